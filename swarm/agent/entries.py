@@ -1,0 +1,176 @@
+"""The journal's entries: everything an agent has lived, append-only, the only state it has.
+
+A journal is a Redis Stream whose entry ids the writer chooses (`1-0`, `2-0`, …); the stream refuses an id that exists, which
+makes every append a compare-and-append. Each entry is one JSON document with a `kind` and a version `v`. A worker refuses a
+kind or version it does not know (`JournalError`) and leaves the agent to a newer worker.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from swarm.agent.spec import AgentSpec
+from swarm.errors import JournalError
+from swarm.models import Block, Usage
+
+JOURNAL_VERSION = 1
+
+
+class Condition(BaseModel):
+    """What a parked agent waits for. It holds as soon as any of its parts holds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    children: list[str] = []
+    """Agents whose end is awaited …"""
+    mode: Literal["all", "any"] = "all"
+    """… all of them, or any of them."""
+    mail: bool = False
+    """A message, or a notification, has arrived beyond the journal's cursor."""
+    until: float | None = None
+    """A time (Unix seconds) has come: a deadline, or the whole condition when nothing else is set."""
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    v: Literal[1] = 1
+    at: float = 0.0
+    """Unix seconds, by the clock of the worker that wrote it: for people, never for decisions."""
+    generation: int = 0
+    """The claim under which it was written; filled in by the journal."""
+
+
+class Started(_Entry):
+    """The first entry: what the agent is, and the frozen prefix of all its requests."""
+
+    kind: Literal["started"] = "started"
+    spec: AgentSpec
+    system: str
+    tools: list[dict[str, Any]]
+
+
+class Prompt(_Entry):
+    """Text put into the conversation as the user's turn: by a person, a parent, or the runtime itself."""
+
+    kind: Literal["prompt"] = "prompt"
+    text: str
+    source: Literal["task", "runtime"] = "task"
+    last_words: bool = False
+    """Asks for a final reply without tools; the life ends with it."""
+
+
+class Assistant(_Entry):
+    """One whole reply of the model."""
+
+    kind: Literal["assistant"] = "assistant"
+    content: list[Block]
+    stop_reason: str
+    usage: Usage
+    cost_usd: float = 0.0
+    model: str
+    request_id: str | None = None
+    duration_seconds: float = 0.0
+
+
+class ModelFailed(_Entry):
+    """An attempt to call the model failed. Consecutive ones are counted; a reply ends the count."""
+
+    kind: Literal["model_failed"] = "model_failed"
+    error: str
+    error_kind: str
+    permanent: bool
+    retry_at: float = 0.0
+    """Not before this time (Unix seconds)."""
+
+
+class ToolStarted(_Entry):
+    """A call with effects is about to run. Without a `tool_finished` after it, it may have taken effect."""
+
+    kind: Literal["tool_started"] = "tool_started"
+    tool_use_id: str
+
+
+class ToolFinished(_Entry):
+    """The result of one call."""
+
+    kind: Literal["tool_finished"] = "tool_finished"
+    tool_use_id: str
+    text: str
+    is_error: bool = False
+    blocks: list[Block] | None = None
+    duration_seconds: float = 0.0
+
+
+class Spawned(_Entry):
+    """Children that exist: tool_use id → agent id. Written in the same atomic step that makes them."""
+
+    kind: Literal["spawned"] = "spawned"
+    children: dict[str, str]
+
+
+class Mail(_Entry):
+    """Messages taken in, and the cursor that says so."""
+
+    kind: Literal["mail"] = "mail"
+    text: str
+    """The messages as they enter the conversation, rendered and escaped."""
+    cursor: str
+    ids: list[str] = []
+
+
+class Parked(_Entry):
+    """The process was given back until the condition holds."""
+
+    kind: Literal["parked"] = "parked"
+    condition: Condition
+
+
+class Finished(_Entry):
+    """The last entry."""
+
+    kind: Literal["finished"] = "finished"
+    state: Literal["completed", "failed", "cancelled", "timed_out"]
+    text: str = ""
+    """The answer; may hold partial work when the state is not `completed`."""
+    reason: str = ""
+    """Why, when it is not `completed`."""
+
+
+Entry = Annotated[
+    Started
+    | Prompt
+    | Assistant
+    | ModelFailed
+    | ToolStarted
+    | ToolFinished
+    | Spawned
+    | Mail
+    | Parked
+    | Finished,
+    Field(discriminator="kind"),
+]
+
+_ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
+
+
+def encode_entry(entry: Entry) -> str:
+    """An entry as it is stored."""
+    return entry.model_dump_json(exclude_defaults=False, exclude_none=True)
+
+
+def decode_entry(data: str | bytes, *, agent_id: str, number: int) -> Entry:
+    """Read one stored entry.
+
+    Raises `JournalError`, naming agent and entry, for a kind or version this code does not know.
+    """
+    try:
+        return _ADAPTER.validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise JournalError(
+            f"agent {agent_id}: journal entry {number} cannot be read ({first['msg']}); "
+            f"it was probably written by a newer version of swarm: upgrade this worker"
+        ) from error

@@ -1,0 +1,63 @@
+"""What an agent is started with: fixed when it is spawned, stored in its record, never changed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from swarm.definitions.model import AgentDefinition
+
+SPEC_VERSION: Literal[1] = 1
+
+State = Literal["queued", "running", "parked", "completed", "failed", "cancelled", "timed_out"]
+TERMINAL_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "timed_out"})
+
+
+class Limits(BaseModel):
+    """The limits of one job. They are enforced durably, for the whole tree together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_depth: int = Field(default=2, ge=0, le=64)
+    """Nesting limit; the root is at depth 0, and agents at this depth cannot spawn."""
+    max_agents: int = Field(default=200, ge=1, le=1_000_000)
+    """Agents in all, the root included."""
+    max_running: int = Field(default=20, ge=1, le=100_000)
+    """Agents running at once; more wait in the queue."""
+    max_turns: int = Field(default=30, ge=1, le=100_000)
+    """Turns per agent; then one last reply without tools is asked for."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of the whole tree, every class counted."""
+    budget_usd: float | None = Field(default=None, gt=0)
+    """Money of the whole tree."""
+    timeout_seconds: float | None = Field(default=None, gt=0)
+    """Wall time of the job from its submission."""
+
+
+class AgentSpec(BaseModel):
+    """Everything an agent needs to begin, self-contained: a worker needs no file of the person who asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    v: Literal[1] = SPEC_VERSION
+    agent_id: str
+    job_id: str
+    parent_id: str | None = None
+    depth: int = Field(default=0, ge=0)
+    definition: AgentDefinition
+    description: str = Field(max_length=200)
+    """A few words for lists and Flower."""
+    prompt: str
+    model: str
+    """A full model id."""
+    workspace: str
+    base_url: str | None = None
+    """A rehearsal server's URL; only loopback addresses are honoured, and only with a worthless key."""
+    limits: Limits = Limits()
+    created_at: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The readable name: `explore: find auth callers`."""
+        return f"{self.definition.name}: {self.description}"

@@ -1,0 +1,113 @@
+"""Every error the project raises, as one tree.
+
+`SwarmError` is the root. The class names the fact, its fields carry the ids, and the message says what
+happened, to which one, and what to do. `TransientError` marks what may go away by itself; everything else is
+permanent, so no caller ever reads a message to decide whether to try again.
+"""
+
+from __future__ import annotations
+
+
+class SwarmError(Exception):
+    """The root of the project's errors; `str(error)` is fit to be shown to a person."""
+
+
+class TransientError(SwarmError):
+    """Something that may work when it is tried again."""
+
+
+# -- configuration and the machine -----------------------------------------------------------------------
+
+
+class ConfigurationError(SwarmError):
+    """A setting, file or argument that cannot be used; the message names it and the remedy."""
+
+
+class RedisUnavailable(TransientError):
+    """Redis cannot be reached, or refuses us."""
+
+
+# -- definitions ------------------------------------------------------------------------------------------
+
+
+class DefinitionError(SwarmError):
+    """A definition file that cannot be used."""
+
+
+class UnknownDefinition(SwarmError):
+    """No definition of that name; the message lists those that exist."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        self.name, self.known = name, known
+        super().__init__(f"unknown agent type {name!r}; the known types are: {', '.join(sorted(known)) or 'none'}")
+
+
+# -- jobs and agents --------------------------------------------------------------------------------------
+
+
+class PayloadRefused(SwarmError):
+    """A Celery message that is not a valid wake-up for an agent we know."""
+
+
+class UnknownAgent(SwarmError):
+    """No agent (or job) has that id."""
+
+
+class JournalError(SwarmError):
+    """A journal that cannot be read: an entry of an unknown kind or version, or a broken sequence."""
+
+
+class NotOwner(SwarmError):
+    """A write by a segment that no longer owns its agent: someone else claimed it. The segment must stop."""
+
+    def __init__(self, agent_id: str, generation: int) -> None:
+        self.agent_id, self.generation = agent_id, generation
+        super().__init__(f"agent {agent_id}: generation {generation} no longer owns it")
+
+
+class AgentCancelled(SwarmError):
+    """A write to an agent that has been cancelled. The segment must stop."""
+
+    def __init__(self, agent_id: str) -> None:
+        self.agent_id = agent_id
+        super().__init__(f"agent {agent_id} was cancelled")
+
+
+class LimitReached(SwarmError):
+    """A limit of the job or the agent forbids this; the message names the limit and its value."""
+
+
+# -- the model --------------------------------------------------------------------------------------------
+
+
+class ModelError(SwarmError):
+    """The model could not answer. `retry_after_seconds` is the server's own wish, if it stated one."""
+
+    def __init__(self, message: str, *, kind: str, retry_after_seconds: float | None = None) -> None:
+        self.kind, self.retry_after_seconds = kind, retry_after_seconds
+        super().__init__(message)
+
+
+class TransientModelError(ModelError, TransientError):
+    """Overload, rate limit, a cut stream, a time-out: worth another try."""
+
+
+class PermanentModelError(ModelError):
+    """A wrong key, a bad request, a spend limit: trying again cannot help."""
+
+
+# -- tools ------------------------------------------------------------------------------------------------
+
+
+class ToolError(SwarmError):
+    """A tool's refusal or failure. It is returned to the model as the tool's result, never raised past the loop."""
+
+
+# -- control flow -----------------------------------------------------------------------------------------
+
+
+class Interrupted(BaseException):
+    """Raised inside a running segment to stop it where it is (a cancel, a cold shutdown).
+
+    A `BaseException`, so that no tool and no library swallows it with `except Exception`.
+    """

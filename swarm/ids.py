@@ -1,0 +1,36 @@
+"""Ids: short, sortable by eye, and derived from their cause where a repeat must hit the same thing."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+
+_ID = re.compile(r"^(job|agent)-[0-9a-f]{16}$")
+
+
+def new_job_id() -> str:
+    """A fresh job id, `job-` and 16 hex digits."""
+    return "job-" + secrets.token_hex(8)
+
+
+def root_agent_id(job_id: str) -> str:
+    """The id of a job's root agent: derived, so that submitting a job twice makes one root."""
+    return _derived("root", job_id)
+
+
+def child_agent_id(parent_id: str, tool_use_id: str) -> str:
+    """The id of the agent that `parent_id` spawned with the call `tool_use_id`.
+
+    Derived from its cause, so a parent that crashes and spawns again spawns the same child.
+    """
+    return _derived("child", parent_id, tool_use_id)
+
+
+def is_agent_id(text: str) -> bool:
+    """Whether `text` has the form of an agent id."""
+    return bool(_ID.match(text)) and text.startswith("agent-")
+
+
+def _derived(*causes: str) -> str:
+    return "agent-" + hashlib.sha256("\0".join(causes).encode()).hexdigest()[:16]

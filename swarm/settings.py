@@ -1,0 +1,67 @@
+"""Settings, read from `SWARM_*` variables once, where a process starts. Nothing reads the environment at import."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from swarm.errors import ConfigurationError
+
+
+def _state_home() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(base).expanduser() / "swarm"
+
+
+class Settings(BaseSettings):
+    """What a person may set. Every field is a variable `SWARM_<FIELD>`; durations are in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="SWARM_", extra="ignore", frozen=True)
+
+    redis_url: str | None = None
+    """`redis://`, `rediss://`, `unix://` or `sentinel://host:port,host:port/service/db`. Unset: the local Redis of `state_dir`."""
+    state_dir: Path | None = None
+    """Where the local stack keeps its Redis, sockets and logs. Default: `$XDG_STATE_HOME/swarm`."""
+    key_prefix: str = "swarm"
+    """First part of every Redis key, and of the Celery queue: two swarms can share one Redis."""
+
+    provider: str = "anthropic"
+    """`anthropic`, `bedrock` or `vertex`."""
+    model: str = "sonnet"
+    """Model of agents whose definition names none: an alias (`haiku`, `sonnet`, `opus`) or a full id."""
+    prices_file: Path | None = None
+    """YAML that overrides rows of the shipped table of prices and context sizes."""
+    base_url: str | None = None
+    """Another server of the Messages API (`swarm rehearse` prints one). Default: the SDK's own choice."""
+    request_timeout_seconds: float = 600.0
+    """How long one model request may take before it counts as hung."""
+
+    lease_seconds: float = 15.0
+    """How long a worker may be silent before its agents are given to others."""
+    sweep_seconds: float = 2.0
+    """How often workers look for expired leases, due timers and messages that were lost."""
+    segment_seconds: float = 900.0
+    """After this long an agent goes back to the queue at its next turn boundary, so that others get a process."""
+    hard_limit_seconds: float = 2400.0
+    """A segment that runs longer is killed: the guard against a hung process."""
+    max_deaths: int = 5
+    """An agent that kills its worker this often in the same place is failed instead of tried again."""
+    retention_seconds: float = 7 * 86_400.0
+    """How long finished jobs are kept."""
+
+    def state_folder(self) -> Path:
+        """The local state folder, resolved; it need not exist yet."""
+        return (self.state_dir or _state_home()).expanduser().absolute()
+
+
+def load_settings() -> Settings:
+    """Read the environment. Raises `ConfigurationError` naming the variable that cannot be used."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "SWARM_" + "_".join(str(part) for part in first["loc"]).upper()
+        raise ConfigurationError(f"{name}: {first['msg']}. Correct or unset the variable.") from error

@@ -1,0 +1,84 @@
+"""The tool port: what a tool is, what it is given, what it returns.
+
+A tool is a name, a JSON schema and a function. It acts only through its `ToolContext`; what it raises as `ToolError`
+becomes an error result for the model. Effects decide what happens after a crash: a tool without effects is run again,
+one with effects never silently is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+MAX_OUTPUT_CHARACTERS = 50_000
+"""How much of one result enters the conversation; the rest is kept and read by page."""
+
+
+class ToolResult(BaseModel):
+    """What a tool gives back to the model."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    is_error: bool = False
+    blocks: list[dict[str, Any]] | None = None
+    """Content blocks (an image, say) that replace `text` in the API's `tool_result`; `text` is still logged."""
+
+
+class Outputs(Protocol):
+    """Where text that is too long for the conversation is kept, per agent."""
+
+    def keep(self, key: str, text: str) -> str:
+        """Keep `text` and return its handle, `output:KEY`."""
+        ...
+
+    def load(self, handle: str) -> str | None:
+        """The text kept under `handle`, or None."""
+        ...
+
+
+@dataclass
+class ToolContext:
+    """The world one agent's tools act in. One per segment; never shared between agents."""
+
+    agent_id: str
+    job_id: str
+    workspace: Path
+    """The root that no path may leave; absolute and resolved."""
+    tool_use_id: str
+    outputs: Outputs
+    read_only: bool = False
+    """The agent may change nothing."""
+    files_read: dict[str, int] = field(default_factory=dict)
+    """Resolved path → mtime in ns when this agent last read or wrote it; rebuilt from the journal after a crash."""
+    scratch: Path | None = None
+    """A private temporary folder for the agent's processes; made on first use."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Extra variables for the agent's processes, beyond what survives the cleaning."""
+    check: Callable[[], None] = lambda: None
+    """Long-running tools call this about once a second; it raises when the agent must stop."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: its face to the model, and the function behind it."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    run: Callable[[ToolContext, dict[str, Any]], ToolResult]
+    """Called with input already validated against `input_schema`; raises `ToolError`."""
+    effects: bool = True
+    """Whether running it twice could differ from running it once."""
+    activity: Callable[[dict[str, Any]], str] | None = None
+    """The activity line for a call, e.g. `Read src/app.py`."""
+    files: Callable[[dict[str, Any]], list[str]] | None = None
+    """The paths (as given) a successful call read or wrote: rebuilds `files_read` when an agent is resumed."""
+
+    def schema(self) -> dict[str, Any]:
+        """The tool as the Messages API wants it."""
+        return {"name": self.name, "description": self.description, "input_schema": self.input_schema}
