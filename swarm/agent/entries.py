@@ -57,9 +57,10 @@ class Prompt(_Entry):
 
     kind: Literal["prompt"] = "prompt"
     text: str
-    source: Literal["task", "runtime"] = "task"
-    last_words: bool = False
-    """Asks for a final reply without tools; the life ends with it."""
+    purpose: Literal["task", "continue", "warning", "last_words"] = "task"
+    """`last_words` asks for a final reply without tools; the life ends with it."""
+    limit: Literal["", "turns", "tokens", "budget", "time"] = ""
+    """Which limit a warning or the request for last words is about."""
 
 
 class Assistant(_Entry):
@@ -101,6 +102,8 @@ class ToolFinished(_Entry):
     text: str
     is_error: bool = False
     blocks: list[Block] | None = None
+    files: dict[str, int] = {}
+    """Files the call read or wrote: resolved path → modification time (ns) as the agent knows it."""
     duration_seconds: float = 0.0
 
 
@@ -158,7 +161,7 @@ _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 def encode_entry(entry: Entry) -> str:
     """An entry as it is stored."""
-    return entry.model_dump_json(exclude_defaults=False, exclude_none=True)
+    return entry.model_dump_json()
 
 
 def decode_entry(data: str | bytes, *, agent_id: str, number: int) -> Entry:

@@ -29,9 +29,7 @@ class Usage(BaseModel):
     @property
     def total_tokens(self) -> int:
         """All tokens that the model saw or wrote."""
-        return (
-            self.input_tokens + self.output_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
-        )
+        return self.input_tokens + self.output_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(

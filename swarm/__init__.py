@@ -1,0 +1,43 @@
+"""swarm: a tree of LLM agents that runs on a fleet.
+
+The public names are loaded when they are first used, so that `import swarm` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from swarm.agent.spec import Limits
+    from swarm.client import AgentView, Event, Job, JobView, Swarm
+    from swarm.definitions.model import AgentDefinition
+    from swarm.errors import SwarmError
+    from swarm.settings import Settings
+
+__all__ = ["AgentDefinition", "AgentView", "Event", "Job", "JobView", "Limits", "Settings", "Swarm", "SwarmError"]
+
+_HOMES = {
+    "AgentDefinition": "swarm.definitions.model",
+    "AgentView": "swarm.client",
+    "Event": "swarm.client",
+    "Job": "swarm.client",
+    "JobView": "swarm.client",
+    "Limits": "swarm.agent.spec",
+    "Settings": "swarm.settings",
+    "Swarm": "swarm.client",
+    "SwarmError": "swarm.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        try:
+            return version("celery-swarm")
+        except PackageNotFoundError:
+            return "0+unknown"
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'swarm' has no attribute {name!r}")
+    return getattr(import_module(home), name)

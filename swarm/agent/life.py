@@ -1,0 +1,336 @@
+"""The fold: from a journal to what the agent knows, and from that to what it does next. Pure.
+
+`Life.apply` takes in one entry; `next_action` says what comes after. Both depend on nothing but the journal (and which tools
+have effects), so the next turn, a restart after a crash and a wake a week later are one code path.
+
+Guarantees: no `tool_use` is ever sent without its `tool_result`; results come first in the user message that answers them;
+messages only ever grow at the end, so a request's prefix stays byte for byte what the last request sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from swarm.agent.entries import (
+    Assistant,
+    Entry,
+    Finished,
+    Mail,
+    ModelFailed,
+    Parked,
+    Prompt,
+    Spawned,
+    Started,
+    ToolFinished,
+    ToolStarted,
+)
+from swarm.agent.spec import AgentSpec
+from swarm.errors import JournalError
+from swarm.models import Block, Usage
+
+MAX_MODEL_FAILURES = 12
+"""Consecutive failed attempts at one reply before the agent gives up; with the back-off this spans several minutes."""
+MAX_CONTINUATIONS = 3
+"""How often a reply that hit its length limit is asked to go on."""
+
+SPAWN_TOOL = "Agent"
+
+INTERRUPTED_TEXT = (
+    "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
+    "It was not run again. Check its effects before you repeat it."
+)
+CUT_OFF_TEXT = "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
+CONTINUE_TEXT = "Your reply was cut off at its length limit. Go on exactly where it stopped."
+
+
+@dataclass
+class Life:
+    """What a journal amounts to. Fields are for reading; only `apply` changes them."""
+
+    agent_id: str
+    length: int = 0
+    """How many entries have been taken in; the next entry's number is one more."""
+    spec: AgentSpec | None = None
+    system: str = ""
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    pending: dict[str, Block] = field(default_factory=dict)
+    """Calls of the last reply that have no result yet, in the order the model made them."""
+    tools_started: set[str] = field(default_factory=set)
+    spawned: dict[str, str] = field(default_factory=dict)
+    """tool_use id → agent id, for every child ever spawned."""
+    turns: int = 0
+    tool_calls: int = 0
+    last: Assistant | None = None
+    last_words: Prompt | None = None
+    """Set once last words were asked for: the next reply is the last."""
+    warned: set[str] = field(default_factory=set)
+    """Limits the agent has been warned of."""
+    failures: int = 0
+    failure: ModelFailed | None = None
+    continuations: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+    cursor: str = "0-0"
+    finished: Finished | None = None
+    files_read: dict[str, int] = field(default_factory=dict)
+    """Resolved path → modification time (ns) when the agent last read or wrote it."""
+    _calls: list[Block] = field(default_factory=list)
+    _results: dict[str, Block] = field(default_factory=dict)
+    _held: list[Block] = field(default_factory=list)
+
+    # -- taking in -----------------------------------------------------------------------------------------
+
+    def apply(self, entry: Entry) -> None:
+        """Take in the next entry. Raises `JournalError` for one that cannot follow."""
+        if self.finished is not None:
+            raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} follows the end of the life")
+        if (self.spec is None) != isinstance(entry, Started):
+            raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} is {entry.kind}; a life starts once")
+        self.length += 1
+        match entry:
+            case Started():
+                self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
+            case Prompt():
+                self._say({"type": "text", "text": entry.text})
+                if entry.purpose == "last_words":
+                    self.last_words = entry
+                elif entry.purpose == "warning":
+                    self.warned.add(entry.limit)
+            case Mail():
+                self.cursor = entry.cursor
+                self._say({"type": "text", "text": entry.text})
+            case Assistant():
+                self._reply(entry)
+            case ModelFailed():
+                self.failures += 1
+                self.failure = entry
+            case ToolStarted():
+                self._pending_call(entry.tool_use_id)
+                self.tools_started.add(entry.tool_use_id)
+            case ToolFinished():
+                self._result(entry)
+            case Spawned():
+                self.spawned.update(entry.children)
+            case Parked():
+                pass
+            case Finished():
+                self.finished = entry
+
+    def _say(self, block: Block) -> None:
+        if self.pending:
+            self._held.append(block)
+        else:
+            self._extend_user([block])
+
+    def _extend_user(self, blocks: list[Block]) -> None:
+        if self.messages and self.messages[-1]["role"] == "user":
+            self.messages[-1]["content"].extend(blocks)
+        else:
+            self.messages.append({"role": "user", "content": list(blocks)})
+
+    def _reply(self, entry: Assistant) -> None:
+        self.turns += 1
+        self.failures, self.failure = 0, None
+        self.usage += entry.usage
+        self.cost_usd += entry.cost_usd
+        self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
+        self.last = entry
+        if entry.content:
+            self.messages.append({"role": "assistant", "content": entry.content})
+        self._calls = [block for block in entry.content if block.get("type") == "tool_use"]
+        self._results = {}
+        self.pending = {call["id"]: call for call in self._calls}
+        self.tools_started = set()
+
+    def _pending_call(self, tool_use_id: str) -> None:
+        if tool_use_id not in self.pending:
+            raise JournalError(f"agent {self.agent_id}: entry {self.length} names the call {tool_use_id}, not pending")
+
+    def _result(self, entry: ToolFinished) -> None:
+        self._pending_call(entry.tool_use_id)
+        block: Block = {"type": "tool_result", "tool_use_id": entry.tool_use_id, "content": entry.blocks or entry.text}
+        if entry.is_error:
+            block["is_error"] = True
+        self.files_read.update(entry.files)
+        self.tool_calls += 1
+        self._results[entry.tool_use_id] = block
+        del self.pending[entry.tool_use_id]
+        if not self.pending:
+            self._extend_user([self._results[done["id"]] for done in self._calls])
+            held, self._held = self._held, []
+            self._extend_user(held)
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The text of the last reply, its blocks joined; empty when there is none."""
+        if self.last is None:
+            return ""
+        return "\n\n".join(b["text"] for b in self.last.content if b.get("type") == "text" and b.get("text")).strip()
+
+    def tool_names(self) -> set[str]:
+        """The tools the agent has."""
+        return {tool["name"] for tool in self.tools}
+
+
+def fold(agent_id: str, entries: Iterable[Entry]) -> Life:
+    """The life that `entries` tell."""
+    life = Life(agent_id)
+    for entry in entries:
+        life.apply(entry)
+    return life
+
+
+# -- what comes next -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The journal is empty: write `started` and the task."""
+
+
+@dataclass(frozen=True)
+class CallModel:
+    """Ask the model for the next reply."""
+
+    tools_allowed: bool = True
+    not_before: float = 0.0
+    """After a failed attempt: wait until this time (Unix seconds) first."""
+
+
+@dataclass(frozen=True)
+class RunTools:
+    """Run these calls: several that have no effects, together, or a single one that has."""
+
+    calls: list[Block]
+
+
+@dataclass(frozen=True)
+class Settle:
+    """Write these results: the calls will not be run."""
+
+    results: list[ToolFinished]
+
+
+@dataclass(frozen=True)
+class SpawnAgents:
+    """Start a child for each of these calls, all together."""
+
+    calls: list[Block]
+
+
+@dataclass(frozen=True)
+class CollectChildren:
+    """Take in the results of these children (tool_use id → agent id), waiting for those that still live."""
+
+    children: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Say:
+    """Put this text into the conversation first."""
+
+    prompt: Prompt
+
+
+@dataclass(frozen=True)
+class End:
+    """Write the last entry."""
+
+    finished: Finished
+
+
+@dataclass(frozen=True)
+class Done:
+    """The life is over."""
+
+
+Action = Begin | CallModel | RunTools | Settle | SpawnAgents | CollectChildren | Say | End | Done
+
+
+def next_action(life: Life, has_effects: Callable[[str], bool]) -> Action:
+    """What the agent does next. Pure: the same journal gives the same answer, anywhere, at any time."""
+    if life.finished is not None:
+        return Done()
+    if life.spec is None:
+        return Begin()
+    if not life.messages:
+        return Say(Prompt(text=life.spec.prompt or "(The task is empty.)"))
+    if life.pending:
+        return _next_for_calls(life, has_effects)
+    if life.failure is not None:
+        return _next_after_failure(life, life.failure)
+    if life.messages[-1]["role"] == "assistant" or (life.last is not None and not life.last.content):
+        return _next_after_reply(life)
+    if life.turns >= life.spec.limits.max_turns and not life.last_words:
+        return Say(last_words("turns", f"You have used all of your {life.turns} turns."))
+    return CallModel(tools_allowed=life.last_words is None)
+
+
+def last_words(limit: Literal["turns", "tokens", "budget", "time"], why: str) -> Prompt:
+    """The runtime's request for a final reply, so that work at a limit is not lost."""
+    text = (
+        f"{why} No further tools can be used. Give your final answer now: what you found or changed, "
+        "what is left to do, and anything the reader must know."
+    )
+    return Prompt(text=text, purpose="last_words", limit=limit)
+
+
+def _next_for_calls(life: Life, has_effects: Callable[[str], bool]) -> Action:
+    assert life.last is not None
+    calls = list(life.pending.values())
+    if life.last.stop_reason == "max_tokens":
+        return Settle([ToolFinished(tool_use_id=call["id"], text=CUT_OFF_TEXT, is_error=True) for call in calls])
+    if life.last_words:
+        text = "No tools are left to you: this call was not run."
+        return Settle([ToolFinished(tool_use_id=call["id"], text=text, is_error=True) for call in calls])
+    interrupted = [call["id"] for call in calls if call["id"] in life.tools_started]
+    if interrupted:
+        return Settle([ToolFinished(tool_use_id=i, text=INTERRUPTED_TEXT, is_error=True) for i in interrupted])
+    names = life.tool_names()
+    spawning = [call for call in calls if call["name"] == SPAWN_TOOL and SPAWN_TOOL in names]
+    # Children see what this reply's other calls did, so those run first.
+    ordinary = [call for call in calls if call not in spawning]
+    if ordinary:
+        batch = []
+        for call in ordinary:
+            if has_effects(call["name"]):
+                break
+            batch.append(call)
+        return RunTools(batch or ordinary[:1])
+    unspawned = [call for call in spawning if call["id"] not in life.spawned]
+    if unspawned:
+        return SpawnAgents(unspawned)
+    return CollectChildren({call["id"]: life.spawned[call["id"]] for call in spawning})
+
+
+def _next_after_failure(life: Life, failure: ModelFailed) -> Action:
+    if failure.permanent:
+        return End(Finished(state="failed", text=life.text(), reason=failure.error))
+    if life.failures >= MAX_MODEL_FAILURES:
+        reason = f"the model could not be reached in {life.failures} attempts; the last one: {failure.error}"
+        return End(Finished(state="failed", text=life.text(), reason=reason))
+    return CallModel(tools_allowed=life.last_words is None, not_before=failure.retry_at)
+
+
+def _next_after_reply(life: Life) -> Action:
+    assert life.last is not None
+    text = life.text()
+    match life.last.stop_reason:
+        case "pause_turn" if life.last.content:
+            return CallModel(tools_allowed=life.last_words is None)
+        case "refusal":
+            return End(Finished(state="failed", text=text, reason="the model refused to answer"))
+        case "max_tokens" if life.continuations <= MAX_CONTINUATIONS and not life.last_words:
+            return Say(Prompt(text=CONTINUE_TEXT, purpose="continue"))
+        case "max_tokens":
+            return End(Finished(state="completed", text=text, reason="the answer was cut off at its length limit"))
+        case "model_context_window_exceeded":
+            return End(Finished(state="failed", text=text, reason="the conversation no longer fits the model's context"))
+    if life.last_words is not None and life.last_words.limit:
+        state: Literal["completed", "timed_out"] = "timed_out" if life.last_words.limit == "time" else "completed"
+        return End(Finished(state=state, text=text, reason=f"stopped at its limit of {life.last_words.limit}"))
+    return End(Finished(state="completed", text=text))

@@ -1,0 +1,305 @@
+"""What the CLI and Python programs call: submit a job, follow it, read it, cancel it.
+
+    from swarm import Swarm
+
+    job = Swarm().submit("Which public functions in this repository have no test?")
+    print(job.wait().text)
+
+A client needs Redis, nothing else: it runs no agent itself. Workers (`swarm up`, `swarm worker`, `celery -A swarm.tasks
+worker`) do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.agent.entries import Entry
+from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits, State
+from swarm.definitions.catalogue import load_catalogue
+from swarm.errors import ConfigurationError
+from swarm.ids import new_job_id, root_agent_id
+from swarm.models import Usage
+from swarm.models.catalogue import resolve_model
+from swarm.settings import Settings, load_settings
+from swarm.store.agents import NANO, Store
+from swarm.store.connection import connect, ping_or_raise
+
+MAX_PROMPT_BYTES = 4 * 1024 * 1024
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class AgentView(BaseModel):
+    """One agent as it stands. Times are Unix seconds by the server's clock; `subtree_*` include the agent itself."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    job_id: str
+    parent_id: str | None
+    depth: int
+    label: str
+    definition: str
+    state: State
+    activity: str
+    turns: int
+    tools: int
+    usage: Usage
+    cost_usd: float
+    subtree_tokens: int
+    subtree_cost_usd: float
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    worker: str | None
+    deaths: int
+    text: str
+    reason: str
+
+
+class JobView(BaseModel):
+    """One job as it stands; `usage`, `cost_usd`, `turns` and `tools` are sums over the whole tree."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    root_id: str
+    title: str
+    state: State
+    text: str
+    """The root's answer; empty until the job ends."""
+    reason: str
+    """Why it ended as it did, when it did not simply complete."""
+    workspace: str
+    limits: Limits
+    agents: int
+    turns: int
+    tools: int
+    usage: Usage
+    cost_usd: float
+    created_at: float
+    ended_at: float | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is over."""
+        return self.state in TERMINAL_STATES
+
+
+class Event(BaseModel):
+    """One lifecycle event of a job: `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, job_ended`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    """Position in the job's event stream: pass it to `follow(after=…)` to go on from here."""
+    at: float
+    kind: str
+    agent_id: str
+    fields: dict[str, str]
+
+
+class Job:
+    """A handle on one job."""
+
+    def __init__(self, swarm: Swarm, job_id: str) -> None:
+        self._store = swarm.store
+        self._swarm = swarm
+        self.id = job_id
+
+    def view(self) -> JobView:
+        """The job as it stands now. Raises `UnknownAgent` once it has expired."""
+        return _job_view(self.id, self._store.job(self.id))
+
+    def agents(self) -> list[AgentView]:
+        """All its agents as they stand, oldest first; the root is the first."""
+        return [_agent_view(agent_id, record) for agent_id, record in self._store.agents_of(self.id) if record]
+
+    def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[Event | None]:
+        """The job's events from `after` on, as they happen, up to its end.
+
+        Yields None whenever nothing has happened for `idle_seconds`, so that the caller can redraw or give up.
+        """
+        key = self._store.key("events", self.id)
+        while True:
+            found: Any = self._store.client.xread({key: after}, count=500, block=max(1, int(idle_seconds * 1000)))
+            if not found:
+                # The end may have been trimmed away, or the job may have expired meanwhile.
+                if self.view().ended:
+                    return
+                yield None
+                continue
+            for after, fields in found[0][1]:
+                fields = dict(fields)
+                kind, agent_id = fields.pop("kind"), fields.pop("agent")
+                yield Event(id=after, at=int(after.split("-")[0]) / 1000, kind=kind, agent_id=agent_id, fields=fields)
+                if kind == "job_ended":
+                    return
+
+    def wait(self, timeout_seconds: float | None = None) -> JobView:
+        """Wait for the end and answer the finished job. Raises `TimeoutError`; the job goes on then."""
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        view = self.view()
+        if view.ended:
+            return view
+        for _ in self.follow(idle_seconds=0.5):
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it goes on")
+        return self.view()
+
+    def cancel(self, reason: str = "cancelled by a person") -> None:
+        """Cancel the job: every agent of it, at once and for good."""
+        self._swarm.cancel(root_agent_id(self.id), reason)
+
+
+class Swarm:
+    """A connection to one swarm. Thread-safe; connects on first use."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or load_settings()
+        self.store = Store(connect(self.settings), self.settings.key_prefix)
+
+    def submit(
+        self,
+        prompt: str,
+        *,
+        agent: str = "build",
+        workspace: str | Path = ".",
+        limits: Limits | None = None,
+        model: str | None = None,
+        base_url: str | None = None,
+        title: str | None = None,
+    ) -> Job:
+        """Put a job on the queue and answer its handle; the job is durable when this returns.
+
+        `agent` is the definition of the root, `workspace` the folder it works in, `base_url` a rehearsal server on this host.
+        Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`.
+        """
+        folder = Path(workspace).expanduser().resolve()
+        if not folder.is_dir():
+            raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
+        if not prompt.strip():
+            raise ConfigurationError("the prompt is empty; say what is to be done")
+        if len(prompt.encode()) > MAX_PROMPT_BYTES:
+            size = len(prompt.encode()) // 1024
+            raise ConfigurationError(f"the prompt has {size} KiB, more than 4096 KiB; put it into a file of the workspace and name that")
+        if base_url is not None and urlsplit(base_url).hostname not in _LOOPBACK:
+            raise ConfigurationError(f"{base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead")
+        catalogue = load_catalogue(folder)
+        definition = catalogue.get(agent)
+        if definition.mode == "subagent":
+            raise ConfigurationError(f"{agent!r} can only be started by other agents; `swarm agents` shows those a job can start with")
+        limits = limits or Limits()
+        if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
+            limits = limits.model_copy(update={"max_turns": definition.max_turns})
+        job_id = new_job_id()
+        spec = AgentSpec(
+            agent_id=root_agent_id(job_id),
+            job_id=job_id,
+            definition=definition,
+            description=(title or " ".join(prompt.split()))[:80],
+            prompt=prompt,
+            model=resolve_model(model or definition.model, default=self.settings.model, parent=None),
+            workspace=str(folder),
+            base_url=base_url,
+            limits=limits,
+            created_at=time.time(),
+        )
+        ping_or_raise(self.store.client)
+        effect = self.store.submit(
+            spec, catalogue=catalogue.model_dump_json(), retention_seconds=self.settings.retention_seconds
+        )
+        self._tell(effect)
+        return Job(self, job_id)
+
+    def job(self, job_id: str) -> Job:
+        """The handle of an existing job. Raises `UnknownAgent`."""
+        self.store.job(job_id)
+        return Job(self, job_id)
+
+    def jobs(self, count: int = 50) -> list[JobView]:
+        """The newest jobs, newest first."""
+        return [_job_view(job_id, record) for job_id, record in self.store.jobs(count)]
+
+    def agent(self, agent_id: str) -> AgentView:
+        """One agent as it stands. Raises `UnknownAgent`."""
+        return _agent_view(agent_id, self.store.agent(agent_id))
+
+    def journal(self, agent_id: str) -> Sequence[Entry]:
+        """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""
+        self.store.agent(agent_id)
+        return list(self.store.journal(agent_id))
+
+    def cancel(self, agent_id: str, reason: str = "cancelled by a person") -> None:
+        """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`."""
+        self._tell(self.store.cancel(agent_id, reason))
+
+    def _tell(self, effect: Any) -> None:
+        from swarm.tasks.publish import carry_out  # Celery is loaded by those who send, not by those who look
+
+        carry_out(self.store, effect)
+
+
+def _usage(record: dict[str, str], prefix: str = "") -> Usage:
+    return Usage(
+        input_tokens=int(record.get(prefix + "input", 0)),
+        output_tokens=int(record.get(prefix + "output", 0)),
+        cache_creation_input_tokens=int(record.get(prefix + "cache_write", 0)),
+        cache_read_input_tokens=int(record.get(prefix + "cache_read", 0)),
+    )
+
+
+def _time(record: dict[str, str], name: str) -> float | None:
+    return float(record[name]) if record.get(name) else None
+
+
+def _job_view(job_id: str, record: dict[str, str]) -> JobView:
+    return JobView(
+        id=job_id,
+        root_id=record["root"],
+        title=record.get("title", ""),
+        state=record["state"],  # type: ignore[arg-type]
+        text=record.get("text", ""),
+        reason=record.get("reason", ""),
+        workspace=record.get("workspace", ""),
+        limits=Limits.model_validate_json(record["limits"]),
+        agents=int(record.get("agents", 0)),
+        turns=int(record.get("turns", 0)),
+        tools=int(record.get("tools", 0)),
+        usage=_usage(record),
+        cost_usd=int(record.get("cost", 0)) / NANO,
+        created_at=float(record["created"]),
+        ended_at=_time(record, "ended"),
+    )
+
+
+def _agent_view(agent_id: str, record: dict[str, str]) -> AgentView:
+    usage, cost = _usage(record), int(record.get("cost", 0))
+    return AgentView(
+        id=agent_id,
+        job_id=record["job"],
+        parent_id=record.get("parent") or None,
+        depth=int(record["depth"]),
+        label=record["label"],
+        definition=record["definition"],
+        state=record["state"],  # type: ignore[arg-type]
+        activity=record.get("activity", ""),
+        turns=int(record.get("turns", 0)),
+        tools=int(record.get("tools", 0)),
+        usage=usage,
+        cost_usd=cost / NANO,
+        subtree_tokens=usage.total_tokens + _usage(record, "below_").total_tokens,
+        subtree_cost_usd=(cost + int(record.get("below_cost", 0))) / NANO,
+        created_at=float(record["created"]),
+        started_at=_time(record, "started"),
+        ended_at=_time(record, "ended"),
+        worker=record.get("worker"),
+        deaths=int(record.get("deaths", 0)),
+        text=record.get("text", ""),
+        reason=record.get("reason", ""),
+    )

@@ -1,0 +1,217 @@
+"""Every agent definition that applies in a workspace, under its name: project before user before shipped.
+
+From the workspace up to the root of its Git repository the nearest folder wins; within a folder `.swarm`, then `.claude`, then
+`.opencode`, then `.codex`; then the person's home; then what is shipped. Built where a job is submitted, a catalogue is plain
+data and travels with the job: a worker on another host needs none of the files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.definitions import codex, markdown, opencode
+from swarm.definitions.cache import read_cached, shipped_definitions
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.names import suggest
+from swarm.definitions.sources import Problem, ReadResult, Unusable, list_files, show_path
+from swarm.errors import UnknownDefinition
+
+_OPENCODE_CONFIGS = ("opencode.jsonc", "opencode.json")
+_NOT_CONFIGS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
+
+
+class Shadowed(BaseModel):
+    """A definition that another one of the same name hides."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    source: str
+    hidden_by: str
+    """The source that wins, or the file that switches the name off."""
+
+
+class Catalogue(BaseModel):
+    """The definitions that apply, by name, and what was wrong or hidden."""
+
+    model_config = ConfigDict(frozen=True)
+
+    definitions: dict[str, AgentDefinition]
+    problems: list[Problem] = []
+    shadowed: list[Shadowed] = []
+
+    def get(self, name: str) -> AgentDefinition:
+        """The definition of that name. Raises `UnknownDefinition`, which lists the known ones; never a substitute."""
+        if name in self.definitions:
+            return self.definitions[name]
+        error = UnknownDefinition(name, list(self.definitions))
+        error.args = (f"{error}{suggest(name, self.definitions)}",)
+        raise error
+
+    def for_spawning(self) -> list[AgentDefinition]:
+        """What a parent may choose from, sorted by name."""
+        return [item for _, item in sorted(self.definitions.items()) if item.mode in ("subagent", "all")]
+
+    def primary(self) -> list[AgentDefinition]:
+        """What may be the root of a job, sorted by name."""
+        return [item for _, item in sorted(self.definitions.items()) if item.mode in ("primary", "all")]
+
+
+def load_catalogue(workspace: Path | None, home: Path | None = None) -> Catalogue:
+    """Read what applies in a workspace; files that have not changed since the last call are not read again.
+
+    `home` stands for the person's home folder; without it the real one is used, and `XDG_CONFIG_HOME` is honoured.
+    """
+    results: list[ReadResult] = []
+    for folder in _project_folders(workspace):
+        results += _read_project(folder)
+    results += _read_home(home)
+    results.append(ReadResult(definitions=list(shipped_definitions().values())))
+    return _merge(results)
+
+
+def check_path(path: Path) -> ReadResult:
+    """Read one file, a folder of definitions, or a project's folder, and say everything about it."""
+    path = path.absolute()
+    if path.is_dir():
+        results = _read_project(path)
+        if not any(result.definitions or result.problems or result.disabled for result in results):
+            results = _read_files(path, (".md", ".toml", ".json", ".jsonc"), _read_any)
+        return _join(results)
+    return _read_any(path)
+
+
+# -- where definitions are --------------------------------------------------------------------------------
+
+
+def _project_folders(workspace: Path | None) -> list[Path]:
+    """The workspace and its parents up to the repository's root; without a repository the workspace alone.
+
+    Never further up: above the repository (in `/tmp`, say) anybody may have put anything.
+    """
+    if workspace is None:
+        return []
+    start = workspace.absolute()
+    folders = [start, *start.parents]
+    root = next((index for index, folder in enumerate(folders) if (folder / ".git").exists()), 0)
+    return folders[: root + 1]
+
+
+def _read_project(folder: Path) -> list[ReadResult]:
+    results = _read_files(folder / ".swarm" / "agents", (".md",), markdown.read_markdown)
+    results += _read_files(folder / ".claude" / "agents", (".md",), markdown.read_markdown)
+    results += _read_opencode(folder / ".opencode", root=folder)
+    results += _read_opencode_configs([folder / name for name in _OPENCODE_CONFIGS], root=folder)
+    return results + _read_codex(folder / ".codex", root=folder)
+
+
+def _read_home(home: Path | None) -> list[ReadResult]:
+    base = home or Path(os.path.expanduser("~"))
+    config = base / ".config"
+    if home is None and (variable := os.environ.get("XDG_CONFIG_HOME")):
+        config = Path(variable)
+    results = _read_files(base / ".swarm" / "agents", (".md",), markdown.read_markdown)
+    results += _read_files(config / "swarm" / "agents", (".md",), markdown.read_markdown)
+    results += _read_files(base / ".claude" / "agents", (".md",), markdown.read_markdown)
+    results += _read_opencode(config / "opencode", root=None)
+    return results + _read_codex(base / ".codex", root=None)
+
+
+def _read_opencode(folder: Path, *, root: Path | None) -> list[ReadResult]:
+    results: list[ReadResult] = []
+    for agents in (folder / "agent", folder / "agents"):
+        results += _read_files(agents, (".md",), lambda path, agents=agents: _read_opencode_markdown(path, agents))
+    configs = sorted(path for pattern in ("*.json", "*.jsonc") for path in folder.glob(pattern))
+    return results + _read_opencode_configs([path for path in configs if path.name not in _NOT_CONFIGS], root=root)
+
+
+def _read_opencode_markdown(path: Path, agents: Path) -> ReadResult:
+    name = path.relative_to(agents).with_suffix("").as_posix()
+    return markdown.read_markdown(path, name=name, bases=shipped_definitions())
+
+
+def _read_opencode_configs(paths: list[Path], *, root: Path | None) -> list[ReadResult]:
+    def read(path: Path) -> ReadResult:
+        return opencode.read_opencode_config(path, bases=shipped_definitions(), root=root)
+
+    return [read_cached(path, read) for path in paths if path.exists()]
+
+
+def _read_codex(folder: Path, *, root: Path | None) -> list[ReadResult]:
+    results: list[ReadResult] = []
+    config = folder / "config.toml"
+    if config.exists():
+        results.append(
+            read_cached(config, lambda path: codex.read_codex_config(path, bases=shipped_definitions(), root=root))
+        )
+    included = {path for result in results for path in result.includes}
+    return results + [
+        result
+        for result in _read_files(folder / "agents", (".toml",), codex.read_codex_role)
+        if result.path not in included
+    ]
+
+
+def _read_files(folder: Path, suffixes: tuple[str, ...], read: Callable[[Path], ReadResult]) -> list[ReadResult]:
+    try:
+        return [read_cached(path, read) for path in list_files(folder, suffixes)]
+    except Unusable as error:
+        return [ReadResult(problems=[error.as_problem(folder)])]
+
+
+def _read_any(path: Path) -> ReadResult:
+    """Read a file by what its name and place say it is."""
+    suffix = path.suffix.lower()
+    if suffix in (".json", ".jsonc"):
+        return opencode.read_opencode_config(path, bases=shipped_definitions(), root=_root_of(path))
+    if suffix == ".toml" and path.name == "config.toml":
+        return codex.read_codex_config(path, bases=shipped_definitions(), root=_root_of(path))
+    if suffix == ".toml":
+        return codex.read_codex_role(path)
+    parents = path.parent.parts
+    if any(part in (".opencode", "opencode") for part in parents):
+        return markdown.read_markdown(path, name=path.stem, bases=shipped_definitions())
+    return markdown.read_markdown(path)
+
+
+def _root_of(path: Path) -> Path:
+    return path.parent.parent if path.parent.name in (".opencode", ".codex") else path.parent
+
+
+# -- who wins ---------------------------------------------------------------------------------------------
+
+
+def _merge(results: list[ReadResult]) -> Catalogue:
+    """Let the first of each name win, in the order of the results."""
+    winners: dict[str, AgentDefinition] = {}
+    shadowed: list[Shadowed] = []
+    problems: list[Problem] = []
+    disabled: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()
+    for result in results:
+        for definition in result.definitions:
+            if (definition.name, definition.source) in seen:
+                continue  # a home folder that is also the project's: the same file came twice
+            seen.add((definition.name, definition.source))
+            hidden_by = winners[definition.name].source if definition.name in winners else disabled.get(definition.name)
+            if hidden_by is None:
+                winners[definition.name] = definition
+            else:
+                shadowed.append(Shadowed(name=definition.name, source=definition.source, hidden_by=hidden_by))
+        problems.extend(problem for problem in result.problems if problem not in problems)
+        for name, path in result.disabled.items():
+            disabled.setdefault(name, show_path(Path(path)))
+    return Catalogue(definitions=winners, problems=problems, shadowed=shadowed)
+
+
+def _join(results: list[ReadResult]) -> ReadResult:
+    return ReadResult(
+        definitions=[item for result in results for item in result.definitions],
+        problems=[item for result in results for item in result.problems],
+        disabled={name: path for result in results for name, path in result.disabled.items()},
+        includes=[item for result in results for item in result.includes],
+    )

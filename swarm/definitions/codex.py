@@ -1,0 +1,94 @@
+"""Reads Codex's roles: `[agents.<role>]` in `config.toml`, and the TOML files below `agents/`.
+
+A role of `config.toml` has a description and may name a file with the rest; a file below `agents/` stands for itself and must have
+`developer_instructions`. A role without instructions works as `general-purpose` does.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from swarm.definitions.fields import Bases, build_definition
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show
+
+_OUR_OWN = ("permission", "permissions", "disable", "disabled", "prompt", "system", "mode", "tools")
+"""Keys that mean something in other formats and nothing, or something else, in Codex's."""
+
+
+def read_codex_role(path: Path) -> ReadResult:
+    """Read one file of `agents/`."""
+    try:
+        table = _parse_toml(read_text(path))
+        if not str(table.get("developer_instructions") or "").strip():
+            raise Unusable("it has no `developer_instructions`", "Write the agent's instructions under that key.")
+        return ReadResult(definitions=[_build(table, path, path.stem, bases={}, name_expected=True)])
+    except Unusable as error:
+        return ReadResult(problems=[error.as_problem(path)])
+
+
+def read_codex_config(path: Path, *, bases: Bases, root: Path | None) -> ReadResult:
+    """Read the roles of one `config.toml`; `root` is the folder that role files must not leave, None trusts the file."""
+    try:
+        agents = _parse_toml(read_text(path)).get("agents")
+    except Unusable as error:
+        return ReadResult(problems=[error.as_problem(path)])
+    definitions: list[AgentDefinition] = []
+    problems: list[Problem] = []
+    includes: list[str] = []
+    for name, role in (agents if isinstance(agents, Mapping) else {}).items():
+        if not isinstance(role, Mapping):
+            continue  # max_threads, max_depth: settings of Codex itself
+        try:
+            definitions.append(_read_role(name, role, path, bases, root, includes))
+        except Unusable as error:
+            named = Unusable(f"role {show(name)}: {error.message}", error.remedy, error.line)
+            problems.append(named.as_problem(path))
+    return ReadResult(definitions=definitions, problems=problems, includes=includes)
+
+
+def _read_role(
+    name: str, role: Mapping[str, Any], path: Path, bases: Bases, root: Path | None, includes: list[str]
+) -> AgentDefinition:
+    table = dict(role)
+    reference = table.pop("config_file", None)
+    if reference is not None:
+        if not isinstance(reference, str):
+            raise Unusable("`config_file` is not text", "Name a TOML file.")
+        file = locate(reference, path.parent, root)
+        includes.append(str(file))
+        try:
+            table = {**_parse_toml(read_text(file)), **table}
+        except Unusable as error:
+            raise Unusable(f"its file {show(reference)}: {error.message}", error.remedy, error.line) from error
+    # Only the fallback is offered as a base: a role of Codex replaces an agent of its name, it does not change it in part.
+    return _build({**table, "name": name}, path, name, {key: base for key, base in bases.items() if key != name}, False)
+
+
+def _build(table: Mapping[str, Any], path: Path, name: str, bases: Bases, name_expected: bool) -> AgentDefinition:
+    foreign = [key for key in table if key in _OUR_OWN]
+    definition = build_definition(
+        {key: value for key, value in table.items() if key not in foreign},
+        path=path,
+        fallback_name=name,
+        name_expected=name_expected,
+        bases=bases,
+        prompt_required=False,
+    )
+    warnings = [f"`{key}` is not supported here and has no effect" for key in foreign]
+    return definition.model_copy(update={"warnings": [*definition.warnings, *warnings]})
+
+
+def _parse_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        reason = re.sub(r" \(at .*", "", str(error))
+        raise Unusable(f"it is not valid TOML: {reason}", "Correct it there.", int(line[1]) if line else None) from error
+    except (RecursionError, ValueError) as error:
+        raise Unusable("it is nested too deeply, or a number in it is too long", "Simplify it.") from error

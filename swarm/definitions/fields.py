@@ -1,0 +1,250 @@
+"""What the keys of a definition mean, whichever file they came from: a table of values becomes an `AgentDefinition`.
+
+What is not understood becomes a warning where ignoring it is harmless. Where a guess could give an agent more than its author
+meant (its tools, its permissions), the definition is refused instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from swarm.definitions.model import AgentDefinition, Mode, PermissionMode
+from swarm.definitions.sources import Unusable, show, show_path
+from swarm.definitions.names import suggest
+from swarm.definitions.tool_lists import ToolLists
+
+Table = Mapping[str, Any]
+Bases = Mapping[str, AgentDefinition]
+"""Definitions that a file may change in part, by name, instead of describing a new one."""
+
+FALLBACK_BASE = "general-purpose"
+"""Whose prompt a definition without one gets, where its format allows that."""
+
+_SPELLINGS = {
+    "allowedtools": "tools",
+    "disabledtools": "disallowedtools",
+    "steps": "maxturns",
+    "maxsteps": "maxturns",
+    "reasoningeffort": "effort",
+    "modelreasoningeffort": "effort",
+    "outputschema": "resultschema",
+    "system": "prompt",
+    "developerinstructions": "prompt",
+    "disabled": "disable",
+    "permissions": "permission",
+}
+"""Other spellings of our keys, in lower case and without `-` and `_`."""
+
+_KEYS = (
+    "name description prompt tools disallowedTools model mode permissionMode readOnly maxTurns background effort resultSchema"
+    " permission disable sandboxMode"
+).split()
+
+_UNSUPPORTED = frozenset(
+    """
+    hooks mcpServers skills color memory isolation initialPrompt temperature topP hidden variant options
+    nicknameCandidates approvalPolicy webSearch serviceTier toolSettings whenToUse
+    """.lower().split()
+)
+"""Keys that the other systems document and that mean nothing here."""
+
+_MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "fable", "inherit"})
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_PERMISSION_SPELLINGS = {mode.lower(): mode for mode in get_args(PermissionMode)} | {"manual": "default"}
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_MAX_DESCRIPTION = 4_000
+_MAX_WARNINGS = 20
+
+
+def normalise_keys(table: Table) -> dict[str, Any]:
+    """The table under our spellings: `disallowed-tools`, `disallowed_tools` and `disallowedTools` are one key."""
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        plain = re.sub(r"[-_\s]", "", str(key)).lower()
+        result.setdefault(_SPELLINGS.get(plain, plain), value)
+    return result
+
+
+def is_disabled(table: Table) -> bool:
+    """Whether the table switches the definition of its name off."""
+    return _read_flag(normalise_keys(table), "disable", default=False)
+
+
+def build_definition(
+    table: Table, *, path: Path, fallback_name: str, name_expected: bool, bases: Bases, prompt_required: bool = True
+) -> AgentDefinition:
+    """Make a definition of what a file says. Raises `Unusable`.
+
+    With `name_expected`, a name taken from the file's own name is worth a warning. Without `prompt_required`, a table that has no
+    prompt changes the base of its name in part, or gets the prompt of `general-purpose`.
+    """
+    keys = normalise_keys(table)
+    warnings: list[str] = []
+    name = _read_name(keys, fallback_name, name_expected, warnings)
+    prompt = _read_string(keys, "prompt").strip()
+    values: dict[str, Any] = {}
+    if not prompt:
+        if prompt_required:
+            raise Unusable("it has no prompt", "Write the agent's instructions below the frontmatter.")
+        prompt = _inherit_from_base(name, bases, values, warnings)
+    values |= {"name": name, "prompt": prompt, "source": show_path(path)}
+    if description := _read_description(keys, prompt, "description" in values, warnings):
+        values["description"] = description
+    _read_model_and_limits(keys, values, warnings)
+    _read_permissions(keys, values, warnings)
+    _warn_about_the_rest(keys, table, warnings)
+    try:
+        return AgentDefinition(**values, warnings=_limit(warnings))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise Unusable(f"`{key}` cannot be used: {first['msg']}", f"Correct `{key}`.") from error
+
+
+def _limit(warnings: list[str]) -> list[str]:
+    """Definitions travel with every job: a file that is wrong all over gets its first warnings only."""
+    hidden = len(warnings) - _MAX_WARNINGS
+    return warnings if hidden <= 0 else [*warnings[:_MAX_WARNINGS], f"and {hidden} more"]
+
+
+# -- one key after the other ------------------------------------------------------------------------------
+
+
+def _read_name(keys: Table, fallback: str, expected: bool, warnings: list[str]) -> str:
+    given = _read_string(keys, "name").strip()
+    if not given and expected:
+        warnings.append(f"it has no `name`; the file's name {show(fallback)} is used")
+    name = re.sub(r"[\s/\\]+", "-", given or fallback)
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", name):
+        raise Unusable(
+            f"{show(given or fallback)} cannot be a name",
+            "Use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter, digit or '_'.",
+        )
+    if name != (given or fallback):
+        warnings.append(f"the name {show(given or fallback)} is written {name!r} here")
+    return name
+
+
+def _inherit_from_base(name: str, bases: Bases, values: dict[str, Any], warnings: list[str]) -> str:
+    base = bases.get(name)
+    if base is not None:
+        values |= base.model_dump(exclude={"warnings"})
+        warnings.append(f"it has no prompt; it changes the shipped {name!r} in part")
+        return base.prompt
+    if FALLBACK_BASE not in bases:
+        raise Unusable("it has no prompt", "Write one.")
+    warnings.append(f"it has no prompt; that of {FALLBACK_BASE!r} is used")
+    return bases[FALLBACK_BASE].prompt
+
+
+def _read_description(keys: Table, prompt: str, inherited: bool, warnings: list[str]) -> str:
+    description = _read_string(keys, "description").strip()
+    if not description and not inherited:
+        description = next((line.strip("# \t") for line in prompt.splitlines() if line.strip("# \t")), "")[:200]
+        warnings.append("it has no `description`; its prompt's first line is used")
+    if len(description) > _MAX_DESCRIPTION:
+        warnings.append(f"its `description` is cut to {_MAX_DESCRIPTION} characters")
+        description = description[: _MAX_DESCRIPTION - 1] + "…"
+    return description
+
+
+def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
+    if model := _read_string(keys, "model").strip():
+        values["model"] = _read_model(model, warnings)
+    if mode := _read_string(keys, "mode").strip().lower():
+        if mode in get_args(Mode):
+            values["mode"] = mode
+        else:
+            warnings.append(f"unknown `mode` {show(mode)}; 'all' is used")
+    if (turns := keys.get("maxturns")) is not None:
+        if re.fullmatch(r"[1-9]\d{0,8}", str(turns).strip()) and not isinstance(turns, bool):
+            values["max_turns"] = int(turns)
+        else:
+            warnings.append(f"`maxTurns` is {show(turns)}, not a positive number; it is ignored")
+    if effort := _read_string(keys, "effort").strip().lower():
+        if effort in _EFFORTS:
+            values["effort"] = effort
+        else:
+            warnings.append(f"unknown `effort` {show(effort)}; it is ignored (known: {', '.join(_EFFORTS)})")
+    if keys.get("background") is not None:
+        values["background"] = _read_flag(keys, "background", default=False)
+    if (schema := keys.get("resultschema")) is not None:
+        if not isinstance(schema, Mapping):
+            raise Unusable("`resultSchema` is not a table", "Write a JSON schema.")
+        values["result_schema"] = dict(schema)
+
+
+def _read_model(model: str, warnings: list[str]) -> str | None:
+    """An alias or a full id of a Claude model; everything else is the parent's model, with a warning."""
+    plain = re.sub(r"\[\w+\]$", "", model.removeprefix("anthropic/")).strip()
+    if plain != model.removeprefix("anthropic/"):
+        warnings.append(f"of the model {show(model)} only {plain!r} is used")
+    if plain.lower() in _MODEL_ALIASES:
+        return plain.lower()
+    if plain.lower() == "default":
+        return None
+    if "/" not in plain and "claude-" in plain.lower():
+        return plain
+    warnings.append(f"the model {show(model)} is not available here; the parent's model is used")
+    return "inherit"
+
+
+def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
+    """Tools, permission mode and read-only, from whichever of the systems' ways of saying it the table uses."""
+    lists = ToolLists(tools=values.get("tools"), disallowed=list(values.get("disallowed_tools", [])))
+    if "tools" in keys:
+        lists.read_tools(keys["tools"])
+    if "disallowedtools" in keys:
+        lists.read_disallowed(keys["disallowedtools"])
+    if "permission" in keys:
+        lists.read_permission(keys["permission"])
+    values["tools"], values["disallowed_tools"] = lists.tools, lists.disallowed
+    warnings.extend(lists.finish())
+    if mode := _read_string(keys, "permissionmode").strip():
+        if known := _PERMISSION_SPELLINGS.get(mode.lower()):
+            values["permission_mode"] = known
+        else:
+            warnings.append(f"unknown `permissionMode` {show(mode)}; 'default' is used")
+    if keys.get("readonly") is not None:
+        values["read_only"] = _read_flag(keys, "readonly", default=False)
+    sandbox = _read_string(keys, "sandboxmode").strip()
+    if sandbox == "read-only":
+        values["read_only"] = True
+    elif sandbox and sandbox != "workspace-write":
+        warnings.append(f"`sandbox_mode` {show(sandbox)} is not supported here; the agent stays in its workspace")
+
+
+def _warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None:
+    """One warning for each key that has no effect."""
+    understood = {key.lower() for key in _KEYS}
+    written = {_SPELLINGS.get(plain, plain): str(key) for key in table if (plain := re.sub(r"[-_\s]", "", str(key)).lower())}
+    for key in keys:
+        shown = written.get(key, key)[:60]
+        if key in _UNSUPPORTED:
+            warnings.append(f"`{shown}` is not supported here and has no effect")
+        elif key not in understood:
+            warnings.append(f"unknown key `{shown}`{suggest(key, _KEYS)}; it has no effect")
+
+
+def _read_string(keys: Table, key: str) -> str:
+    value = keys.get(key)
+    if value is None:
+        return ""
+    if isinstance(value, (Mapping, list)):
+        raise Unusable(f"`{key}` is a {type(value).__name__}, not text", f"Write `{key}` as text.")
+    return str(value)
+
+
+def _read_flag(keys: Table, key: str, *, default: bool) -> bool:
+    value = keys.get(key)
+    if value is None:
+        return default
+    word = str(value).strip().lower()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise Unusable(f"`{key}` is {show(value)}, neither true nor false", "Write true or false.")

@@ -1,0 +1,57 @@
+"""Reads agents written as Markdown with a frontmatter: Claude Code's, OpenCode's, and our own.
+
+The three share one reader, which knows all their keys. They differ in where the name comes from: OpenCode's agent is called as
+its file, the others have a `name`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swarm.definitions.fields import Bases, Table, build_definition, is_disabled
+from swarm.definitions.frontmatter import parse_frontmatter, split_frontmatter
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.sources import ReadResult, Unusable, read_text
+
+SHIPPED_FOLDER = Path(__file__).parent / "shipped"
+
+
+def read_markdown(path: Path, *, name: str | None = None, bases: Bases | None = None) -> ReadResult:
+    """Read one file. `name` is given where the file's place names the agent (OpenCode); its own `name` key then wins.
+
+    With `bases`, a file without a prompt changes the shipped agent of its name in part, as OpenCode does it.
+    """
+    try:
+        block, body, first_line = split_frontmatter(read_text(path))
+        table, warnings = parse_frontmatter(block, first_line)
+        if is_disabled(table):
+            return ReadResult(disabled={str(table.get("name") or name or path.stem): str(path)})
+        definition = _build(table, body, path, name, bases)
+    except Unusable as error:
+        return ReadResult(problems=[error.as_problem(path)])
+    return ReadResult(definitions=[definition.model_copy(update={"warnings": [*warnings, *definition.warnings]})])
+
+
+def read_shipped() -> dict[str, AgentDefinition]:
+    """The agents that come with the project, by name. They are read like any other file, and must be without fault."""
+    definitions = {}
+    for path in sorted(SHIPPED_FOLDER.glob("*.md")):
+        block, body, first_line = split_frontmatter(read_text(path))
+        table, warnings = parse_frontmatter(block, first_line)
+        definition = _build(table, body, path, None, None)
+        if warnings or definition.warnings:
+            raise Unusable(f"{path.name}: {'; '.join([*warnings, *definition.warnings])}", "Correct the shipped file.")
+        definitions[definition.name] = definition.model_copy(update={"source": "shipped"})
+    return definitions
+
+
+def _build(table: Table, body: str, path: Path, name: str | None, bases: Bases | None) -> AgentDefinition:
+    with_prompt = {**table, "prompt": body} if body.strip() else table
+    return build_definition(
+        with_prompt,
+        path=path,
+        fallback_name=name or path.stem,
+        name_expected=name is None,
+        bases=bases or {},
+        prompt_required=bases is None,
+    )

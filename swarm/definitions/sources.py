@@ -1,0 +1,145 @@
+"""Getting at definition files: what a reader gives back, and how a file is read without trusting it.
+
+A file is read only if it is a regular file of at most 1 MiB in UTF-8. Symbolic links to files and folders are
+followed, because people share their agents that way; a loop of links ends. Whatever is wrong with one file is a `Problem` of
+that file, never an exception for the others.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.definitions.model import AgentDefinition
+from swarm.errors import DefinitionError
+
+MAX_FILE_BYTES = 1024 * 1024
+MAX_FOLDER_ENTRIES = 5_000
+MAX_FOLDER_DEPTH = 8
+
+
+class Problem(BaseModel):
+    """Why a file, or one definition in it, was not taken."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    line: int | None = None
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.message}. {self.remedy}"
+
+
+class ReadResult(BaseModel):
+    """What one file, or one folder, gave."""
+
+    model_config = ConfigDict(frozen=True)
+
+    definitions: list[AgentDefinition] = []
+    problems: list[Problem] = []
+    disabled: dict[str, str] = {}
+    """Names that the file switches off, and the file: weaker sources of the same name are hidden."""
+    includes: list[str] = []
+    """Further files that the result depends on: a prompt or role file that this one names."""
+
+
+class Unusable(DefinitionError):
+    """A file, or a definition in it, that cannot be taken; readers turn it into a `Problem`."""
+
+    def __init__(self, message: str, remedy: str, line: int | None = None) -> None:
+        self.message, self.remedy, self.line = message, remedy, line
+        super().__init__(f"{message}. {remedy}")
+
+    def as_problem(self, path: Path) -> Problem:
+        """The same as a value, with the file it is about."""
+        return Problem(path=show_path(path), line=self.line, message=self.message, remedy=self.remedy)
+
+
+def show_path(path: Path) -> str:
+    """The path as text that can always be stored, whatever bytes its name has."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def show(value: object) -> str:
+    """A value from a file, quoted and short, for a message."""
+    text = repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "…'"
+
+
+def read_text(path: Path) -> str:
+    """The text of a small regular file, without its byte-order mark and with plain line ends. Raises `Unusable`."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise Unusable("not a regular file", "Replace it by a file.")
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error.strerror or error}", "Check that it exists and may be read.") from error
+    except ValueError as error:
+        raise Unusable("its path is not valid", "Rename it.") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise Unusable("larger than 1 MiB", "Shorten it; an agent's prompt should be a few kilobytes.")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise Unusable("it is UTF-16", "Save it as UTF-8.", 1)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unusable("it is not UTF-8", "Save it as UTF-8.", data.count(b"\n", 0, error.start) + 1) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def locate(reference: str, folder: Path, root: Path | None) -> Path:
+    """The file that another file names, relative to `folder`.
+
+    With a `root` it must lie inside it, links resolved: a repository that somebody cloned must not
+    be able to put that person's other files into a prompt. Raises `Unusable`.
+    """
+    remedy = "Name a file inside the project."
+    try:
+        path = (folder / Path(reference).expanduser()).resolve()
+        inside = root is None or path.is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise Unusable(f"the file name {show(reference)} is not valid", remedy) from error
+    if not inside:
+        raise Unusable(f"it names {show(reference)}, which lies outside of the project", remedy)
+    return path
+
+
+def list_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """The files below `folder` with one of these endings, sorted; hidden files and folders are left out.
+
+    Raises `Unusable` for a folder of absurd size (a link to a whole disk, say).
+    """
+    found: list[Path] = []
+    seen: set[tuple[int, int]] = set()
+    entries = 0
+    pending = [(folder, 0)]
+    while pending:
+        current, depth = pending.pop()
+        try:
+            status = current.stat()
+            names = os.listdir(current)
+        except OSError:
+            continue
+        if (status.st_dev, status.st_ino) in seen:
+            continue  # a loop of links, or the same folder by two names
+        seen.add((status.st_dev, status.st_ino))
+        entries += len(names)
+        if entries > MAX_FOLDER_ENTRIES:
+            raise Unusable(f"more than {MAX_FOLDER_ENTRIES} entries below it", "Keep only definitions in this folder.")
+        for name in names:
+            path = current / name
+            if name.startswith(".") or name == "node_modules":
+                continue
+            if path.is_dir():
+                if depth < MAX_FOLDER_DEPTH:
+                    pending.append((path, depth + 1))
+            elif name.lower().endswith(suffixes):
+                found.append(path)
+    return sorted(found)

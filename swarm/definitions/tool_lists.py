@@ -1,0 +1,166 @@
+"""Which tools a definition allows and forbids, gathered from the ways in which files say it.
+
+Claude Code lists names (`tools`, `disallowedTools`); OpenCode has a table of switches (`tools: {write: false}`) and a table of rules
+(`permission: {bash: {"rm *": deny}}`). All of it ends in two lists. In doubt the stricter reading is taken, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from swarm.definitions.names import KNOWN_TOOLS, canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
+from swarm.definitions.sources import Unusable, show
+
+_EDITING = ("Edit", "Write", "NotebookEdit")
+"""One permission in OpenCode, whose switches `edit`, `write` and `patch` all mean it."""
+
+_NOT_TOOLS = frozenset({"external_directory", "doom_loop"})
+"""Permission keys of OpenCode that guard a situation, not a tool. Agents here never leave their workspace anyway."""
+
+_NO_COUNTERPART = frozenset({"todoread", "lsp", "skill", "toolsearch", "monitor"})
+"""Tools of other systems that are common in their files and have none here."""
+
+
+@dataclass
+class ToolLists:
+    """The two lists while a definition is read; `tools=None` means all."""
+
+    tools: list[str] | None = None
+    disallowed: list[str] = field(default_factory=list)
+    _warnings: list[str] = field(default_factory=list)
+
+    def read_tools(self, value: Any) -> None:
+        """Take `tools`: names, or a table of switches. Raises `Unusable`."""
+        if value is None or value == "":
+            self._warn("`tools` is empty, which means every tool; write [] for none")
+            self.tools = None
+        elif isinstance(value, Mapping):
+            self._read_switches(value)
+        else:
+            self.tools = _read_entries("tools", value)
+            if "*" in self.tools:
+                self.tools = None
+
+    def read_disallowed(self, value: Any) -> None:
+        """Take `disallowedTools`: names. Raises `Unusable`."""
+        if value is not None:
+            self._disallow(*_read_entries("disallowedTools", value))
+
+    def read_permission(self, value: Any) -> None:
+        """Take OpenCode's `permission`: one action for all, or a table of tools. Raises `Unusable`."""
+        rules = {"*": value} if isinstance(value, str) else value
+        if not isinstance(rules, Mapping):
+            raise Unusable("`permission` is neither an action nor a table", "Write for example `permission: {edit: deny}`.")
+        asked: list[str] = []
+        allowed: list[str] = []
+        for key, rule in rules.items():
+            tool = str(key)
+            actions = _read_actions(tool, rule)
+            if tool in _NOT_TOOLS:
+                continue
+            if tool != "*" and set(actions.values()) != {"deny"}:
+                allowed.extend(_tools_meant(tool))
+            if "ask" in actions.values():
+                asked.append(tool)
+            if tool != "*":
+                self._deny_where_asked_to(tool, actions)
+        if _read_actions("*", rules.get("*", "allow")).get("*") == "deny":
+            self._allow_only(allowed)
+        if asked:
+            self._warn(f"`ask` for {', '.join(asked)[:60]} is not kept: the agent's permission mode decides what is asked")
+
+    def finish(self) -> list[str]:
+        """All that was understood only in part: call it once, at the end."""
+        entries = [*(self.tools or []), *self.disallowed]
+        unknown = list(dict.fromkeys(entry for entry in entries if not is_known_tool(entry)))
+        for entry in unknown:
+            name, _ = split_pattern(entry)
+            if name.lower() in _NO_COUNTERPART:
+                self._warn(f"there is no tool {show(name)} here; the entry has no effect")
+            else:
+                self._warn(f"unknown tool {show(entry)}{suggest(name, KNOWN_TOOLS)}; kept, in case a worker offers it")
+        if self.tools and all(tool in unknown for tool in self.tools):
+            self._warn("no tool of its list is known here: the agent may have none")
+        return self._warnings
+
+    def _read_switches(self, switches: Mapping[Any, Any]) -> None:
+        """OpenCode's `{name: bool}`: everything is on unless switched off, or unless `*` is."""
+        wanted: list[str] = []
+        for key, value in switches.items():
+            state = str(value).strip().lower()
+            if state not in ("true", "false"):
+                raise Unusable(f"the switch of the tool {show(str(key))} is {show(value)}", "Write true or false.")
+            if str(key) == "*":
+                continue
+            if state == "true":
+                wanted.append(canonical_tool(str(key)))
+            else:
+                self._disallow(*_tools_meant(str(key)))
+        if str(switches.get("*", "true")).strip().lower() == "false":
+            self._allow_only(wanted)
+
+    def _deny_where_asked_to(self, tool: str, actions: dict[str, str]) -> None:
+        """Forbid the whole tool, or what the patterns with `deny` match; deny wins over allow, whatever their order."""
+        denied = [pattern for pattern, action in actions.items() if action == "deny"]
+        if "*" in denied:
+            if len(denied) < len(actions):
+                self._warn(f"`permission` denies {show(tool)} with exceptions; here it is denied whole")
+            self._disallow(*_tools_meant(tool))
+            return
+        for name in _tools_meant(tool):
+            self._disallow(*(f"{name}({pattern})" for pattern in denied))
+
+    def _allow_only(self, names: list[str]) -> None:
+        names = list(dict.fromkeys(names))
+        self.tools = names if self.tools is None else [entry for entry in self.tools if split_pattern(entry)[0] in names]
+
+    def _disallow(self, *entries: str) -> None:
+        self.disallowed.extend(entry for entry in entries if entry not in self.disallowed)
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warnings:
+            self._warnings.append(text)
+
+
+def _tools_meant(key: str) -> list[str]:
+    name = canonical_tool(key)
+    return list(_EDITING) if name in _EDITING else [name]
+
+
+def _read_actions(tool: str, rule: Any) -> dict[str, str]:
+    """The rule of one tool as pattern → action. Raises `Unusable` for anything else than allow, ask and deny."""
+    table = rule if isinstance(rule, Mapping) else {"*": rule}
+    actions = {str(pattern): str(action).strip().lower() for pattern, action in table.items()}
+    for pattern, action in actions.items():
+        if action not in ("allow", "ask", "deny") or "\n" in pattern:
+            raise Unusable(f"the permission of {show(tool)} for {show(pattern)} is {show(action)}", "Write allow, ask or deny.")
+    return actions
+
+
+def _read_entries(key: str, value: Any) -> list[str]:
+    """A list of tools, written as a YAML list or as one line with commas or spaces. Raises `Unusable`."""
+    items = value if isinstance(value, list) else [value]
+    entries: list[str] = []
+    for item in items:
+        if not isinstance(item, str):
+            raise Unusable(f"an entry of `{key}` is {show(item)}, not a name", "Put the entry in quotes.")
+        entries.extend(split_entries(item))
+    for entry in entries:
+        if not is_tool_entry(entry):
+            raise Unusable(f"{show(entry)} in `{key}` is not a tool or pattern", "Write for example `Read` or `Bash(git log:*)`.")
+    return list(dict.fromkeys(canonical_tool(entry) for entry in entries))
+
+
+def split_entries(text: str) -> list[str]:
+    """Split `Read, Bash(git log:*, git diff:*)` at commas and spaces that are not in brackets."""
+    entries, current, depth = [], "", 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and (character == "," or character.isspace()):
+            entries.append(current)
+            current = ""
+        else:
+            current += character
+    return [entry for entry in [*entries, current] if entry]

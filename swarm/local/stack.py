@@ -1,0 +1,282 @@
+"""The local stack: Redis, workers and Flower of one state folder, brought up and down as a whole.
+
+Everything runs detached and is found again through records on disk, so any later command can ask about it or stop
+it. One command at a time changes a stack (a lock on its folder).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.errors import ConfigurationError
+from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, try_lock
+from swarm.local.records import ProcessRecord, load_records, save_record, stack_folder
+from swarm.local.redis_server import RedisStatus, ensure_redis, find_redis, read_redis_status, stop_redis
+from swarm.local.workers import APP, default_concurrency, end_processes, start_flower, start_worker, wait_until_ready
+from swarm.settings import Settings
+from swarm.store.connection import broker_transport_options, broker_url, connect, ping_or_raise
+
+GRACE_SECONDS = 20.0
+"""How long workers may take to reach a turn boundary when the stack goes down."""
+
+_FLOWER_GRACE_SECONDS = 5.0
+_LOCK_SECONDS = 180.0
+_FLEET_ANSWER_SECONDS = 1.0
+_KEPT_LOGS = 20
+
+
+class WorkerStatus(BaseModel):
+    """A worker that runs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    concurrency: int
+    started_at: datetime
+    log: Path
+    ready: bool
+    base_url: str | None
+
+
+class FlowerStatus(BaseModel):
+    """Flower, running."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    url: str
+    log: Path
+
+
+class StackStatus(BaseModel):
+    """What runs now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    redis: RedisStatus
+    workers: list[WorkerStatus]
+    flower: FlowerStatus | None
+
+
+def up(
+    settings: Settings,
+    *,
+    workers: int = 1,
+    concurrency: int | None = None,
+    flower_port: int | None = None,
+    base_url: str | None = None,
+) -> StackStatus:
+    """Bring the stack up to this size and return when it takes work; what runs already is kept.
+
+    If something does not start, what this call started is stopped again and `ConfigurationError` says why.
+    """
+    with _changing(settings):
+        _start_missing(settings, workers, concurrency, flower_port, base_url or settings.base_url, temporary=False)
+        _keep(settings)
+    return status(settings)
+
+
+def down(settings: Settings, *, keep_redis: bool = False, grace_seconds: float = GRACE_SECONDS) -> None:
+    """Stop the stack and return when all of it has ended; does nothing if nothing runs."""
+    if not settings.state_folder().is_dir():
+        return
+    with _changing(settings):
+        records = load_records(settings)
+        _end(settings, records, grace_seconds)
+        if not keep_redis:
+            _redis_mark(settings).unlink(missing_ok=True)
+            stop_redis(settings)
+
+
+def status(settings: Settings) -> StackStatus:
+    """What runs now, checked against the system; changes nothing."""
+    workers, flower = [], None
+    for record in load_records(settings):
+        if record.process() is None:
+            continue
+        if record.kind == "flower":
+            flower = FlowerStatus(pid=record.pid, url=record.url or "", log=record.log)
+        else:
+            workers.append(
+                WorkerStatus(
+                    pid=record.pid,
+                    concurrency=record.concurrency,
+                    started_at=record.started_at,
+                    log=record.log,
+                    ready=record.is_ready(),
+                    base_url=record.base_url,
+                )
+            )
+    return StackStatus(redis=read_redis_status(settings), workers=workers, flower=flower)
+
+
+def running(settings: Settings) -> bool:
+    """Whether a stack of this state folder takes work: its Redis answers and one of its workers is ready."""
+    return bool(_ready_workers(settings)) and read_redis_status(settings).running
+
+
+def has_worker(settings: Settings) -> bool:
+    """Whether somebody would run an agent: a worker of this stack, or any worker on the Redis that is set."""
+    return bool(_ready_workers(settings)) or _fleet_answers(settings)
+
+
+@contextlib.contextmanager
+def temporary_stack(
+    settings: Settings, *, workers: int = 1, concurrency: int | None = None, base_url: str | None = None
+) -> Iterator[StackStatus]:
+    """A stack for the time of one command: starts what is missing, and stops that, and only that, at the end.
+
+    Commands that run at the same time share it; the last of them stops it, however the others ended. `up` meanwhile
+    makes it permanent.
+    """
+    base_url = base_url or settings.base_url
+    with _changing(settings):
+        # Shared by those who use the stack; the system drops it for those who are killed.
+        use = os.open(stack_folder(settings) / "users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try_lock(use, fcntl.LOCK_SH)
+    try:
+        with _changing(settings):
+            if _fleet_answers(settings) and not _ready_workers(settings):
+                _refuse_fleet(settings, base_url)
+            else:
+                _start_missing(settings, workers, concurrency, None, base_url, temporary=True)
+        yield status(settings)
+    finally:
+        try:
+            with _changing(settings):
+                if try_lock(use, fcntl.LOCK_EX):
+                    _stop_temporary(settings)
+        finally:
+            os.close(use)
+
+
+# -- starting ----------------------------------------------------------------------------------------------
+
+
+def _start_missing(
+    settings: Settings,
+    workers: int,
+    concurrency: int | None,
+    flower_port: int | None,
+    base_url: str | None,
+    *,
+    temporary: bool,
+) -> None:
+    _forget_dead(settings)
+    present = load_records(settings)
+    running_workers = [record for record in present if record.kind == "worker"]
+    _refuse_other_server(running_workers, base_url)
+    started: list[ProcessRecord] = []
+    had_redis = settings.redis_url is not None or find_redis(settings) is not None
+    try:
+        if temporary and not had_redis:
+            _redis_mark(settings).touch()
+        with connect(ensure_redis(settings)) as client:
+            ping_or_raise(client)
+        for _ in range(workers - len(running_workers)):
+            size = concurrency or default_concurrency()
+            started.append(start_worker(settings, concurrency=size, base_url=base_url, temporary=temporary))
+        if flower_port is not None and not any(record.kind == "flower" for record in present):
+            started.append(start_flower(settings, port=flower_port))
+        # Also those that another command started and did not see to the end.
+        wait_until_ready([*running_workers, *started])
+    except BaseException:
+        end_processes(settings, started, grace_seconds=1.0)
+        if not had_redis:
+            _redis_mark(settings).unlink(missing_ok=True)
+            stop_redis(settings)
+        raise
+
+
+def _refuse_other_server(workers: Sequence[ProcessRecord], base_url: str | None) -> None:
+    for record in workers:
+        if record.base_url != base_url:
+            raise ConfigurationError(
+                f"a worker (process {record.pid}) already runs and calls the model at "
+                f"{record.base_url or 'its provider'}, not at {base_url or 'its provider'}. "
+                "Stop it with `swarm down` first, or use another SWARM_STATE_DIR."
+            )
+
+
+def _refuse_fleet(settings: Settings, base_url: str | None) -> None:
+    if base_url is not None and base_url != settings.base_url:
+        raise ConfigurationError(
+            f"workers of a fleet answer on the Redis that is set, and they do not call the model at {base_url}. "
+            "Unset SWARM_REDIS_URL to use workers of your own."
+        )
+
+
+def _keep(settings: Settings) -> None:
+    _redis_mark(settings).unlink(missing_ok=True)
+    for record in load_records(settings):
+        if record.temporary:
+            save_record(settings, record.model_copy(update={"temporary": False}))
+
+
+# -- stopping ----------------------------------------------------------------------------------------------
+
+
+def _end(settings: Settings, records: Sequence[ProcessRecord], grace_seconds: float) -> None:
+    # Flower after the workers, so that it still shows how they end; Redis last of all.
+    for kind, patience in (("worker", grace_seconds), ("flower", _FLOWER_GRACE_SECONDS)):
+        end_processes(settings, [record for record in records if record.kind == kind], grace_seconds=patience)
+    _prune_logs(settings)
+
+
+def _stop_temporary(settings: Settings) -> None:
+    _end(settings, [record for record in load_records(settings) if record.temporary], GRACE_SECONDS)
+    if _redis_mark(settings).exists():
+        stop_redis(settings)
+        _redis_mark(settings).unlink(missing_ok=True)
+
+
+def _forget_dead(settings: Settings) -> None:
+    dead = [record for record in load_records(settings) if record.process() is None]
+    end_processes(settings, dead, grace_seconds=0.0)  # a worker that was killed may have left its children
+
+
+def _prune_logs(settings: Settings) -> None:
+    logs = sorted(stack_folder(settings).glob("*.log"), key=lambda path: path.stat().st_mtime)
+    for path in logs[:-_KEPT_LOGS]:
+        path.unlink(missing_ok=True)
+
+
+# -- asking ------------------------------------------------------------------------------------------------
+
+
+def _ready_workers(settings: Settings) -> list[ProcessRecord]:
+    return [record for record in load_records(settings) if record.kind == "worker" and record.is_ready()]
+
+
+def _fleet_answers(settings: Settings) -> bool:
+    """Whether any worker answers on a Redis that is not ours; takes a second if none does."""
+    if settings.redis_url is None:
+        return False
+    with connect(settings) as client:
+        ping_or_raise(client)
+    # By name: starting and stopping processes needs nothing of the engine, only this question does.
+    app = importlib.import_module(APP).app
+    url, options = broker_url(settings.redis_url), broker_transport_options(settings.redis_url)
+    with app.connection_for_write(url=url, transport_options=options) as connection:
+        return bool(app.control.ping(timeout=_FLEET_ANSWER_SECONDS, limit=1, connection=connection))
+
+
+@contextlib.contextmanager
+def _changing(settings: Settings) -> Iterator[None]:
+    make_state_folder(settings)
+    folder = make_private_folder(stack_folder(settings))
+    with hold_lock(folder / "lock", deadline_seconds=_LOCK_SECONDS):
+        yield
+
+
+def _redis_mark(settings: Settings) -> Path:
+    """Exists while the local Redis runs only for the commands that use it."""
+    return stack_folder(settings) / "temporary-redis"

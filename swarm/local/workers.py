@@ -1,0 +1,209 @@
+"""Starting and ending the stack's own processes: Celery workers and Flower, each with a record on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from swarm.errors import ConfigurationError
+from swarm.local.processes import is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
+from swarm.local.records import (
+    READY_VARIABLE,
+    ProcessRecord,
+    new_id,
+    ready_file,
+    remove_record,
+    save_record,
+    stack_folder,
+)
+from swarm.settings import Settings
+from swarm.store.connection import redis_url
+
+APP = "swarm.tasks"
+
+_READY_SECONDS = 90.0
+_QUIT_SECONDS = 5.0
+_KILL_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+
+
+def default_concurrency() -> int:
+    """How many agents a worker runs at a time unless it is told: agents mostly wait, so two for each processor."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(8, max(2, 2 * processors))
+
+
+def start_worker(settings: Settings, *, concurrency: int, base_url: str | None, temporary: bool) -> ProcessRecord:
+    """Start a worker and note it; `wait_until_ready` tells when it takes tasks."""
+    record_id = new_id()
+    # Gossip and mingle compare notes between workers that keep all their notes in Redis anyway, and cost a second.
+    arguments = [
+        *("worker", "-c", str(concurrency), "--loglevel", "INFO", "--hostname", f"swarm-{record_id}@%h"),
+        *("--without-gossip", "--without-mingle"),
+    ]
+    pid, created, log = _spawn(settings, "worker", record_id, arguments, base_url)
+    record = ProcessRecord(
+        kind="worker",
+        id=record_id,
+        pid=pid,
+        created=created,
+        log=log,
+        ready_file=ready_file(settings, record_id),
+        concurrency=concurrency,
+        base_url=base_url,
+        temporary=temporary,
+    )
+    save_record(settings, record)
+    return record
+
+
+def start_flower(settings: Settings, *, port: int) -> ProcessRecord:
+    """Start Flower for this machine alone and note it. Port 0 takes a free one; a taken one is refused."""
+    port = _check_port(port)
+    record_id = new_id()
+    arguments = ["flower", "--address=127.0.0.1", f"--port={port}"]
+    pid, created, log = _spawn(settings, "flower", record_id, arguments, settings.base_url)
+    record = ProcessRecord(
+        kind="flower",
+        id=record_id,
+        pid=pid,
+        created=created,
+        log=log,
+        ready_file=ready_file(settings, record_id),
+        url=f"http://127.0.0.1:{port}",
+    )
+    save_record(settings, record)
+    return record
+
+
+def wait_until_ready(records: Sequence[ProcessRecord]) -> None:
+    """Return when all take work. Raises `ConfigurationError` with the end of the log of one that died or is late."""
+    give_up = time.monotonic() + _READY_SECONDS
+    waiting = list(records)
+    while waiting:
+        for record in waiting:
+            if record.process() is None:
+                raise ConfigurationError(
+                    f"the {record.kind} ended before it was ready. The end of its log {record.log}:\n"
+                    f"{tail_log(record.log)}"
+                )
+        waiting = [record for record in waiting if not _is_ready(record)]
+        if waiting and time.monotonic() > give_up:
+            late = waiting[0]
+            raise ConfigurationError(
+                f"the {late.kind} (process {late.pid}) was not ready within {_READY_SECONDS:.0f} s. "
+                f"The end of its log {late.log}:\n{tail_log(late.log)}"
+            )
+        if waiting:
+            time.sleep(_POLL_SECONDS)
+
+
+def end_processes(settings: Settings, records: Sequence[ProcessRecord], *, grace_seconds: float) -> None:
+    """End these, with everything below them, and forget them.
+
+    First they may finish (a worker's agents go back to the queue at their next turn boundary), then they are told
+    to stop where they are, and what is still there is killed. Rescue puts the killed agents back.
+    """
+    families = {process for record in records for process in record.family()}
+    for number, patience in ((signal.SIGTERM, grace_seconds), (signal.SIGQUIT, _QUIT_SECONDS)):
+        leaders = [leader for record in records if (leader := record.process()) is not None]
+        for leader in leaders:
+            send_signal(leader, number)
+        wait_for_exit(leaders, deadline_seconds=patience)
+        # Tools that a worker started meanwhile, or that it left behind.
+        families |= {process for record in records for process in record.family()}
+    _kill(families)
+    for record in records:
+        remove_record(settings, record)
+
+
+def _kill(processes: set[psutil.Process]) -> None:
+    alive = [process for process in processes if is_alive(process)]
+    for process in alive:
+        send_signal(process, signal.SIGKILL)
+    if not wait_for_exit(alive, deadline_seconds=_KILL_SECONDS):
+        pids = ", ".join(str(process.pid) for process in alive if is_alive(process))
+        raise ConfigurationError(f"these processes of the local stack do not end: {pids}. End them by hand.")
+
+
+def _spawn(
+    settings: Settings,
+    kind: Literal["worker", "flower"],
+    record_id: str,
+    arguments: Sequence[str],
+    base_url: str | None,
+) -> tuple[int, float, Path]:
+    log = stack_folder(settings) / f"{kind}-{record_id}.log"
+    process = spawn_detached(
+        [sys.executable, "-m", "celery", "-A", APP, *arguments],
+        env=_environment(settings, record_id, base_url),
+        # Not the checkout: its top-level folders would hide modules of the standard library.
+        cwd=settings.state_folder(),
+        log=log,
+    )
+    try:
+        return process.pid, process.create_time(), log
+    except psutil.Error:
+        raise ConfigurationError(f"the {kind} ended at once. The end of its log {log}:\n{tail_log(log)}") from None
+
+
+def _environment(settings: Settings, record_id: str, base_url: str | None) -> dict[str, str]:
+    """Our environment, but with these settings: they need not be those that our environment states."""
+    variables = settings.model_dump(mode="json") | {
+        "redis_url": redis_url(settings),
+        "state_dir": str(settings.state_folder()),
+        "base_url": base_url,
+    }
+    environment = dict(os.environ)
+    for name, value in variables.items():
+        variable = f"SWARM_{name.upper()}"
+        if value is None:
+            environment.pop(variable, None)
+        else:
+            environment[variable] = value if isinstance(value, str) else json.dumps(value)
+    environment[READY_VARIABLE] = str(ready_file(settings, record_id))
+    root = str(Path(__file__).resolve().parents[2])
+    if not _is_installed(root):
+        inherited = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{root}{os.pathsep}{inherited}" if inherited else root
+    return environment
+
+
+def _is_installed(root: str) -> bool:
+    """Whether a new interpreter finds our package by itself: its folder comes after the standard library's."""
+    standard = sysconfig.get_path("stdlib")
+    after = sys.path[sys.path.index(standard) + 1 :] if standard in sys.path else sys.path
+    return any(Path(entry).resolve() == Path(root) for entry in after if entry)
+
+
+def _is_ready(record: ProcessRecord) -> bool:
+    if record.kind == "worker":
+        return record.is_ready()
+    assert record.url is not None
+    try:
+        with socket.create_connection(("127.0.0.1", int(record.url.rpartition(":")[2])), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _check_port(port: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"port {port} cannot be used for Flower ({error.strerror}). Name another."
+            ) from error
+        return int(probe.getsockname()[1])

@@ -1,0 +1,266 @@
+"""The Anthropic adapter: one attempt at a model request, through the official SDK. The only importer of the SDK.
+
+The SDK takes seconds and tens of megabytes to import, so it is imported on first use, or by `preload()` before a worker
+forks. Its connections must not cross a fork, so every process makes a client of its own. The SDK's retries are off: the
+loop decides when to try again, because a long wait parks the agent. Safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import ipaddress
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
+from swarm.models import ModelRequest, Progress, Reply
+from swarm.models.catalogue import describe_aliases, max_output
+from swarm.models.failures import credentials_failure, response_failure, stream_failure
+from swarm.models.reply import ReplyBuilder
+from swarm.models.request import build_request
+from swarm.settings import Settings
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic, AnthropicBedrock, AnthropicVertex, Stream
+    from anthropic.types import RawMessageStreamEvent
+
+    Client = Anthropic | AnthropicBedrock | AnthropicVertex
+
+CONNECT_TIMEOUT_SECONDS = 5.0
+
+_REHEARSAL_KEY = "rehearsal"
+_EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
+_LOADED_ON_FIRST_REQUEST = ("httpx2", "anthropic.resources.messages", "anthropic.types.shared.error_details")
+
+
+def preload() -> None:
+    """Import all that a request needs. Call it before forking, so that the processes of a pool share the memory."""
+    importlib.import_module("anthropic")
+    for module in _LOADED_ON_FIRST_REQUEST:
+        importlib.import_module(module)
+
+
+class AnthropicModel:
+    """A `Model` that asks the Messages API of Anthropic, Amazon Bedrock or Google Vertex."""
+
+    def __init__(self, settings: Settings, *, client: Client | None = None) -> None:
+        """`client` replaces the one made from the settings; the caller then answers for forks and retries."""
+        if settings.provider not in {"anthropic", "bedrock", "vertex"}:
+            raise ConfigurationError(
+                f"SWARM_PROVIDER: unknown provider {settings.provider!r}. Use anthropic, bedrock or vertex"
+            )
+        self._settings = settings
+        self._given_client = client
+        # By process id. A client inherited through a fork stays here, untouched: letting it be collected would
+        # close connections that the parent still uses.
+        self._clients: dict[int, Client] = {}
+
+    def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
+        """Make one attempt and return the whole reply. Raises what `Model.complete` says, and `ConfigurationError`."""
+        body = build_request(request, max_output=max_output(request.model, prices_file=self._settings.prices_file))
+        deadline = time.monotonic() + self._settings.request_timeout_seconds
+        builder = ReplyBuilder(on_progress)
+        with self._open_stream(body) as stream:
+            request_id = stream.response.headers.get("request-id")
+            events = self._read_events(stream, request.model)
+            while (event := self._next_event(events, request.model)) is not None:
+                self._add_event(builder, event)
+                # A read that times out is the transport's to notice; this is for a stream that trickles on for ever.
+                if time.monotonic() > deadline:
+                    raise self._timed_out()
+        reply = builder.finish(request_id)
+        if reply is None:
+            raise TransientModelError("the model's reply was cut off before its end", kind="cut")
+        return reply
+
+    def _open_stream(self, body: dict[str, Any]) -> Stream[RawMessageStreamEvent]:
+        client = self._client()
+        try:
+            stream: Stream[RawMessageStreamEvent] = client.messages.create(**body, stream=True)
+        except Exception as error:
+            failure = self._request_failure(error, str(body["model"]))
+            if failure is None:
+                raise
+            raise failure from error
+        return stream
+
+    def _read_events(self, stream: Stream[RawMessageStreamEvent], model: str) -> Iterator[Mapping[str, Any]]:
+        """The stream's events as plain JSON: the SDK's typed events cost more than all the rest of a request."""
+        if self._settings.provider == "bedrock":
+            # Bedrock frames its events in a binary format, which the SDK's own iteration takes apart.
+            for typed in stream:
+                yield typed.model_dump(mode="json", exclude_unset=True)
+            return
+        for event in type(stream).raw_events(stream.response):
+            if event.event == "error":
+                raise self._stream_failure(_parse_or_keep(event.data), model)
+            if event.data and event.event != "ping":
+                yield event.json()
+
+    def _next_event(self, events: Iterator[Mapping[str, Any]], model: str) -> Mapping[str, Any] | None:
+        try:
+            return next(events, None)
+        except ModelError:
+            raise
+        except ValueError as error:  # broken JSON, or bytes that are not UTF-8
+            raise TransientModelError(f"the model's reply is damaged: {error}", kind="cut") from error
+        except Exception as error:
+            failure = self._transport_failure(error, model)
+            if failure is None:
+                raise
+            raise failure from error
+
+    def _add_event(self, builder: ReplyBuilder, event: Mapping[str, Any]) -> None:
+        try:
+            builder.add(event)
+        except (AttributeError, KeyError, TypeError) as error:
+            kind = event.get("type") if isinstance(event, dict) else type(event).__name__
+            raise TransientModelError(f"the model's reply is damaged: bad {kind} event", kind="cut") from error
+
+    # -- the client ---------------------------------------------------------------------------------------
+
+    def _client(self) -> Client:
+        if self._given_client is not None:
+            return self._given_client
+        client = self._clients.get(os.getpid())
+        if client is None:
+            # Two threads may both make one; setdefault lets all of them use the same.
+            client = self._clients.setdefault(os.getpid(), self._make_client())
+        return client
+
+    def _make_client(self) -> Client:
+        self._check_extra()
+        import anthropic
+
+        settings = self._settings
+        options: dict[str, Any] = {
+            "max_retries": 0,
+            "timeout": anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS),
+        }
+        if settings.base_url:
+            options["base_url"] = settings.base_url
+            if _is_loopback(settings.base_url):
+                # A proxy of the environment cannot reach this machine's own loopback address.
+                options["http_client"] = anthropic.DefaultHttpxClient(timeout=options["timeout"], trust_env=False)
+        try:
+            match settings.provider:
+                case "bedrock":
+                    return anthropic.AnthropicBedrock(**options)
+                case "vertex":
+                    return anthropic.AnthropicVertex(**options)
+                case _:
+                    return anthropic.Anthropic(**options, **self._rehearsal_key())
+        except ValueError as error:  # what the SDK raises for a missing region or project
+            raise ConfigurationError(f"provider {settings.provider}: {error}") from error
+        except anthropic.AnthropicError as error:
+            raise credentials_failure(settings.provider, str(error)) from error
+
+    def _rehearsal_key(self) -> dict[str, str]:
+        keys = (os.environ.get("ANTHROPIC_API_KEY"), os.environ.get("ANTHROPIC_AUTH_TOKEN"))
+        base_url = self._settings.base_url
+        return {"api_key": _REHEARSAL_KEY} if base_url and _is_loopback(base_url) and not any(keys) else {}
+
+    def _check_extra(self) -> None:
+        provider = self._settings.provider
+        for module in _EXTRA_MODULES.get(provider, ()):
+            if not _is_installed(module):
+                raise ConfigurationError(
+                    f"provider {provider} needs the Python package {module}, which is not installed. "
+                    f"Install it where the workers run: pip install 'anthropic[{provider}]'"
+                )
+
+    # -- failures -----------------------------------------------------------------------------------------
+
+    def _request_failure(self, error: Exception, model: str) -> ModelError | None:
+        """What a failure before the reply began means; None for one that is not the model's or the request's."""
+        provider = self._settings.provider
+        transport = self._transport_failure(error, model)
+        if transport is not None:
+            return transport
+        if isinstance(error, TypeError) and "authentication" in str(error):
+            return credentials_failure(provider)
+        if type(error).__module__.startswith(("botocore.", "google.auth.")) or (
+            provider == "bedrock" and isinstance(error, RuntimeError)
+        ):
+            return credentials_failure(provider, str(error))
+        if isinstance(error, TypeError | ValueError):
+            return PermanentModelError(f"the model request cannot be encoded: {error}", kind="bad_request")
+        return None
+
+    def _transport_failure(self, error: Exception, model: str) -> ModelError | None:
+        import anthropic
+        import httpx2
+
+        connect_timeout = isinstance(error.__cause__ or error, httpx2.ConnectTimeout)
+        match error:
+            case anthropic.APIStatusError() if error.status_code < 400:
+                return self._stream_failure(error.body, model)
+            case anthropic.APIStatusError():
+                return response_failure(
+                    error.status_code,
+                    error.response.headers,
+                    error.body,
+                    model=model,
+                    provider=self._settings.provider,
+                    aliases=describe_aliases(self._settings.prices_file),
+                    now=time.time(),
+                )
+            case anthropic.APITimeoutError() | httpx2.TimeoutException() if not connect_timeout:
+                return self._timed_out()
+            case anthropic.APIConnectionError() | httpx2.HTTPError():
+                return self._connection_failed(error)
+            case httpx2.StreamError():  # read after it was closed
+                return TransientModelError("the model's reply was cut off before its end", kind="cut")
+            case anthropic.APIError():
+                return TransientModelError(f"the model's server gave no usable answer: {error}", kind="server")
+            case anthropic.AnthropicError():
+                return credentials_failure(self._settings.provider, str(error))
+            case _:
+                return None
+
+    def _stream_failure(self, body: object, model: str) -> ModelError:
+        aliases = describe_aliases(self._settings.prices_file)
+        return stream_failure(body, model=model, provider=self._settings.provider, aliases=aliases)
+
+    def _connection_failed(self, error: Exception) -> TransientModelError:
+        where = self._settings.base_url or f"the {self._settings.provider} API"
+        cause = error.__cause__ or error
+        reason = str(cause) or type(cause).__name__
+        return TransientModelError(
+            f"no connection to {where}: {reason}. Check the network and SWARM_BASE_URL", kind="connection"
+        )
+
+    def _timed_out(self) -> TransientModelError:
+        limit = self._settings.request_timeout_seconds
+        return TransientModelError(
+            f"the model request did not finish within {limit:g} s (SWARM_REQUEST_TIMEOUT_SECONDS)", kind="timeout"
+        )
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # a missing parent package
+        return False
+
+
+def _parse_or_keep(data: str) -> object:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data

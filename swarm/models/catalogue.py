@@ -1,0 +1,209 @@
+"""Which models there are: their aliases, prices and sizes, from a dated table that a person may override.
+
+The shipped table is `prices.yaml`. `prices_file` (the setting of that name) overrides single fields of its rows and
+adds rows and aliases. Each file is read once per process, on first use.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from swarm.errors import ConfigurationError
+from swarm.models import Usage
+
+DEFAULT_CONTEXT_WINDOW = 200_000
+DEFAULT_MAX_OUTPUT = 64_000
+
+_SHIPPED = Path(__file__).with_name("prices.yaml")
+_TOKENS_PER_PRICE = 1_000_000
+
+_BASE_ID = re.compile(r"(?:.*[./])?(claude-[a-z]+(?:-\d{1,2})+)(?:[-@]\d{8})?(?:-v\d+)?(?::\d+)?(?:@default)?$")
+"""Finds the table's id in that of a snapshot (`…-20261001`), of Bedrock (`us.anthropic.…-v1:0`), of Vertex (`…@20261001`)."""
+
+
+class Rates(BaseModel):
+    """US dollars per million tokens, in the API's token classes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    write_5m: float = Field(ge=0)
+    """Written to the cache for five minutes, as the adapter asks for."""
+    write_1h: float = Field(ge=0)
+    read: float = Field(ge=0)
+
+
+class Tier(Rates):
+    """Dearer rates for a whole request whose prompt exceeds `prompt_tokens`."""
+
+    prompt_tokens: int = Field(gt=0)
+
+
+class Price(Rates):
+    """A row of the table: what one model costs and holds."""
+
+    context_window: int = Field(default=DEFAULT_CONTEXT_WINDOW, gt=0)
+    max_output: int = Field(default=DEFAULT_MAX_OUTPUT, gt=0)
+    above: Tier | None = None
+
+    def rates_for(self, prompt_tokens: int) -> Rates:
+        """The rates that hold for a request whose whole prompt, cached tokens included, is this large."""
+        return self.above if self.above is not None and prompt_tokens > self.above.prompt_tokens else self
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The table, whole and checked."""
+
+    dated: date
+    aliases: Mapping[str, str]
+    models: Mapping[str, Price]
+
+
+def load_catalogue(prices_file: Path | None = None) -> Catalogue:
+    """The shipped table with the rows of `prices_file` laid over it. Raises `ConfigurationError`."""
+    return _load(prices_file.expanduser().absolute() if prices_file is not None else None)
+
+
+def resolve_model(name: str | None, *, default: str, parent: str | None, prices_file: Path | None = None) -> str:
+    """The full id for what a definition or a call names.
+
+    None takes `default`; `inherit` takes `parent`, or `default` for a root. Aliases and ids of the table resolve, and
+    any other text that looks like an id passes through, for the server to judge.
+    """
+    catalogue = load_catalogue(prices_file)
+    asked = (name or "").strip()
+    if asked.lower() == "inherit":
+        asked = parent or ""
+    return _resolve(asked or default.strip(), catalogue)
+
+
+def price_of(model: str, *, prices_file: Path | None = None) -> Price | None:
+    """The model's row, also for dated snapshots and for the ids of Bedrock and Vertex; None for an unknown model."""
+    models = load_catalogue(prices_file).models
+    if model in models:
+        return models[model]
+    found = _BASE_ID.match(model)
+    return models.get(found.group(1)) if found else None
+
+
+def cost_usd(model: str, usage: Usage, *, prices_file: Path | None = None) -> float | None:
+    """What one request cost; None when the model's price is unknown.
+
+    Give it the usage of a single request: a sum of several would reach a tier that none of them did.
+    """
+    price = price_of(model, prices_file=prices_file)
+    if price is None:
+        return None
+    rates = price.rates_for(usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens)
+    dollars = (
+        usage.input_tokens * rates.input
+        + usage.output_tokens * rates.output
+        + usage.cache_creation_input_tokens * rates.write_5m
+        + usage.cache_read_input_tokens * rates.read
+    )
+    return dollars / _TOKENS_PER_PRICE
+
+
+def context_window(model: str, *, prices_file: Path | None = None) -> int:
+    """How many tokens the model's prompt and reply may have together."""
+    price = price_of(model, prices_file=prices_file)
+    return price.context_window if price is not None else DEFAULT_CONTEXT_WINDOW
+
+
+def max_output(model: str, *, prices_file: Path | None = None) -> int:
+    """How many tokens one reply may have."""
+    price = price_of(model, prices_file=prices_file)
+    return price.max_output if price is not None else DEFAULT_MAX_OUTPUT
+
+
+def describe_aliases(prices_file: Path | None = None) -> str:
+    """The aliases as text for messages: `haiku (claude-…), sonnet (claude-…)`."""
+    return ", ".join(f"{alias} ({full})" for alias, full in sorted(load_catalogue(prices_file).aliases.items()))
+
+
+def _resolve(asked: str, catalogue: Catalogue) -> str:
+    alias = catalogue.aliases.get(asked.lower())
+    if alias is not None:
+        return alias
+    # Ids carry a digit or a separator; a bare word that is no alias is a slip, better caught here than after a 404.
+    if asked in catalogue.models or re.search(r"[\d\-./:@]", asked):
+        return asked
+    close = difflib.get_close_matches(asked.lower(), catalogue.aliases, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    known = ", ".join(sorted(catalogue.aliases))
+    raise ConfigurationError(f"unknown model {asked!r}: {hint}Use {known}, inherit, or a full model id")
+
+
+@lru_cache(maxsize=16)
+def _load(prices_file: Path | None) -> Catalogue:
+    table = _read_table(_SHIPPED)
+    aliases: dict[str, Any] = dict(table.get("aliases") or {})
+    rows: dict[str, dict[str, Any]] = dict(table["models"])
+    source = _SHIPPED
+    if prices_file is not None:
+        override, source = _read_table(prices_file), prices_file
+        aliases |= _section(override, "aliases", prices_file)
+        for model, row in _section(override, "models", prices_file).items():
+            if not isinstance(row, dict):
+                raise ConfigurationError(
+                    f"{prices_file}: models.{model} must be a mapping such as {{input: 2, output: 10}}"
+                )
+            rows[str(model)] = rows.get(str(model), {}) | row
+    for alias, target in aliases.items():
+        if not isinstance(target, str) or not target:
+            raise ConfigurationError(f"{source}: aliases.{alias} must be a model id, not {target!r}")
+    return Catalogue(
+        dated=table["dated"],
+        aliases={str(alias).lower(): target for alias, target in aliases.items()},
+        models={model: _check_row(model, row, source) for model, row in rows.items()},
+    )
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    try:
+        table = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot read the prices file {path}: {error.strerror}. Correct prices_file"
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"the prices file {path} is not YAML: {' '.join(str(error).split())}") from error
+    if table is None:
+        return {}
+    if not isinstance(table, dict):
+        raise ConfigurationError(f"the prices file {path} must be a mapping with `models:` or `aliases:`")
+    unknown = set(table) - {"dated", "aliases", "models"}
+    if unknown:
+        names = ", ".join(sorted(str(key) for key in unknown))
+        raise ConfigurationError(
+            f"the prices file {path} has unknown keys: {names}. It may have dated, aliases, models"
+        )
+    return table
+
+
+def _section(table: dict[str, Any], key: str, path: Path) -> dict[Any, Any]:
+    section = table.get(key) or {}
+    if not isinstance(section, dict):
+        raise ConfigurationError(f"{path}: `{key}` must be a mapping")
+    return section
+
+
+def _check_row(model: str, row: dict[str, Any], source: Path) -> Price:
+    try:
+        return Price.model_validate(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(f"{source}: models.{model}.{field}: {first['msg']}") from error

@@ -1,0 +1,222 @@
+"""What a failed model request means: whether another try can help, when, and what a person should do. Pure.
+
+Every way that a request can fail ends as a `TransientModelError` or a `PermanentModelError` with one of these kinds:
+
+- transient: `rate_limit`, `overloaded`, `server`, `timeout`, `connection`, `cut` (the stream ended too early);
+- permanent: `authentication`, `permission`, `billing`, `spend_limit`, `not_found`, `too_large`, `bad_request`; and the
+  transient kinds, where the server says that a retry is pointless.
+
+An unknown status, error type or error code is judged by its nearest known neighbour: 5xx is transient, 4xx is not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from swarm.errors import ModelError, PermanentModelError, TransientModelError
+
+RETRY_AFTER_CAP_SECONDS = 3600.0
+
+_STATUS_KINDS = {
+    400: "bad_request",
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "server",
+    413: "too_large",
+    422: "bad_request",
+    429: "rate_limit",
+    504: "timeout",
+    529: "overloaded",
+}
+_TYPE_KINDS = {
+    "invalid_request_error": "bad_request",
+    "authentication_error": "authentication",
+    "billing_error": "billing",
+    "permission_error": "permission",
+    "not_found_error": "not_found",
+    "request_too_large": "too_large",
+    "rate_limit_error": "rate_limit",
+    "timeout_error": "timeout",
+    "overloaded_error": "overloaded",
+    "conflict_error": "server",
+    "api_error": "server",
+    # What Bedrock calls the same things in its event stream.
+    "throttlingException": "rate_limit",
+    "modelTimeoutException": "timeout",
+    "serviceUnavailableException": "overloaded",
+    "validationException": "bad_request",
+}
+_CODE_KINDS = {
+    "enforced_spend_limit_reached": "spend_limit",
+    "contract_spend_limit_reached": "spend_limit",
+    "linked_organization_spend_limit_reached": "spend_limit",
+    "linked_organization_billing_unavailable": "billing",
+    "organization_on_hold": "permission",
+    "request_body_too_large_after_decoding": "too_large",
+}
+# The API gives these neither a status nor a code of their own; only its wording tells them from a malformed request.
+_WORDINGS = (
+    (re.compile(r"prompt is too long|exceed(s|ed)? (the )?context (limit|window)", re.I), "too_large"),
+    (re.compile(r"reached your specified .*usage limit|spend(ing)? limit", re.I), "spend_limit"),
+    (re.compile(r"credit balance is too low", re.I), "billing"),
+)
+_TRANSIENT_KINDS = frozenset({"rate_limit", "overloaded", "server", "timeout", "connection", "cut"})
+_LONGEST_DETAIL = 300
+
+_SIGN_IN = {
+    "anthropic": "set ANTHROPIC_API_KEY to a valid key (or ANTHROPIC_AUTH_TOKEN to a valid token)",
+    "bedrock": "set AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use an AWS profile",
+    "vertex": "set GOOGLE_APPLICATION_CREDENTIALS to a key file, or run `gcloud auth application-default login`",
+}
+
+
+def response_failure(
+    status: int, headers: Mapping[str, str], body: object, *, model: str, provider: str, aliases: str, now: float
+) -> ModelError:
+    """The error for a response with an error status. `aliases` goes into the message about an unknown model."""
+    detail = _read_body(body)
+    kind = _kind_of(detail, status)
+    transient = kind in _TRANSIENT_KINDS
+    # A spend limit stays permanent whatever the header says: the server sets it for all 429s alike.
+    if kind not in {"spend_limit", "billing"}:
+        match headers.get("x-should-retry"):
+            case "true":
+                transient, kind = True, kind if transient else "server"
+            case "false":
+                transient = False
+    where = f"HTTP {status}"
+    if transient:
+        return TransientModelError(
+            _say(kind, where, detail.message), kind=kind, retry_after_seconds=retry_after_seconds(headers, now)
+        )
+    remedy = _remedy(kind, model=model, provider=provider, aliases=aliases)
+    return PermanentModelError(_say(kind, where, detail.message, remedy), kind=kind)
+
+
+def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> ModelError:
+    """The error for an `error` event in the middle of a stream, whose HTTP status was 200."""
+    detail = _read_body(body)
+    kind = _kind_of(detail, None)
+    if kind in _TRANSIENT_KINDS:
+        return TransientModelError(_say(kind, "in mid-reply", detail.message), kind=kind)
+    remedy = _remedy(kind, model=model, provider=provider, aliases=aliases)
+    return PermanentModelError(_say(kind, "in mid-reply", detail.message, remedy), kind=kind)
+
+
+def credentials_failure(provider: str, why: str = "") -> PermanentModelError:
+    """The error for a request that cannot be sent because there is nothing to sign in with."""
+    return PermanentModelError(
+        _say("authentication", "", why, _remedy("authentication", model="", provider=provider, aliases="")),
+        kind="authentication",
+    )
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """The server's wish from `retry-after-ms` or `retry-after` (seconds or an HTTP date), at most an hour."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = headers.get(name)
+        if text is None:
+            continue
+        try:
+            seconds = float(text) * unit
+        except ValueError:
+            seconds = _seconds_until(text, time.time() if now is None else now)
+        if not math.isnan(seconds) and seconds > 0:
+            return min(seconds, RETRY_AFTER_CAP_SECONDS)
+    return None
+
+
+class _Detail:
+    """The parts of an error body that matter."""
+
+    def __init__(self, type: str, code: str, message: str) -> None:
+        self.type, self.code, self.message = type, code, message
+
+
+def _read_body(body: object) -> _Detail:
+    error: Any = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict):
+        text = body if isinstance(body, str) else error if isinstance(error, str) else ""
+        return _Detail("", "", _one_line(text))
+    details = error.get("details")
+    code = details.get("error_code") if isinstance(details, dict) else None
+    return _Detail(str(error.get("type") or ""), str(code or ""), _one_line(str(error.get("message") or "")))
+
+
+def _kind_of(detail: _Detail, status: int | None) -> str:
+    if detail.code in _CODE_KINDS:
+        return _CODE_KINDS[detail.code]
+    if status is None:
+        kind = _TYPE_KINDS.get(detail.type, "server")
+    elif status in _STATUS_KINDS and status != 400:
+        kind = _STATUS_KINDS[status]
+    elif status >= 500:
+        kind = _TYPE_KINDS.get(detail.type, "server")
+        return kind if kind in _TRANSIENT_KINDS else "server"
+    else:
+        kind = _TYPE_KINDS.get(detail.type, "bad_request")
+    if kind in {"bad_request", "rate_limit", "billing"}:
+        return next((special for wording, special in _WORDINGS if wording.search(detail.message)), kind)
+    return kind
+
+
+def _seconds_until(http_date: str, now: float) -> float:
+    try:
+        when = parsedate_to_datetime(http_date)
+    except (TypeError, ValueError):
+        return math.nan
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_DETAIL else line[: _LONGEST_DETAIL - 1] + "…"
+
+
+_FACTS = {
+    "rate_limit": "the model's server limits our rate",
+    "overloaded": "the model's server is overloaded",
+    "server": "the model's server failed",
+    "timeout": "the model request took too long",
+    "authentication": "the model's server does not accept our credentials",
+    "permission": "the model's server forbids this request",
+    "billing": "the account cannot pay for model requests",
+    "spend_limit": "the account's spend limit is reached",
+    "not_found": "the model's server does not know what was asked for",
+    "too_large": "the model request is too large",
+    "bad_request": "the model's server refused the request",
+}
+
+
+def _say(kind: str, where: str, detail: str, remedy: str = "") -> str:
+    fact = _FACTS[kind] + (f" ({where})" if where else "")
+    return ". ".join(part for part in (f"{fact}: {detail.rstrip('.')}" if detail else fact, remedy) if part)
+
+
+def _remedy(kind: str, *, model: str, provider: str, aliases: str) -> str:
+    match kind:
+        case "authentication":
+            return f"To sign in, {_SIGN_IN.get(provider, _SIGN_IN['anthropic'])}, where the workers run"
+        case "permission":
+            return f"Use credentials that may use {model}, or choose another model"
+        case "billing":
+            return "Correct the account's payment details or buy credit, then resume the job"
+        case "spend_limit":
+            return "Raise the account's spend limit or wait until it resets, then resume the job"
+        case "not_found":
+            return f"Check the model id {model!r} and SWARM_BASE_URL; the known aliases are {aliases}"
+        case "too_large":
+            return "Shorten the prompt or the tool results that went into it"
+        case "bad_request":
+            return ""
+        case _:
+            return "The server asks not to try again"

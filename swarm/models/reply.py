@@ -1,0 +1,132 @@
+"""Puts a streamed reply together from its events, keeping every block as the API gave it.
+
+Works on the events' plain JSON, so a kind of block or a field that is newer than this code passes through untouched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from swarm.models import Block, Progress, Reply, Usage
+
+UNREADABLE_INPUT = "INVALID_JSON"
+"""The one key of a tool call's `input` when its JSON is broken (say, cut by the token limit); its value is the raw text."""
+
+_TEXT_DELTAS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+_USAGE_FIELDS = tuple(Usage.model_fields)
+
+
+class ReplyBuilder:
+    """One reply in the making: feed it every event in order, then ask for the result."""
+
+    def __init__(self, on_progress: Progress | None = None) -> None:
+        self._on_progress = on_progress
+        self._blocks: dict[int, Block] = {}
+        # Pieces are joined once, when the block ends: a long text comes in thousands of them.
+        self._pieces: dict[int, dict[str, list[str]]] = {}
+        self._usage: dict[str, int] = {}
+        self._model = ""
+        self._stop_reason: str | None = None
+        self._stopped = False
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Take in one event. Unknown kinds are passed over; a malformed one raises `KeyError` or `TypeError`."""
+        match event.get("type"):
+            case "content_block_delta":
+                self._add_delta(event["index"], event["delta"])
+            case "content_block_start":
+                self._start_block(event["index"], event["content_block"])
+            case "content_block_stop":
+                self._end_block(event["index"])
+            case "message_start":
+                self._model = event["message"]["model"]
+                self._add_usage(event["message"].get("usage"))
+            case "message_delta":
+                self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
+                self._add_usage(event.get("usage"))
+            case "message_stop":
+                self._stopped = True
+
+    def finish(self, request_id: str | None) -> Reply | None:
+        """The whole reply, or None if the stream ended before the reply did."""
+        if not self._stopped or self._stop_reason is None:
+            return None
+        for index in list(self._pieces):
+            self._end_block(index)
+        return Reply(
+            content=[self._blocks[index] for index in sorted(self._blocks)],
+            stop_reason=self._stop_reason,
+            usage=Usage(**self._usage),
+            model=self._model,
+            request_id=request_id,
+        )
+
+    def _start_block(self, index: int, block: Block) -> None:
+        self._blocks[index] = dict(block)
+        if self._on_progress is not None:
+            activity = _activity(block)
+            if activity:
+                self._on_progress(activity)
+
+    def _add_delta(self, index: int, delta: Mapping[str, Any]) -> None:
+        kind = delta["type"]
+        field = _TEXT_DELTAS.get(kind)
+        if field is not None:
+            self._pieces.setdefault(index, {}).setdefault(field, []).append(delta[field])
+        elif kind == "citations_delta":
+            block = self._blocks[index]
+            block["citations"] = [*(block.get("citations") or []), delta["citation"]]
+
+    def _end_block(self, index: int) -> None:
+        block = self._blocks[index]
+        for field, pieces in self._pieces.pop(index, {}).items():
+            text = "".join(pieces)
+            if field == "partial_json":
+                block["input"] = _parse_input(text)
+            else:
+                block[field] = (block.get(field) or "") + text
+
+    def _add_usage(self, usage: Mapping[str, Any] | None) -> None:
+        # The counts in `message_delta` are cumulative: the last one that is stated holds.
+        for field in _USAGE_FIELDS:
+            count = usage.get(field) if usage else None
+            if count is not None:
+                self._usage[field] = count
+
+
+def _activity(block: Mapping[str, Any]) -> str:
+    match block.get("type"):
+        case "text":
+            return "writing"
+        case "thinking" | "redacted_thinking":
+            return "thinking"
+        case "tool_use" | "server_tool_use" | "mcp_tool_use":
+            return f"calling {block.get('name', 'a tool')}"
+        case _:
+            return ""
+
+
+def _parse_input(text: str) -> dict[str, Any]:
+    if not text:
+        return {}
+    try:
+        parsed = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return {UNREADABLE_INPUT: text}
+    if not isinstance(parsed, dict):
+        return {UNREADABLE_INPUT: text}
+    if "\\u" in text:
+        # Half of a surrogate pair is legal JSON but cannot be sent back as UTF-8; every later request would fail.
+        parsed = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
+    return parsed
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,108 @@
+"""Builds the body of a Messages API request: what is sent, and where the prompt cache may hold. Pure.
+
+An entry of the cache covers everything up to a marked block, in the order tools, system, messages. The marks are
+placed so that a life of n turns reads all but its newest turn:
+
+- the end of the system prompt (which covers the tools): shared by all agents of the same definition;
+- the end of the previous request, where that request put its last mark, so it is found exactly;
+- the end of this request, for the next one to find;
+- inside a newest turn that is longer than the server's lookback, one more, so that no stretch of it is out of reach
+  of a later request whose end differs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swarm.models import Block, ModelRequest
+
+MAX_MARKS = 4
+LOOKBACK_BLOCKS = 20
+"""How many blocks, the marked one included, the server looks back from a mark for an entry."""
+
+_MARK = {"type": "ephemeral"}
+_MARKABLE = frozenset(
+    {
+        "text",
+        "image",
+        "document",
+        "search_result",
+        "tool_use",
+        "tool_result",
+        "server_tool_use",
+        "web_search_tool_result",
+        "web_fetch_tool_result",
+    }
+)
+
+
+def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
+    """The arguments of `messages.create` for one request; `request` itself is left as it is."""
+    body: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": max(1, min(request.max_tokens, max_output)),
+        "messages": _mark_messages([kept for message in request.messages if (kept := _sendable(message)) is not None]),
+    }
+    if request.system.strip():
+        body["system"] = [_marked({"type": "text", "text": request.system})]
+    if request.tools:
+        # Without a system prompt the tools need a mark of their own.
+        body["tools"] = list(request.tools) if "system" in body else [*request.tools[:-1], _marked(request.tools[-1])]
+        if not request.tools_allowed:
+            body["tool_choice"] = {"type": "none"}
+    if request.effort is not None:
+        body["output_config"] = {"effort": request.effort}
+    return body
+
+
+def _sendable(message: dict[str, Any]) -> dict[str, Any] | None:
+    """A copy with its content as a list of unmarked blocks; None for a reply that said nothing at all.
+
+    Replies may hold empty texts, or be empty; requests with such are refused, and would be for the rest of the life.
+    """
+    content = message["content"]
+    blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    kept = [_unmarked(block) for block in blocks if not _is_empty_text(block)]
+    if not kept and message["role"] == "assistant":
+        return None
+    return {**message, "content": kept or [_unmarked(block) for block in blocks]}
+
+
+def _mark_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put up to three marks into freshly copied messages."""
+    places = [(m, b) for m, message in enumerate(messages) for b in range(len(message["content"]))]
+    previous_end = max((m for m, message in enumerate(messages) if message["role"] == "assistant"), default=0)
+    last = _last_markable(messages, places, len(places))
+    previous = _last_markable(messages, places, sum(1 for m, _ in places if m < previous_end))
+    marks = {last, previous}
+    if last is not None and previous is not None and last - previous >= LOOKBACK_BLOCKS:
+        between = _last_markable(messages, places, last - LOOKBACK_BLOCKS + 2)
+        if between is not None and between > previous:
+            marks.add(between)
+    for mark in marks:
+        if mark is not None:
+            m, b = places[mark]
+            messages[m]["content"][b] = _marked(messages[m]["content"][b])
+    return messages
+
+
+def _last_markable(messages: list[dict[str, Any]], places: list[tuple[int, int]], end: int) -> int | None:
+    """The last of the first `end` blocks that may carry a mark."""
+    for place in range(min(end, len(places)) - 1, -1, -1):
+        m, b = places[place]
+        block = messages[m]["content"][b]
+        if block.get("type") in _MARKABLE and not _is_empty_text(block):
+            return place
+    return None
+
+
+def _is_empty_text(block: Block) -> bool:
+    return block.get("type") == "text" and not str(block.get("text") or "").strip()
+
+
+def _marked(block: Block) -> Block:
+    return {**block, "cache_control": dict(_MARK)}
+
+
+def _unmarked(block: Block) -> Block:
+    return {key: value for key, value in block.items() if key != "cache_control"} if "cache_control" in block else block

@@ -1,0 +1,350 @@
+"""Agents and jobs as Redis keeps them: every change is one atomic step, every answer a value.
+
+Guarantees: a terminal state is never overwritten; a write by a segment that lost its claim raises `NotOwner` and changes
+nothing; whatever is put on the queue is in the outbox until somebody claims it, so a caller that dies before publishing loses
+nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+
+from swarm.agent.entries import Condition, Entry, Finished, Spawned, decode_entry, encode_entry
+from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits
+from swarm.errors import AgentCancelled, JournalError, NotOwner, SwarmError, UnknownAgent
+from swarm.store.scripts import Scripts
+
+NANO = 1_000_000_000
+"""Money is counted in whole nano-dollars, so that sums are exact."""
+JOURNAL_PAGE = 500
+"""Entries fetched at a time."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to run one segment of an agent."""
+
+    agent_id: str
+    generation: int
+    spec: AgentSpec
+    deadline: float | None
+    """When the job must be over (Unix seconds), if it has a limit."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The agent is not to be run now; `why` is its state, `capped` or `unknown`."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a step adds to the agent's and the job's sums."""
+
+    turns: int = 0
+    tools: int = 0
+    input: int = 0
+    output: int = 0
+    cache_write: int = 0
+    cache_read: int = 0
+    cost: int = 0
+    """Nano-dollars."""
+
+    def changed(self) -> dict[str, int]:
+        """The ones that are not zero."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the caller must tell the fleet after a step: whom to publish, whom to stop."""
+
+    publish: Sequence[str] = ()
+    kill: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Rescue(Effect):
+    """What a sweep found."""
+
+    rescued: Sequence[str] = ()
+    quarantined: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class OutOfBudget:
+    """A reservation that does not fit. Amounts are tokens, or nano-dollars for `budget`."""
+
+    name: str
+    limit: int
+    used: int
+
+
+class Store:
+    """The swarm's state in one Redis."""
+
+    def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
+        self.client, self.prefix = client, prefix
+        self._scripts = Scripts(client, prefix)
+
+    def key(self, *parts: str) -> str:
+        """A key under this swarm's prefix."""
+        return ":".join((self.prefix, *parts))
+
+    # -- jobs ----------------------------------------------------------------------------------------------
+
+    def submit(self, spec: AgentSpec, *, catalogue: str, retention_seconds: float) -> Effect:
+        """Make the job and its root agent; the same ids again change nothing."""
+        limits = spec.limits
+        job: dict[str, Any] = {
+            "title": spec.description,
+            "workspace": spec.workspace,
+            "catalogue": catalogue,
+            "limits": limits.model_dump_json(),
+            "retention": int(retention_seconds),
+            "max_depth": limits.max_depth,
+            "max_agents": limits.max_agents,
+            "max_running": limits.max_running,
+        }
+        if limits.max_tokens is not None:
+            job["max_tokens"] = limits.max_tokens
+        if limits.budget_usd is not None:
+            job["max_cost"] = round(limits.budget_usd * NANO)
+        answer = self._scripts.run(
+            "submit",
+            spec.job_id,
+            spec.agent_id,
+            json.dumps(job),
+            json.dumps(_agent_fields(spec)),
+            "" if limits.timeout_seconds is None else limits.timeout_seconds,
+        )
+        return Effect(publish=answer[1])
+
+    def job(self, job_id: str) -> dict[str, str]:
+        """The job's record. Raises `UnknownAgent`."""
+        record = self.client.hgetall(self.key("job", job_id))
+        if not record:
+            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
+        return dict(record)
+
+    def jobs(self, count: int = 50) -> list[tuple[str, dict[str, str]]]:
+        """The newest jobs, newest first; expired ones are forgotten on the way."""
+        found: list[tuple[str, dict[str, str]]] = []
+        for job_id in self.client.zrevrange(self.key("jobs"), 0, count - 1):
+            record = self.client.hgetall(self.key("job", job_id))
+            if record:
+                found.append((job_id, dict(record)))
+            else:
+                self.client.zrem(self.key("jobs"), job_id)
+        return found
+
+    def catalogue(self, job_id: str) -> str:
+        """The definitions that travelled with the job, as JSON."""
+        return str(self.client.hget(self.key("job", job_id), "catalogue") or "{}")
+
+    def agents_of(self, job_id: str) -> list[tuple[str, dict[str, str]]]:
+        """The job's agents with their records (without the spec), oldest first."""
+        ids = self.client.zrange(self.key("job", job_id, "agents"), 0, -1)
+        pipeline = self.client.pipeline(transaction=False)
+        for agent_id in ids:
+            pipeline.hgetall(self.key("agent", agent_id))
+        records = pipeline.execute() if ids else []
+        return [(agent_id, {k: v for k, v in record.items() if k != "spec"}) for agent_id, record in zip(ids, records, strict=True)]
+
+    # -- one agent -----------------------------------------------------------------------------------------
+
+    def agent(self, agent_id: str) -> dict[str, str]:
+        """The agent's record. Raises `UnknownAgent`."""
+        record = self.client.hgetall(self.key("agent", agent_id))
+        if not record:
+            raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
+        return dict(record)
+
+    def fields(self, agent_ids: Sequence[str], *names: str) -> list[list[str | None]]:
+        """Some fields of several agents, in one round trip."""
+        if not agent_ids:
+            return []
+        pipeline = self.client.pipeline(transaction=False)
+        for agent_id in agent_ids:
+            pipeline.hmget(self.key("agent", agent_id), *names)
+        return list(pipeline.execute())
+
+    def ended(self, agent_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The records of those that have ended."""
+        found = {}
+        for agent_id, values in zip(agent_ids, self.fields(agent_ids, *_RESULT_FIELDS), strict=True):
+            if values[0] in TERMINAL_STATES:
+                found[agent_id] = {name: value or "" for name, value in zip(_RESULT_FIELDS, values, strict=True)}
+        return found
+
+    def journal(self, agent_id: str, after: int = 0) -> Iterator[Entry]:
+        """The journal's entries after number `after`, in order.
+
+        Raises `JournalError` for an entry that cannot be read, or a gap in the numbers.
+        """
+        while True:
+            page = self.client.xrange(self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=JOURNAL_PAGE)
+            for entry_id, fields in page:
+                number = int(entry_id.split("-", 1)[0])
+                if number != after + 1:
+                    raise JournalError(f"agent {agent_id}: journal entry {after + 1} is missing")
+                yield decode_entry(fields["e"], agent_id=agent_id, number=number)
+                after = number
+            if len(page) < JOURNAL_PAGE:
+                return
+
+    # -- the steps of a segment ----------------------------------------------------------------------------
+
+    def claim(self, agent_id: str, worker: str, lease_seconds: float) -> Claim | Refused:
+        """Take the right to run the agent's next segment."""
+        answer = self._scripts.run("claim", agent_id, worker, lease_seconds, secrets.token_hex(8))
+        match answer[0]:
+            case "ok":
+                deadline = float(answer[3]) if answer[3] else None
+                return Claim(agent_id, int(answer[1]), AgentSpec.model_validate_json(answer[2]), deadline)
+            case "refused":
+                return Refused(answer[1])
+            case why:
+                return Refused(why)
+
+    def append(
+        self,
+        claim: Claim,
+        number: int,
+        entries: Sequence[Entry],
+        *,
+        activity: str = "",
+        counters: Counters | None = None,
+        reserved: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Append entries, the first as number `number`. Raises `NotOwner` or `AgentCancelled`, having changed nothing."""
+        documents = [encode_entry(entry) for entry in entries]
+        changed = counters.changed() if counters else {}
+        answer = self._scripts.run(
+            "append", claim.agent_id, claim.generation, number, activity, json.dumps(changed), *reserved, *documents
+        )
+        self._check(answer, claim)
+
+    def reserve(self, claim: Claim, tokens: int, cost: int) -> float | OutOfBudget:
+        """Set tokens and nano-dollars aside; answers the share of the tightest limit that is used, or what does not fit."""
+        answer = self._scripts.run("reserve", claim.agent_id, claim.generation, tokens, cost)
+        if answer[0] == "limit":
+            return OutOfBudget(answer[1], int(answer[2]), int(float(answer[3])))
+        self._check(answer, claim)
+        return float(answer[1])
+
+    def spawn(self, claim: Claim, number: int, entry: Spawned, children: Sequence[AgentSpec]) -> Effect | int:
+        """Make all the children, or none: then the answer is how many the job has room for (-1: too deep)."""
+        documents = [json.dumps({"id": spec.agent_id, **_agent_fields(spec)}) for spec in children]
+        answer = self._scripts.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *documents)
+        if answer[0] == "limit":
+            return max(0, int(answer[1]))
+        if answer[0] == "depth":
+            return -1
+        return self._effect(answer, claim)
+
+    def park(self, claim: Claim, number: int, entry: Entry, condition: Condition) -> Effect | None:
+        """Park until the condition holds; None when it holds already: go on."""
+        answer = self._scripts.run(
+            "park",
+            claim.agent_id,
+            claim.generation,
+            number,
+            encode_entry(entry),
+            condition.mode,
+            int(condition.mail),
+            "" if condition.until is None else condition.until,
+            *condition.children,
+        )
+        if answer[0] == "go on":
+            return None
+        return self._effect(answer, claim)
+
+    def hand_over(self, claim: Claim, why: str) -> Effect:
+        """Put the agent back on the queue; costs no attempt."""
+        answer = self._scripts.run("handover", claim.agent_id, claim.generation, why)
+        return self._effect(answer, claim)
+
+    def finish(self, claim: Claim, number: int, entry: Finished) -> Effect:
+        """End the agent; its parent is told in the same step."""
+        answer = self._scripts.run(
+            "finish", claim.agent_id, claim.generation, number, encode_entry(entry), entry.state, entry.text, entry.reason
+        )
+        return self._effect(answer, claim)
+
+    def _effect(self, answer: list[Any], claim: Claim) -> Effect:
+        self._check(answer, claim)
+        # A repeated step has no effects left to carry out but what the outbox holds.
+        return Effect(*answer[1:])
+
+    def _check(self, answer: list[Any], claim: Claim) -> None:
+        match answer[0]:
+            case "cancelled":
+                raise AgentCancelled(claim.agent_id)
+            case "stale":
+                raise NotOwner(claim.agent_id, claim.generation)
+
+    # -- from outside --------------------------------------------------------------------------------------
+
+    def cancel(self, agent_id: str, reason: str) -> Effect:
+        """Cancel an agent and all below it. Raises `UnknownAgent`; one that has ended stays as it is."""
+        answer = self._scripts.run("cancel", agent_id, reason)
+        if answer[0] == "unknown":
+            raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
+        return Effect(publish=answer[1], kill=answer[2])
+
+    def renew(self, worker: str, agent_ids: Sequence[str], lease_seconds: float) -> list[str]:
+        """Prolong leases; answers the agents this worker must stop."""
+        if not agent_ids:
+            return []
+        return list(self._scripts.run("renew", worker, lease_seconds, *agent_ids))
+
+    def rescue(self, *, max_deaths: int, outbox_age_seconds: float, batch: int = 200, dead: Sequence[tuple[str, str]] = ()) -> Rescue:
+        """Put back what fell. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks at those only."""
+        answer = self._scripts.run(
+            "rescue", max_deaths, outbox_age_seconds, batch, *(part for pair in dead for part in pair)
+        )
+        return Rescue(publish=answer[0], kill=answer[1], rescued=answer[2], quarantined=answer[3])
+
+    # -- outputs -------------------------------------------------------------------------------------------
+
+    def keep_output(self, agent_id: str, key: str, text: str) -> None:
+        """Keep a text that is too long for the conversation; it lives as long as the agent's record."""
+        self.client.hset(self.key("outputs", agent_id), key, text)
+
+    def load_output(self, agent_id: str, key: str) -> str | None:
+        """A kept text."""
+        value = self.client.hget(self.key("outputs", agent_id), key)
+        return None if value is None else str(value)
+
+
+_RESULT_FIELDS = (
+    "state",
+    "text",
+    "reason",
+    "label",
+    "tools",
+    "turns",
+    "created",
+    "ended",
+    *(f"{below}{name}" for below in ("", "below_") for name in ("input", "output", "cache_write", "cache_read", "cost")),
+)
+
+
+def _agent_fields(spec: AgentSpec) -> dict[str, str]:
+    return {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
+
+
+def limits_of(record: dict[str, str]) -> Limits:
+    """The limits in a job's record."""
+    try:
+        return Limits.model_validate_json(record["limits"])
+    except (KeyError, ValueError) as error:
+        raise SwarmError(f"a job's limits cannot be read: {error}") from error

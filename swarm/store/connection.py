@@ -1,0 +1,256 @@
+"""Where Redis is and how it is reached: URLs, clients and the broker's forms of both, read wherever Redis is used.
+
+Four forms of URL are understood: `redis://`, `rediss://`, `unix:///path?db=0` and
+`sentinel://[user:password@]host:port,host:port/service/db[?sentinel_password=…]`.
+
+A client from `connect` repeats a command whose connection broke (for about two seconds, which covers a restart
+of a local Redis), so a command may run twice: callers send only commands and scripts that bear it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+
+import redis
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool
+
+from swarm.errors import ConfigurationError, RedisUnavailable
+from swarm.settings import Settings
+
+SOCKET_TIMEOUT_SECONDS = 60.0
+"""How long a command may go unanswered. Blocking reads must block for less."""
+
+_CONNECT_TIMEOUT_SECONDS = 5.0
+_RETRIES = 7
+_HEALTH_CHECK_SECONDS = 30
+_SENTINEL_PORT = 26379
+# A socket's path has to fit into sun_path: 107 bytes on Linux, 103 on macOS. One limit for both.
+_SOCKET_PATH_BYTES = 103
+_FORMS = "redis://, rediss://, unix:// and sentinel://host:port,host:port/service/db"
+
+
+# -- where the local Redis is ------------------------------------------------------------------------------
+
+
+def socket_path(settings: Settings) -> Path:
+    """The socket of the local Redis of this state folder: the same path in every process and shell of one user."""
+    state = settings.state_folder()
+    path = state / "redis" / "redis.sock"
+    if len(os.fsencode(path)) <= _SOCKET_PATH_BYTES:
+        return path
+    # Neither TMPDIR nor XDG_RUNTIME_DIR: a login shell and a cron job would look for one Redis in two places.
+    digest = hashlib.sha256(os.fsencode(state)).hexdigest()[:16]
+    return Path("/tmp") / f"swarm-{os.geteuid()}-{digest}" / "redis.sock"
+
+
+def local_url(settings: Settings) -> str:
+    """The URL of the local Redis of this state folder, whether it runs or not."""
+    return f"unix://{quote(str(socket_path(settings)))}?db=0"
+
+
+def redis_url(settings: Settings) -> str:
+    """The URL to use under these settings: the one that is set, else the local one."""
+    return settings.redis_url or local_url(settings)
+
+
+def hide_password(url: str) -> str:
+    """The URL as it may be shown or logged."""
+    head, mark, query = url.partition("?")
+    scheme, separator, rest = head.partition("://")
+    netloc, slash, path = rest.partition("/")
+    credentials, at, hosts = netloc.rpartition("@")
+    if at:
+        user, colon, _ = credentials.partition(":")
+        netloc = f"{user}:***@{hosts}" if colon else f"{user}@{hosts}"
+    fields = [
+        f"{field.partition('=')[0]}=***" if "password" in field.partition("=")[0].lower() else field
+        for field in query.split("&")
+    ]
+    return scheme + separator + netloc + slash + path + mark + "&".join(fields)
+
+
+# -- what the broker wants ---------------------------------------------------------------------------------
+
+
+def broker_url(url: str) -> str:
+    """The URL in the form that Celery (broker and result backend) understands."""
+    scheme = _scheme(url)
+    if scheme == "unix":
+        return _socket_broker_url(url)
+    if scheme == "sentinel":
+        group = _parse_sentinel(url)
+        login = _login(group.username, group.password)
+        return ";".join(f"sentinel://{login}{_host(host)}:{port}/{group.db}" for host, port in group.hosts)
+    if scheme == "rediss" and "ssl_cert_reqs" not in parse_qs(urlsplit(url).query):
+        # redis-py verifies certificates unless told otherwise; the broker's transport does the opposite.
+        return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
+    return url
+
+
+def broker_transport_options(url: str) -> dict[str, Any]:
+    """The transport options that go with `broker_url(url)`, for the broker and the result backend alike."""
+    if _scheme(url) != "sentinel":
+        return {}
+    group = _parse_sentinel(url)
+    options: dict[str, Any] = {"master_name": group.service}
+    if group.sentinel_password:
+        options["sentinel_kwargs"] = {"password": group.sentinel_password}
+    return options
+
+
+def _socket_broker_url(url: str) -> str:
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    username = unquote(parts.username or "") or query.get("username", [""])[0]
+    password = unquote(parts.password or "") or query.get("password", [""])[0]
+    database = urlencode({"virtual_host": query.get("db", ["0"])[0]})
+    return f"redis+socket://{_login(username, password)}{quote(unquote(parts.path))}?{database}"
+
+
+def _login(username: str | None, password: str | None) -> str:
+    if not username and not password:
+        return ""
+    return quote(username or "", safe="") + (f":{quote(password, safe='')}" if password else "") + "@"
+
+
+def _host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+# -- clients -----------------------------------------------------------------------------------------------
+
+
+def connect(target: Settings | str) -> redis.Redis:
+    """A client for these settings or this URL. Connects on first use; safe across threads and forks.
+
+    Raises `ConfigurationError` for a URL that cannot be used.
+    """
+    url = redis_url(target) if isinstance(target, Settings) else target
+    scheme = _scheme(url)
+    options: dict[str, Any] = {
+        "decode_responses": True,
+        "health_check_interval": _HEALTH_CHECK_SECONDS,
+        "socket_timeout": SOCKET_TIMEOUT_SECONDS,
+        # A timeout is not retried: the command may still be running on the server.
+        "retry": Retry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), _RETRIES, (redis.ConnectionError,)),
+    }
+    if scheme != "unix":
+        options |= {
+            "socket_connect_timeout": _CONNECT_TIMEOUT_SECONDS,
+            "socket_keepalive": True,
+            "socket_keepalive_options": _keepalive_options(),
+        }
+    if scheme == "sentinel":
+        return _connect_to_group(_parse_sentinel(url), options)
+    try:
+        return redis.Redis.from_url(url, **options)
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(f"Redis URL {hide_password(url)}: {error}. Correct SWARM_REDIS_URL.") from error
+
+
+def ping_or_raise(client: redis.Redis) -> None:
+    """Return if Redis answers; else raise `RedisUnavailable` with one line that says where and what to do."""
+    try:
+        client.ping()
+    except (redis.RedisError, OSError) as error:
+        where, remedy = _describe(client)
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise RedisUnavailable(f"no answer from Redis at {where} ({reason}). {remedy}") from error
+
+
+def _connect_to_group(group: _Group, options: dict[str, Any]) -> redis.Redis:
+    sentinel_options: dict[str, Any] = {
+        "socket_timeout": _CONNECT_TIMEOUT_SECONDS,
+        "socket_connect_timeout": _CONNECT_TIMEOUT_SECONDS,
+    }
+    if group.sentinel_password:
+        sentinel_options["password"] = group.sentinel_password
+    sentinel = Sentinel(group.hosts, sentinel_kwargs=sentinel_options)  # type: ignore[no-untyped-call]
+    client: redis.Redis = sentinel.master_for(  # type: ignore[no-untyped-call]
+        group.service, db=group.db, username=group.username, password=group.password, **options
+    )
+    return client
+
+
+def _describe(client: redis.Redis) -> tuple[str, str]:
+    pool = client.connection_pool
+    kwargs = pool.connection_kwargs
+    database = kwargs.get("db") or 0
+    login = f"{kwargs.get('username') or ''}:***@" if kwargs.get("password") else ""
+    remedy = "Check that it runs and that SWARM_REDIS_URL is right."
+    if isinstance(pool, SentinelConnectionPool):
+        sentinels = [sentinel.connection_pool.connection_kwargs for sentinel in pool.sentinel_manager.sentinels]
+        hosts = ",".join(f"{_host(one['host'])}:{one['port']}" for one in sentinels)
+        return f"sentinel://{login}{hosts}/{pool.service_name}/{database}", remedy
+    if "path" in kwargs:
+        return f"unix://{login}{kwargs['path']}?db={database}", "Start it with `swarm up`, or set SWARM_REDIS_URL."
+    scheme = "rediss" if issubclass(pool.connection_class, redis.SSLConnection) else "redis"
+    host, port = kwargs.get("host") or "localhost", kwargs.get("port") or 6379
+    return f"{scheme}://{login}{_host(host)}:{port}/{database}", remedy
+
+
+def _keepalive_options() -> dict[int, int]:
+    # A vanished peer is noticed after about a minute instead of the system's two hours.
+    wanted = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+    return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
+
+
+# -- reading a URL -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A primary and its replicas, as found through sentinels."""
+
+    hosts: list[tuple[str, int]]
+    service: str
+    db: int
+    username: str | None
+    password: str | None
+    sentinel_password: str | None
+
+
+def _scheme(url: str) -> str:
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme not in ("redis", "rediss", "unix", "sentinel"):
+        raise ConfigurationError(f"Redis URL {hide_password(url)!r} is of no known form. Use one of {_FORMS}.")
+    return scheme
+
+
+def _parse_sentinel(url: str) -> _Group:
+    parts = urlsplit(url)
+    credentials, _, hosts = parts.netloc.rpartition("@")
+    username, _, password = credentials.partition(":")
+    service, _, database = parts.path.strip("/").partition("/")
+    try:
+        addresses = [_address(one) for one in hosts.split(",")]
+        db = int(database or 0)
+        if not service:
+            raise ValueError("the name of the service is missing")
+    except ValueError as error:
+        raise ConfigurationError(
+            f"Redis URL {hide_password(url)}: {error}. The form is sentinel://host:port,host:port/service/db."
+        ) from error
+    return _Group(
+        hosts=addresses,
+        service=unquote(service),
+        db=db,
+        username=unquote(username) or None,
+        password=unquote(password) or None,
+        sentinel_password=parse_qs(parts.query).get("sentinel_password", [None])[0],
+    )
+
+
+def _address(text: str) -> tuple[str, int]:
+    parts = urlsplit(f"//{text}")
+    if not parts.hostname:
+        raise ValueError(f"{text!r} is not a host")
+    return parts.hostname, parts.port or _SENTINEL_PORT

@@ -1,0 +1,150 @@
+-- Shared by every script: the data model, and the few steps that all of them are made of.
+--
+-- P                      the key prefix, ARGV[1]
+-- P:agent:ID             hash    one agent: state, gen, job, parent, depth, spec, counters, result, what it waits for
+-- P:journal:ID           stream  its journal; ids 1-0, 2-0, … chosen by the writer (XADD refuses an id that exists)
+-- P:children:ID          set     ids of the agents it spawned
+-- P:await:ID             set     children whose end it still waits for while parked
+-- P:job:ID               hash    one job: state, root, limits, counters of the whole tree, result
+-- P:job:ID:agents        zset    its agents by creation time
+-- P:job:ID:running       set     its agents that hold a process now
+-- P:job:ID:capped        zset    its queued agents that wait for one of those places (score: -depth, then time)
+-- P:events:ID            stream  a job's lifecycle events, trimmed
+-- P:jobs                 zset    all jobs by creation time
+-- P:ready                zset    outbox: queued agents by the time they were queued; whoever queues an agent publishes
+--                                it afterwards, and rescue publishes what nobody did
+-- P:leases               zset    running agents by the time their lease ends
+-- P:timers               zset    parked agents by their deadline
+-- P:deadlines            zset    jobs with a wall-time limit, by the time they are ended
+--
+-- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
+-- A terminal state is never overwritten. Keys are computed, so this needs one Redis, not a Redis Cluster.
+-- All times are the server's, in Unix seconds.
+
+local P = ARGV[1]
+local TIME = redis.call('TIME')
+local NOW = tonumber(TIME[1]) + tonumber(TIME[2]) / 1e6
+local publish = {}   -- agents that were put on the queue: the caller sends their Celery messages
+local kill = {}      -- agents that ran when they were ended: the caller tells their workers
+
+local function agent_key(id) return P .. ':agent:' .. id end
+local function journal_key(id) return P .. ':journal:' .. id end
+local function children_key(id) return P .. ':children:' .. id end
+local function await_key(id) return P .. ':await:' .. id end
+local function job_key(id) return P .. ':job:' .. id end
+local function field(id, name) return redis.call('HGET', agent_key(id), name) end
+
+local TERMINAL = { completed = true, failed = true, cancelled = true, timed_out = true }
+
+local function emit(job, kind, id, ...)
+  redis.call('XADD', P .. ':events:' .. job, 'MAXLEN', '~', 20000, '*', 'kind', kind, 'agent', id, ...)
+end
+
+local function put_on_queue(id)
+  redis.call('HSET', agent_key(id), 'state', 'queued')
+  redis.call('ZADD', P .. ':ready', NOW, id)
+  publish[#publish + 1] = id
+end
+
+-- Give back the process an agent held, and its place among the job's running agents to whoever waits for one.
+local function leave(id, job)
+  redis.call('ZREM', P .. ':leases', id)
+  if redis.call('SREM', job_key(job) .. ':running', id) == 1 then
+    local next = redis.call('ZPOPMIN', job_key(job) .. ':capped')
+    if next[1] and field(next[1], 'state') == 'queued' then
+      redis.call('ZADD', P .. ':ready', NOW, next[1])
+      publish[#publish + 1] = next[1]
+    end
+  end
+end
+
+local function wake(id, why)
+  local record = redis.call('HMGET', agent_key(id), 'state', 'job')
+  if record[1] ~= 'parked' then return false end
+  redis.call('DEL', await_key(id))
+  redis.call('ZREM', P .. ':timers', id)
+  redis.call('HDEL', agent_key(id), 'wait_mode', 'wait_mail')
+  put_on_queue(id)
+  emit(record[2], 'woken', id, 'why', why)
+  return true
+end
+
+-- The record counts its journal's entries, so that an append never has to read one back.
+local function journal_length(id) return tonumber(field(id, 'length') or '0') end
+
+local function append(id, number, entry)
+  redis.call('XADD', journal_key(id), string.format('%d-0', number), 'e', entry)
+  redis.call('HSET', agent_key(id), 'length', number)
+end
+
+local COUNTERS = { 'turns', 'tools', 'input', 'output', 'cache_write', 'cache_read', 'cost' }
+
+local end_agent
+
+-- End everything below `id` (one way: never upwards, never sideways).
+local function end_below(id, reason)
+  for _, child in ipairs(redis.call('SMEMBERS', children_key(id))) do
+    if not TERMINAL[field(child, 'state') or 'completed'] then
+      end_agent(child, 'cancelled', '', reason, true)
+    end
+  end
+end
+
+-- End an agent: its last journal entry is written here unless the caller did, its subtree ends with it, its counters go
+-- up to its parent exactly once, and the parent is woken if this is what it waited for.
+end_agent = function(id, state, text, reason, write)
+  local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'parent', 'gen')
+  local before, job, parent = record[1], record[2], record[3]
+  if not before or TERMINAL[before] then return false end
+  if write then
+    append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW,
+      generation = tonumber(record[4] or '0'), state = state, text = text, reason = reason }))
+  end
+  redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
+  redis.call('HDEL', agent_key(id), 'wait_mode', 'wait_mail')
+  redis.call('DEL', await_key(id))
+  redis.call('ZREM', P .. ':timers', id)
+  redis.call('ZREM', P .. ':ready', id)
+  redis.call('ZREM', job_key(job) .. ':capped', id)
+  if before == 'running' then kill[#kill + 1] = id end
+  leave(id, job)
+  end_below(id, 'its parent ended: ' .. state)
+  emit(job, 'ended', id, 'state', state, 'reason', reason)
+  if parent and parent ~= '' then
+    for _, name in ipairs(COUNTERS) do
+      local own = tonumber(field(id, name) or '0') + tonumber(field(id, 'below_' .. name) or '0')
+      if own ~= 0 then redis.call('HINCRBY', agent_key(parent), 'below_' .. name, string.format('%.0f', own)) end
+    end
+    if redis.call('SREM', await_key(parent), id) == 1 then
+      if field(parent, 'wait_mode') == 'any' or redis.call('SCARD', await_key(parent)) == 0 then
+        wake(parent, 'children')
+      end
+    end
+  else
+    redis.call('HSET', job_key(job), 'state', state, 'ended', NOW, 'text', text, 'reason', reason)
+    redis.call('ZREM', P .. ':deadlines', job)
+    emit(job, 'job_ended', id, 'state', state)
+    local keep = tonumber(redis.call('HGET', job_key(job), 'retention') or '604800')
+    local function expire(key) redis.call('EXPIRE', key, math.floor(keep)) end
+    for _, member in ipairs(redis.call('ZRANGE', job_key(job) .. ':agents', 0, -1)) do
+      expire(agent_key(member)); expire(journal_key(member)); expire(children_key(member))
+      expire(P .. ':outputs:' .. member)
+    end
+    expire(job_key(job)); expire(job_key(job) .. ':agents'); expire(P .. ':events:' .. job)
+  end
+  return true
+end
+
+-- Every write of a segment begins with this: nil when generation `gen` still owns the agent and `number` (if given) is its
+-- journal's next entry; else the refusal. 'repeat' means that this very step has been done already: a client sends a script
+-- again when its connection broke before the answer came, and nobody but the owner of a generation writes under it.
+local function refusal(id, gen, number, count)
+  local record = redis.call('HMGET', agent_key(id), 'state', 'gen', 'length')
+  local state, length = record[1], tonumber(record[3] or '0')
+  if state == 'cancelled' then return 'cancelled' end
+  if record[2] ~= gen then return 'stale' end
+  if number and length == number + count - 1 then return 'repeat' end
+  if not number and state == 'queued' then return 'repeat' end
+  if state ~= 'running' or (number and length ~= number - 1) then return 'stale' end
+  return nil
+end

@@ -1,0 +1,11 @@
+-- Put a running agent back on the queue at a turn boundary: its worker is going away, or others want the process.
+-- It costs no attempt.
+-- ARGV: prefix, agent, generation, why
+local id = ARGV[2]
+local refused = refusal(id, ARGV[3])
+if refused then return { refused } end
+local job = field(id, 'job')
+leave(id, job)
+put_on_queue(id)
+emit(job, 'handed_over', id, 'why', ARGV[4])
+return { 'ok', publish }

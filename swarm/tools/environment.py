@@ -1,0 +1,36 @@
+"""Which environment variables an agent's processes get: those that programs need to run, and none that is a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+_KEPT = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TZ", "LANG", "LANGUAGE", "LC_*", "XDG_*", "CI"),
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "PIP_*", "UV_*", "NVM_DIR", "NPM_CONFIG_*", "npm_config_*"),
+    *("JAVA_HOME", "MAVEN_HOME", "GRADLE_USER_HOME", "GOPATH", "GOROOT", "GOPROXY", "GOFLAGS", "GOCACHE", "GOMODCACHE"),
+    *("CARGO_HOME", "RUSTUP_HOME", "CC", "CXX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"),
+)
+_SECRET = (
+    *("*KEY*", "*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*AUTH*", "*COOKIE*"),
+    *("SWARM_*", "ANTHROPIC_*", "AWS_*", "CELERY_*", "GOOGLE_*", "AZURE_*", "REDIS*"),
+)
+_URL_WITH_CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s@]+@")
+_FIXED = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """What of a worker's environment its agents' processes may see, and settings that keep programs from waiting."""
+    kept = {name: value for name, value in inherited.items() if _is_kept(name, value)}
+    return kept | _FIXED
+
+
+def _is_kept(name: str, value: str) -> bool:
+    if not any(fnmatchcase(name, pattern) for pattern in _KEPT):
+        return False
+    if any(fnmatchcase(name.upper(), pattern) for pattern in _SECRET):
+        return False
+    return not _URL_WITH_CREDENTIALS.search(value)

@@ -1,0 +1,194 @@
+"""Supervise one shell command: a program of its own, run as `python -I -S launcher.py LIMIT CAP WATCHED COMMAND...`.
+
+Descriptor 0 is the lifeline: its other end is held by the process that wants the command, so when that one dies, even
+by SIGKILL, the end of file is seen here and everything is killed (only if WATCHED is 1). Descriptor 1 gets one
+line of report at the end; descriptor 2 gets the command's output, at most CAP bytes. LIMIT is in seconds, 0 for none.
+
+Guarantee: when the report is written with `contained=1`, no process that the command started is left, not even one
+that made a session of its own: on Linux orphans become children of this process, which ends only when it has none.
+
+It imports little, because every command waits for it to start: `signal`, for one, would cost 5 ms.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import sys
+import time
+
+SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 9, 13, 15, 25
+GRACE_SECONDS = 2.0
+KILL_SECONDS = 5.0
+DRAIN_SECONDS = 1.0
+_PR_SET_CHILD_SUBREAPER = 36
+_TICK_MS = 500
+
+
+class Command:
+    """The command that runs, and what became of it."""
+
+    def __init__(self, argv: list[str], cap: int) -> None:
+        self.exit_code: int | None = None
+        self.discarded = 0
+        self._room = cap
+        self.contained = _become_subreaper()
+        null = os.open(os.devnull, os.O_RDWR)
+        self.output, end = os.pipe()
+        os.set_blocking(self.output, False)
+        self.pid = os.posix_spawn(
+            argv[0],
+            argv,
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, null, 0)] + [(os.POSIX_SPAWN_DUP2, end, fd) for fd in (1, 2)],
+            setsid=True,
+            setsigdef=[SIGPIPE, SIGXFSZ],  # Python ignores both, and what is ignored stays so over an exec
+        )
+        os.close(end)
+        os.close(null)
+
+    def pump(self) -> bool:
+        """Copy what there is to copy; False at the end of file."""
+        while True:
+            try:
+                data = os.read(self.output, 65_536)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            kept = data[: self._room]
+            self._room -= len(kept)
+            self.discarded += len(data) - len(kept)
+            while kept:
+                try:
+                    kept = kept[os.write(2, kept) :]
+                except OSError:  # a full disk must not keep the command from ending
+                    self.discarded += len(kept)
+                    self._room, kept = 0, b""
+
+    def reap(self) -> bool:
+        """Collect what has ended; False when no child, own or adopted, is left."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self.pid:
+                    self.exit_code = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:
+            return False
+
+    def signal_group(self, number: int) -> None:
+        """Signal the command's group; not after it was reaped, when its number may be somebody else's."""
+        if self.exit_code is None:
+            try:
+                os.killpg(self.pid, number)
+            except OSError:
+                pass
+
+    def kill_everything(self) -> None:
+        """Kill the group and all descendants, again and again until none is left."""
+        give_up = time.monotonic() + KILL_SECONDS
+        self.signal_group(SIGKILL)
+        while self.reap():
+            for pid in _descendants():
+                try:
+                    os.kill(pid, SIGKILL)
+                except OSError:
+                    pass
+            if time.monotonic() > give_up:
+                self.contained = False
+                return
+            time.sleep(0.002)
+
+    def drain(self) -> None:
+        """Copy what is still in the pipe. Only a process that escaped can hold it open, so not for long."""
+        give_up = time.monotonic() + DRAIN_SECONDS
+        while self.pump() and time.monotonic() < give_up:
+            time.sleep(0.01)
+
+
+def supervise(command: Command, limit_seconds: float, watched: bool) -> bool:
+    """Wait until the command ends, its time is up, or nobody wants it; then leave nothing running. True if timed out."""
+    poll = select.poll()
+    poll.register(command.output, select.POLLIN)
+    if watched:
+        poll.register(0, select.POLLIN)
+    tick = _TICK_MS
+    try:
+        poll.register(os.pidfd_open(command.pid), select.POLLIN)
+    except (AttributeError, OSError):  # macOS, an old kernel
+        tick = 20
+    deadline = time.monotonic() + limit_seconds if limit_seconds else float("inf")
+    timed_out = False
+    while command.reap() and command.exit_code is None:
+        for fd, _ in poll.poll(
+            min(tick, max(0, int((deadline - time.monotonic()) * 1000) + 1)) if limit_seconds else tick
+        ):
+            if fd == command.output and not command.pump():
+                poll.unregister(fd)
+            elif fd == 0 and watched and not os.read(0, 64):
+                command.kill_everything()
+                return timed_out
+        if time.monotonic() >= deadline:
+            if timed_out:
+                break
+            timed_out, deadline = True, time.monotonic() + GRACE_SECONDS
+            command.signal_group(SIGTERM)
+    command.kill_everything()
+    command.drain()
+    return timed_out
+
+
+def _become_subreaper() -> bool:
+    try:
+        return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def _descendants() -> list[int]:
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                # The name in parentheses may contain anything, parentheses included.
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            continue
+        children.setdefault(parent, []).append(int(name))
+    found: list[int] = []
+    todo = [os.getpid()]
+    while todo:
+        below = children.pop(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+def main(arguments: list[str]) -> None:
+    """Run the command, then report `exit=N timed_out=0|1 discarded=N contained=0|1`."""
+    limit, cap, watched, *argv = arguments
+    try:
+        command = Command(argv, int(cap))
+    except OSError as error:
+        os.write(2, f"cannot start {argv[0]}: {error.strerror}\n".encode())
+        os.write(1, b"exit=127 timed_out=0 discarded=0 contained=1\n")
+        return
+    timed_out = supervise(command, float(limit), watched == "1")
+    code = -SIGKILL if command.exit_code is None else command.exit_code
+    report = (
+        f"exit={code if code >= 0 else 128 - code} timed_out={timed_out:d} "
+        f"discarded={command.discarded} contained={command.contained:d}\n"
+    )
+    try:
+        os.write(1, report.encode())
+    except OSError:
+        pass  # nobody is left to read it
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,223 @@
+"""Start a command under the launcher, for a tool call (`run_command`) or beyond it (`start_command`)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from swarm.errors import ToolError
+from swarm.tools import ToolContext
+from swarm.tools.environment import clean_environment
+
+MARKER = "SWARM_SHELL_ID"
+"""Set in every process of a command: finds those that got away from their supervisor."""
+MAX_OUTPUT_BYTES = 10 * 1024 * 1024
+CHECK_SECONDS = 0.5
+_OVERTIME_SECONDS = 15.0
+"""How much longer than its limit a supervisor may take before it counts as stopped by its own command."""
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_scratch_lock = threading.Lock()
+
+Confine = Callable[[ToolContext, list[str]], list[str]]
+"""Turns a command into one that runs it in a sandbox made for the agent."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    exit_code: int
+    output: bytes
+    timed_out: bool = False
+    discarded_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """The launcher's last words."""
+
+    exit_code: int
+    timed_out: bool
+    discarded_bytes: int
+    contained: bool
+
+    @classmethod
+    def parse(cls, line: bytes) -> Report | None:
+        """None if the launcher died before it could say how the command ended."""
+        fields = dict(part.partition("=")[::2] for part in line.decode("ascii", "replace").split())
+        try:
+            return cls(
+                exit_code=int(fields["exit"]),
+                timed_out=fields["timed_out"] == "1",
+                discarded_bytes=int(fields["discarded"]),
+                contained=fields["contained"] == "1",
+            )
+        except (KeyError, ValueError):
+            return None
+
+
+def scratch_folder(ctx: ToolContext) -> Path:
+    """The agent's private temporary folder, made now if it does not exist."""
+    with _scratch_lock:
+        if ctx.scratch is None:
+            ctx.scratch = Path(tempfile.mkdtemp(prefix="swarm-agent-"))
+        ctx.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return ctx.scratch
+
+
+def new_shell_id() -> str:
+    """A name for one command that no other process of this host has."""
+    return f"shell_{secrets.token_hex(6)}"
+
+
+def run_command(ctx: ToolContext, command: str, confine: Confine | None, limit_seconds: float) -> Outcome:
+    """Run `command` to its end, at most `limit_seconds`, asking `ctx.check` meanwhile. Nothing of it is left running."""
+    shell_id = new_shell_id()
+    with tempfile.TemporaryFile(dir=scratch_folder(ctx)) as output:
+        process = _spawn(ctx, command, confine, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True)
+        assert process.stdin and process.stdout
+        report = None
+        try:
+            if _wait_readable(ctx, process.stdout, limit_seconds + _OVERTIME_SECONDS):
+                report = Report.parse(process.stdout.read())
+        finally:
+            # Closing the lifeline makes the launcher kill what is left, whatever brought us here.
+            process.stdin.close()
+            process.stdout.close()
+            if report is None:
+                _end_launcher(process)
+            else:
+                process.wait()
+            if report is None or not report.contained:
+                kill_marked(shell_id)
+        output.seek(0)
+        data = output.read()
+    if report is None:
+        return Outcome(exit_code=137, output=data)
+    return Outcome(report.exit_code, data, report.timed_out, report.discarded_bytes)
+
+
+def start_command(
+    ctx: ToolContext, command: str, confine: Confine | None, shell_id: str, output: Path, report: Path
+) -> int:
+    """Start `command` so that it outlives this call and this process; return its supervisor's process id."""
+    with open(output, "wb") as output_file, open(report, "wb") as report_file:
+        process = _spawn(ctx, command, confine, shell_id, 0, output_file, report_file, lifeline=False)
+    # Somebody has to collect it when it ends, or it stays as a zombie for as long as this process lives.
+    threading.Thread(target=process.wait, name=f"reap-{shell_id}", daemon=True).start()
+    return process.pid
+
+
+def _spawn(
+    ctx: ToolContext,
+    command: str,
+    confine: Confine | None,
+    shell_id: str,
+    limit_seconds: float,
+    output: IO[bytes],
+    report: IO[bytes] | int,
+    *,
+    lifeline: bool,
+) -> subprocess.Popen[bytes]:
+    argv = [_find_shell(), "-c", command]
+    if confine is not None:
+        argv = confine(ctx, argv)
+    environment = clean_environment(os.environ) | {"TMPDIR": str(scratch_folder(ctx))} | ctx.environment
+    environment[MARKER] = shell_id
+    launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(limit_seconds), str(MAX_OUTPUT_BYTES), str(int(lifeline))]
+    try:
+        return subprocess.Popen(
+            [*launch, shutil.which(argv[0], path=environment.get("PATH")) or argv[0], *argv[1:]],
+            stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
+            stdout=report,
+            stderr=output,
+            cwd=ctx.workspace,
+            env=environment,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ToolError(f"the command could not be started: {error}") from error
+
+
+def _find_shell() -> str:
+    shell = shutil.which("bash") or shutil.which("sh")
+    if shell is None:
+        raise ToolError("this host has neither bash nor sh")
+    return shell
+
+
+def _wait_readable(ctx: ToolContext, pipe: IO[bytes], limit_seconds: float) -> bool:
+    give_up = time.monotonic() + limit_seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while not selector.select(CHECK_SECONDS):
+            ctx.check()
+            if time.monotonic() > give_up:
+                return False
+    return True
+
+
+def _end_launcher(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(7)
+    except subprocess.TimeoutExpired:
+        # It was stopped (SIGSTOP) or hangs; its children go with it, while their parent still tells which they are.
+        for child in _children(process.pid):
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        process.kill()
+        process.wait()
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def kill_tree(pid: int, shell_id: str, wait_seconds: float = 3.0) -> None:
+    """Kill a background command: its processes first, so that the supervisor sees the end and can report it."""
+    for child in _children(pid):
+        with contextlib.suppress(psutil.Error):
+            child.kill()
+    with contextlib.suppress(psutil.Error):
+        supervisor = psutil.Process(pid)
+        try:
+            supervisor.wait(wait_seconds)
+        except psutil.TimeoutExpired:
+            supervisor.kill()
+    kill_marked(shell_id)
+
+
+def kill_marked(shell_id: str) -> int:
+    """Kill every process whose environment says it belongs to `shell_id`; return how many there were."""
+    killed = 0
+    for process in psutil.process_iter():
+        if has_marker(process, shell_id):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+                killed += 1
+    return killed
+
+
+def has_marker(process: psutil.Process, shell_id: str) -> bool:
+    """Whether `process` was started by the command `shell_id`."""
+    try:
+        return process.environ().get(MARKER) == shell_id
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,266 @@
+"""The tools that find things: Glob by name, Grep by content, LS by folder.
+
+All three stay in the workspace and follow no links; Glob and Grep leave out what `.gitignore` does, and Git's own data.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from swarm.errors import ToolError
+from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.ripgrep import run_ripgrep
+from swarm.tools.truncate import fit
+from swarm.workspace import is_output, resolve_path, shown
+
+MAX_FILES = 1_000
+MAX_ENTRIES = 1_000
+DEFAULT_HEAD = 250
+MAX_LINE_CHARACTERS = 2_000
+_NOT_GIT = "--glob=!.git"
+_META = re.compile(r"[*?\[{!]")
+
+
+def _folder(ctx: ToolContext, given: str) -> Path:
+    path = resolve_path(ctx.workspace, given)
+    if not os.path.isdir(path):
+        raise ToolError(f"{given} is not a folder" if os.path.exists(path) else f"{given} does not exist")
+    return path
+
+
+def _ignoring(ctx: ToolContext, base: Path) -> list[str]:
+    """Which ignore files count: the workspace's own, with or without a repository, but none from above it."""
+    return ["--hidden", "--no-require-git", *(["--no-ignore-parent"] if base == ctx.workspace else [])]
+
+
+def _prefix(ctx: ToolContext, base: Path) -> str:
+    return "" if base == ctx.workspace else f"{shown(ctx.workspace, base)}/"
+
+
+# -- Glob -------------------------------------------------------------------------------------------------
+
+
+def find_files(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Files whose path matches, those that changed last first."""
+    base, pattern = _folder(ctx, given.get("path") or "."), given["pattern"]
+    if os.path.isabs(pattern):
+        fixed = os.path.dirname(pattern[: match.start()] if (match := _META.search(pattern)) else pattern)
+        base, pattern = _folder(ctx, fixed), pattern[len(fixed) :].lstrip("/")
+    pattern = pattern.removeprefix("./")
+    if ".." in pattern.split("/"):
+        raise ToolError("a pattern cannot contain '..'; give another `path` instead")
+    listing = ["--files", "--null", *_ignoring(ctx, base)]
+    matching = run_ripgrep(ctx, [*listing, f"--glob={pattern}", _NOT_GIT, "./"], base, separator=b"\0")
+    names = set(matching.items)
+    if names:
+        # To ripgrep a glob outranks .gitignore, so what is ignored is only known from a listing without it.
+        names &= set(run_ripgrep(ctx, [*listing, _NOT_GIT, "./"], base, separator=b"\0").items)
+    if not names:
+        return ToolResult(text=f"No file matches {given['pattern']}.")
+    prefix = _prefix(ctx, base)
+    newest = sorted(names, key=lambda name: (-_mtime(base / name), name))
+    lines = [prefix + name.removeprefix("./") for name in newest[:MAX_FILES]]
+    if len(newest) > MAX_FILES:
+        lines.append(f"[the {MAX_FILES:,} newest of {len(newest):,} files; narrow the pattern or the path]")
+    return ToolResult(text=fit(ctx, ctx.tool_use_id, "\n".join(lines)))
+
+
+def _mtime(path: Path) -> int:
+    try:
+        return path.lstat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+# -- Grep -------------------------------------------------------------------------------------------------
+
+
+def search_content(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Lines, files or counts that match a regular expression."""
+    limit = int(given.get("head_limit", DEFAULT_HEAD)) or None
+    options = _grep_options(given)
+    where = given.get("path") or "."
+    if is_output(where):
+        text = ctx.outputs.load(where)
+        if text is None:
+            raise ToolError(f"nothing is kept under {where}")
+        found = run_ripgrep(ctx, ["--no-filename", *options, "-"], ctx.workspace, text=text, max_items=limit)
+        lines = found.items
+    else:
+        base, target, narrowing = _scope(ctx, where, given)
+        arguments = [*_ignoring(ctx, base), "--sort=path", "--with-filename", *narrowing, *options, "--", target]
+        found = run_ripgrep(ctx, arguments, base, max_items=limit)
+        prefix = _prefix(ctx, base)
+        lines = [prefix + line[2:] if line.startswith("./") else line for line in found.items]
+    if not lines:
+        return ToolResult(text=f"Nothing matches {given['pattern']!r}.")
+    text = fit(ctx, ctx.tool_use_id, "\n".join(lines))
+    note = (
+        f"\n[stopped after {len(lines):,} lines; narrow the search, or set head_limit (0: no limit)]"
+        if found.cut
+        else ""
+    )
+    return ToolResult(text=text + note)
+
+
+def _scope(ctx: ToolContext, where: str, given: dict[str, Any]) -> tuple[Path, str, list[str]]:
+    """The folder to run in, what to search there, and the options that narrow it."""
+    path = resolve_path(ctx.workspace, where)
+    if not os.path.exists(path):
+        raise ToolError(f"{where} does not exist")
+    if not os.path.isdir(path):
+        return path.parent, f"./{path.name}", []
+    narrowing = [f"--type={given['type']}"] if given.get("type") else []
+    glob: str = (given.get("glob") or "").removeprefix("./")
+    if not glob:
+        return path, "./", [*narrowing, _NOT_GIT]
+    fixed, _, rest = glob.rpartition("/")
+    if fixed.endswith("**"):
+        fixed = fixed[:-2].rstrip("/")
+    elif fixed:
+        rest = ""
+    if narrowing or not rest or glob.startswith("!") or _META.search(fixed) or ":" in rest:
+        return path, "./", [*narrowing, f"--glob={glob}", _NOT_GIT]
+    # As a file type instead of a glob, because to ripgrep a glob outranks .gitignore.
+    base = resolve_path(ctx.workspace, str(path / fixed))
+    if not os.path.isdir(base):
+        raise ToolError(f"{fixed}, the folder in the glob {glob!r}, does not exist in {where}")
+    return base, "./", [f"--type-add=wanted:{rest}", "--type=wanted", _NOT_GIT]
+
+
+def _grep_options(given: dict[str, Any]) -> list[str]:
+    options = [f"--regexp={given['pattern']}"]
+    match given.get("output_mode", "files_with_matches"):
+        case "files_with_matches":
+            options.append("--files-with-matches")
+        case "count":
+            options.append("--count")
+        case _:
+            options += [f"--max-columns={MAX_LINE_CHARACTERS}", "--max-columns-preview"]
+            options.append("--line-number" if given.get("-n", True) else "--no-line-number")
+            options += [f"{flag}{int(given[flag])}" for flag in ("-A", "-B", "-C") if flag in given]
+    if given.get("-i"):
+        options.append("--ignore-case")
+    if given.get("multiline"):
+        options += ["--multiline", "--multiline-dotall"]
+    return options
+
+
+# -- LS ---------------------------------------------------------------------------------------------------
+
+
+def list_folder(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """The entries of one folder: folders first, then files with their sizes."""
+    where = given.get("path") or "."
+    ignored: list[str] = given.get("ignore") or []
+    folders: list[str] = []
+    others: list[str] = []
+    try:
+        with os.scandir(_folder(ctx, where)) as entries:
+            for entry in entries:
+                if not any(fnmatch(entry.name, pattern) for pattern in ignored):
+                    (folders if entry.is_dir(follow_symlinks=False) else others).append(_entry_line(entry))
+    except OSError as error:
+        raise ToolError(f"cannot list {where}: {error.strerror}") from error
+    lines = sorted(folders) + sorted(others)
+    if not lines:
+        return ToolResult(text=f"[{where} is empty]")
+    if len(lines) > MAX_ENTRIES:
+        lines[MAX_ENTRIES:] = [f"[the first {MAX_ENTRIES:,} of {len(lines):,} entries; use Glob to find the others]"]
+    return ToolResult(text="\n".join(lines))
+
+
+def _entry_line(entry: os.DirEntry[str]) -> str:
+    try:
+        if entry.is_symlink():
+            return f"{entry.name} -> {os.readlink(entry.path)}"
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return f"{entry.name}\t(unreadable)"
+    if stat.S_ISDIR(status.st_mode):
+        return f"{entry.name}/"
+    return (
+        f"{entry.name}\t{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else f"{entry.name}\t(special file)"
+    )
+
+
+_FOLDER_PATH = {"type": "string", "description": "Folder in the workspace. Default: its root."}
+
+GLOB = Tool(
+    name="Glob",
+    description=(
+        "Find files by name, those that changed last first. A pattern without a slash (`*.py`) matches at any depth; "
+        "one with a slash (`src/**/*.ts`) starts at `path`. Files that .gitignore names are left out."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "minLength": 1, "description": "Such as `**/*.py` or `src/*.{js,ts}`."},
+            "path": _FOLDER_PATH,
+        },
+        "required": ["pattern"],
+        "additionalProperties": False,
+    },
+    run=find_files,
+    effects=False,
+    activity=lambda given: f"Glob {given['pattern']}",
+)
+
+GREP = Tool(
+    name="Grep",
+    description=(
+        "Search files by regular expression (ripgrep's syntax: escape literal braces). `output_mode` is "
+        "files_with_matches (the default), content (lines), or count (matching lines per file). -n, -A, -B and -C are for "
+        "content. A pattern that spans lines needs `multiline`. Files that .gitignore names are left out."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "minLength": 1, "description": "Regular expression."},
+            "path": {
+                "type": "string",
+                "description": "File or folder in the workspace, or an output: handle. Default: the whole workspace.",
+            },
+            "glob": {"type": "string", "description": "Only files like this, e.g. `*.py`, `src/**/*.{js,ts}`."},
+            "type": {"type": "string", "description": "Only files of this ripgrep type, e.g. py, js, rust."},
+            "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"]},
+            "-i": {"type": "boolean", "description": "Ignore case."},
+            "-n": {"type": "boolean", "description": "Show line numbers. Default: true."},
+            "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match."},
+            "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match."},
+            "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match."},
+            "multiline": {"type": "boolean", "description": "Let matches span lines, and `.` match line ends."},
+            "head_limit": {
+                "type": "integer",
+                "minimum": 0,
+                "description": f"Lines of output at most. Default: {DEFAULT_HEAD}; 0 for no limit.",
+            },
+        },
+        "required": ["pattern"],
+        "additionalProperties": False,
+    },
+    run=search_content,
+    effects=False,
+    activity=lambda given: f"Grep {given['pattern'][:60]}",
+)
+
+LS = Tool(
+    name="LS",
+    description="List one folder: folders first, then files with their sizes, and where links point.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "path": _FOLDER_PATH,
+            "ignore": {"type": "array", "items": {"type": "string"}, "description": "Name patterns to leave out."},
+        },
+        "additionalProperties": False,
+    },
+    run=list_folder,
+    effects=False,
+    activity=lambda given: f"List {given.get('path') or '.'}",
+)

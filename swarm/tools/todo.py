@@ -1,0 +1,68 @@
+"""The TodoWrite tool: an agent's own plan, kept where it sees it again, in its conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swarm.errors import ToolError
+from swarm.tools import Tool, ToolContext, ToolResult
+
+_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+
+
+def write_todos(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Check the list and give it back, rendered."""
+    todos: list[dict[str, str]] = given["todos"]
+    if any(not todo["content"].strip() for todo in todos):
+        raise ToolError("a todo has an empty content; say what is to be done")
+    current = [todo["content"] for todo in todos if todo["status"] == "in_progress"]
+    if len(current) > 1:
+        raise ToolError(f"{len(current)} todos are in_progress ({'; '.join(current)}); mark only the one you work on")
+    if not todos:
+        return ToolResult(text="The list is empty.")
+    done = sum(todo["status"] == "completed" for todo in todos)
+    lines = [f"{done} of {len(todos)} done"]
+    lines += [f"{_MARKS[todo['status']]} {' '.join(todo['content'].split())}" for todo in todos]
+    return ToolResult(text="\n".join(lines))
+
+
+def _activity(given: dict[str, Any]) -> str:
+    todos: list[dict[str, str]] = given["todos"]
+    return next((todo["activeForm"] for todo in todos if todo["status"] == "in_progress"), "Update the todo list")
+
+
+TODO_WRITE = Tool(
+    name="TodoWrite",
+    description=(
+        "Write your plan for work of several steps, and keep it current: the whole list each time, at most one "
+        "step in_progress, a step completed as soon as it is. Not needed for a single step."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "todos": {
+                "type": "array",
+                "maxItems": 200,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "content": {"type": "string", "minLength": 1, "description": "What is to be done."},
+                        "status": {"type": "string", "enum": list(_MARKS)},
+                        "activeForm": {
+                            "type": "string",
+                            "minLength": 1,
+                            "description": "The same while it is being done: `Running the tests`.",
+                        },
+                    },
+                    "required": ["content", "status", "activeForm"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "required": ["todos"],
+        "additionalProperties": False,
+    },
+    run=write_todos,
+    effects=False,
+    activity=_activity,
+)

@@ -1,0 +1,20 @@
+"""Which files an agent sees: everything below its workspace, and nothing that a path or a link leads to outside of it."""
+
+from __future__ import annotations
+
+from swarm.workspace.files import open_file, replace_file
+from swarm.workspace.paths import current_mtimes, is_output, refuse_git_internals, resolve_path, shown
+from swarm.workspace.text import TextEncoding, decode_text, sniff_encoding
+
+__all__ = [
+    "TextEncoding",
+    "current_mtimes",
+    "decode_text",
+    "is_output",
+    "open_file",
+    "refuse_git_internals",
+    "replace_file",
+    "resolve_path",
+    "shown",
+    "sniff_encoding",
+]

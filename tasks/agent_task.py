@@ -1,0 +1,112 @@
+"""The Celery task: one delivery runs one segment of one agent's life."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Task
+from celery.exceptions import Ignore
+from celery.worker.request import Request
+
+from swarm.errors import PayloadRefused, SwarmError
+from swarm.log import EventLog
+from swarm.tasks import process
+from swarm.tasks.app import app
+from swarm.tasks.payload import check_against_record, read_payload
+from swarm.tasks.publish import TASK_NAME, carry_out
+from swarm.tasks.segment import Ended, GaveUp, HandedOver, Parked, Segment
+from swarm.store.agents import Claim, Refused
+
+log = EventLog("swarm.agent")
+
+
+class AgentEnded(SwarmError):
+    """The agent's end, when it is not success: what Flower shows as the row's failure."""
+
+
+class AgentRequest(Request):  # type: ignore[misc]
+    """A delivery as the worker's main process sees it: the first to know that a child process died."""
+
+    def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
+        """A lost process ends its claim at once instead of when the lease runs out."""
+        if type(exc_info.exception).__name__ in ("WorkerLostError", "Terminated"):
+            process.report_dead(self.id)
+        return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
+
+    def on_timeout(self, soft: bool, timeout: float) -> Any:
+        """A hung process was killed at the hard limit."""
+        if not soft:
+            process.report_dead(self.id)
+        return super().on_timeout(soft, timeout)
+
+
+class AgentTask(Task):  # type: ignore[misc]
+    """The base of the agent task: our request class, and events that keep Flower's row true."""
+
+    Request = AgentRequest
+    abstract = True
+
+    def tell(self, event: str, **fields: Any) -> None:
+        """Send a task event; events are decoration, so a failure to send one is not ours."""
+        try:
+            self.send_event(event, **fields)
+        except Exception as error:
+            log.debug("event.lost", event_name=event, error=error)
+
+
+@app.task(name=TASK_NAME, bind=True, base=AgentTask, throws=(AgentEnded, PayloadRefused), max_retries=0)  # type: ignore[untyped-decorator]
+def run_agent(self: AgentTask, payload: object) -> str:
+    """Run the agent's next segment, if it is runnable and nobody else runs it.
+
+    Ends by `Ignore` when the agent parks or is not to be run, so that its row stays open; raises `AgentEnded` when the agent
+    failed, `PayloadRefused` for a message that is not ours.
+    """
+    runtime = process.runtime()
+    agent_id = str(self.request.id)
+    known = read_payload(payload, task_id=agent_id)
+    record = dict(zip(_CHECKED, runtime.store.fields([agent_id], *_CHECKED)[0], strict=True))
+    if record["job"] is None:
+        raise PayloadRefused(f"task {agent_id}: no such agent in this Redis; its job has expired, or the message was forged")
+    check_against_record(known, record, runtime.max_depth(known.job))
+    claim = runtime.store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
+    if isinstance(claim, Refused):
+        log.debug("agent.not_runnable", agent_id=agent_id, why=claim.why)
+        raise Ignore()
+    return _run_claimed(self, runtime, claim)
+
+
+_CHECKED = ("job", "parent", "depth", "definition")
+
+
+def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str:
+    if claim.generation > 1:
+        task.tell("task-running")
+    log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.label)
+    with process.running(claim.agent_id) as stop:
+        outcome = Segment(
+            claim,
+            store=runtime.store,
+            model=runtime.model_for(claim.spec),
+            settings=runtime.settings,
+            tell=lambda effect: carry_out(runtime.store, effect),
+            draining=process.draining,
+            stop=stop,
+        ).run()
+    match outcome:
+        case Ended(state="completed", summary=summary):
+            log.info("agent.completed", agent_id=claim.agent_id, summary=summary)
+            return summary
+        case Ended(state=state, summary=summary):
+            log.warning(f"agent.{state}", agent_id=claim.agent_id, reason=summary)
+            raise AgentEnded(summary)
+        case Parked(condition=condition):
+            log.info("agent.parked", agent_id=claim.agent_id, children=len(condition.children), until=condition.until)
+            task.tell("task-parked")
+        case HandedOver(why=why):
+            log.info("agent.handed_over", agent_id=claim.agent_id, why=why)
+            task.tell("task-parked")
+        case GaveUp(why=why, cancelled=cancelled):
+            log.warning("agent.given_up", agent_id=claim.agent_id, why=why)
+            if cancelled:
+                task.tell("task-revoked", terminated=True, signum="", expired=False)
+    raise Ignore()

@@ -1,0 +1,56 @@
+"""The Celery application. Its settings are computed when Celery first asks for them, not at import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Celery
+
+from swarm.settings import load_settings
+from swarm.store.connection import broker_transport_options, broker_url, redis_url
+
+PRIORITY_STEPS = [0, 3, 6, 9]
+"""Kombu keeps one Redis list per step; 0 is served first."""
+
+
+def celery_settings() -> dict[str, Any]:
+    """How Celery must run for our guarantees to hold; the reasons are beside the settings."""
+    settings = load_settings()
+    url = redis_url(settings)
+    return {
+        "broker_url": broker_url(url),
+        "broker_transport_options": {
+            "priority_steps": PRIORITY_STEPS,
+            "queue_order_strategy": "priority",
+            "socket_keepalive": True,
+            "health_check_interval": 25,
+            # Messages are acknowledged before they run, so this never redelivers a running agent.
+            "visibility_timeout": 86_400,
+            **broker_transport_options(url),
+        },
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "task_default_queue": settings.key_prefix,
+        # JSON only: a payload is data, never code.
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        # Results, states and retries live in the agents' records.
+        "result_backend": None,
+        "task_ignore_result": True,
+        # Late acknowledgement would redeliver agents that still run; rescue covers what early acknowledgement loses.
+        "task_acks_late": False,
+        # A worker fetches only what it can start: no agent waits behind a busy process while another is idle.
+        "worker_disable_prefetch": True,
+        "worker_prefetch_multiplier": 1,
+        # The guard against a hung process; the agent itself goes back to the queue long before.
+        "task_time_limit": settings.hard_limit_seconds,
+        "worker_send_task_events": True,
+        "task_send_sent_event": False,
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
+        "worker_hijack_root_logger": True,
+        "task_remote_tracebacks": False,
+    }
+
+
+app = Celery("swarm")
+app.add_defaults(celery_settings)

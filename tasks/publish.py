@@ -1,0 +1,75 @@
+"""Telling the fleet: wake-ups to the queue, stops to the workers.
+
+Both are hints. A wake-up that is lost is sent again by rescue (the agent stays in the outbox until it is claimed); a stop that is
+lost is noticed when the worker next renews its leases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from swarm.log import EventLog
+from swarm.store.agents import Effect, Store
+from swarm.tasks.app import app
+from swarm.tasks.payload import Payload
+
+log = EventLog("swarm.publish")
+TASK_NAME = "swarm.agent"
+STOP_COMMAND = "swarm_stop_agents"
+_FIELDS = ("state", "job", "parent", "depth", "gen", "definition", "label")
+
+
+def carry_out(store: Store, effect: Effect | None) -> None:
+    """Do what a step of the store asked for. Never raises for a broker that is away: the outbox keeps what was not sent."""
+    if effect is None:
+        return
+    try:
+        if effect.publish:
+            publish_agents(store, effect.publish)
+        if effect.kill:
+            app.control.broadcast(STOP_COMMAND, arguments={"agents": list(effect.kill)}, reply=False)
+    except (OperationalError, RedisError, OSError) as error:
+        log.warning("publish.deferred", agents=len(effect.publish), error=error)
+
+
+def publish_agents(store: Store, agent_ids: Sequence[str]) -> None:
+    """Send a wake-up for each of these queued agents."""
+    records = store.fields(agent_ids, *_FIELDS)
+    depths: dict[str, int] = {}
+    with app.producer_pool.acquire(block=True) as producer:
+        for agent_id, (state, job, parent, depth, generation, definition, label) in zip(agent_ids, records, strict=True):
+            if state != "queued" or job is None:
+                continue
+            if job not in depths:
+                depths[job] = int(store.client.hget(store.key("job", job), "max_depth") or 0)
+            payload = Payload(
+                agent=agent_id,
+                job=job,
+                parent=parent or None,
+                depth=int(depth or 0),
+                max_depth=depths[job],
+                definition=definition or "",
+            )
+            app.send_task(
+                TASK_NAME,
+                args=(payload.model_dump(mode="json"),),
+                task_id=agent_id,
+                priority=_priority(int(depth or 0), fresh=generation == "0"),
+                # Prompts stay out of logs and Flower: a row shows the agent's readable name.
+                argsrepr=label,
+                kwargsrepr="{}",
+                root_id=agent_id if not parent else None,
+                parent_id=parent or None,
+                producer=producer,
+                ignore_result=True,
+            )
+
+
+def _priority(depth: int, *, fresh: bool) -> int:
+    """Wakes before fresh starts, deeper before shallower: trees finish instead of widening."""
+    if not fresh:
+        return 0
+    return max(3, 9 - 3 * depth)

@@ -1,0 +1,397 @@
+"""One segment of an agent's life: load the journal, ask what is next, do it, until the agent ends or gives its process back.
+
+`swarm.agent.life.next_action` decides; everything here acts. Each step is journaled before the next is asked for, so a process
+that dies between two lines of this file costs at most the step it was in.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from swarm.agent.entries import (
+    Assistant,
+    Condition,
+    Entry,
+    Finished,
+    ModelFailed,
+    Parked as ParkedEntry,
+    Prompt,
+    Spawned,
+    Started,
+    ToolFinished,
+    ToolStarted,
+)
+from swarm.agent.life import (
+    Begin,
+    CallModel,
+    CollectChildren,
+    Done,
+    End,
+    Life,
+    RunTools,
+    Say,
+    Settle,
+    SpawnAgents,
+    fold,
+    last_words,
+    next_action,
+)
+from swarm.agent.prompts import child_result, system_prompt, task_message
+from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, TransientModelError, PermanentModelError
+from swarm.log import EventLog
+from swarm.models import Block, Model, ModelRequest, Reply, Usage
+from swarm.models.backoff import backoff_seconds
+from swarm.models.catalogue import cost_usd, max_output
+from swarm.settings import Settings
+from swarm.store.agents import NANO, Claim, Counters, Effect, OutOfBudget, Store
+from swarm.tasks.process import Stop
+from swarm.tasks.spawning import plan_children
+from swarm.tasks.toolbox import Toolbox
+
+log = EventLog("swarm.segment")
+
+WAIT_IN_PLACE_SECONDS = 5.0
+"""A shorter wait for the model is slept through; a longer one gives the process back."""
+CONCURRENT_READS = 8
+WARN_AT_SHARE = 0.8
+EXPECTED_REPLY_TOKENS = 4_000
+"""What is set aside for a reply before its size is known."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The agent is over."""
+
+    state: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Parked:
+    """The agent waits, holding no process."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """The agent is back on the queue, runnable."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class GaveUp:
+    """The agent is no longer ours: it was cancelled, or another worker claimed it."""
+
+    why: str
+    cancelled: bool = False
+
+
+Outcome = Ended | Parked | HandedOver | GaveUp
+
+
+EntryT = TypeVar("EntryT", bound=BaseModel)
+
+
+class Segment:
+    """Runs one claimed segment. Not reusable."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        *,
+        store: Store,
+        model: Model,
+        settings: Settings,
+        tell: Callable[[Effect | None], None],
+        draining: Callable[[], bool],
+        stop: Stop,
+    ) -> None:
+        self.claim, self.spec = claim, claim.spec
+        self.store, self.model, self.settings = store, model, settings
+        self.tell, self.draining, self.stop = tell, draining, stop
+        self.life = Life(claim.agent_id)
+        self.toolbox = Toolbox(claim, store, self.life, stop.check)
+        self._yield_at = time.monotonic() + settings.segment_seconds
+        self._told_activity_at = 0.0
+
+    def run(self) -> Outcome:
+        """Run until the agent ends or gives its process back."""
+        try:
+            self.life = fold(self.claim.agent_id, self.store.journal(self.claim.agent_id))
+            self.toolbox = Toolbox(self.claim, self.store, self.life, self.stop.check)
+            while True:
+                outcome = self._step()
+                if outcome is not None:
+                    return outcome
+        except AgentCancelled:
+            return self._cancelled()
+        except NotOwner as error:
+            return GaveUp(str(error))
+        except JournalError as error:
+            # A newer worker can probably read it. Back to the queue, but unpublished: the outbox offers it again later.
+            log.error("agent.unreadable", agent_id=self.claim.agent_id, error=error)
+            self.store.hand_over(self.claim, "unreadable")
+            return HandedOver(str(error))
+        except Interrupted:
+            return self._interrupted()
+
+    def _step(self) -> Outcome | None:
+        match next_action(self.life, self.toolbox.has_effects):
+            case Begin():
+                return self._begin()
+            case Say(prompt=prompt):
+                self._append([prompt])
+            case CallModel() as action:
+                return self._call_model(action)
+            case RunTools(calls=calls):
+                self._run_tools(calls)
+            case Settle(results=results):
+                self._append(results, counters=Counters(tools=len(results)))
+            case SpawnAgents(calls=calls):
+                self._spawn(calls)
+            case CollectChildren(children=children):
+                return self._collect(children)
+            case End(finished=finished):
+                return self._end(finished)
+            case Done():
+                return GaveUp("it had ended already")
+        return None
+
+    # -- journal -------------------------------------------------------------------------------------------
+
+    def _append(
+        self,
+        entries: Sequence[Entry],
+        *,
+        activity: str = "",
+        counters: Counters | None = None,
+        reserved: tuple[int, int] = (0, 0),
+    ) -> None:
+        stamped = [self._stamp(entry) for entry in entries]
+        self.store.append(
+            self.claim, self.life.length + 1, stamped, activity=activity, counters=counters, reserved=reserved
+        )
+        for entry in stamped:
+            self.life.apply(entry)
+
+    def _stamp(self, entry: EntryT) -> EntryT:
+        return entry.model_copy(update={"at": time.time(), "generation": self.claim.generation})
+
+    # -- the actions ---------------------------------------------------------------------------------------
+
+    def _begin(self) -> Outcome | None:
+        if not Path(self.spec.workspace).is_dir():
+            where = f"the workspace {self.spec.workspace} does not exist on the worker's host {socket.gethostname()}"
+            reason = f"{where}; share the folder with the workers under the same path, or run a worker where it is"
+            return self._end(Finished(state="failed", reason=reason))
+        tools = self.toolbox.choose()
+        can_spawn = any(tool.name == "Agent" for tool in tools)
+        self._append(
+            [
+                Started(
+                    spec=self.spec,
+                    system=system_prompt(self.spec.definition, can_spawn=can_spawn),
+                    tools=[tool.schema() for tool in tools],
+                ),
+                Prompt(text=task_message(self.spec, now=self.spec.created_at or time.time())),
+            ],
+            activity="starting",
+        )
+        return None
+
+    def _call_model(self, action: CallModel) -> Outcome | None:
+        if self.draining():
+            return self._hand_over("its worker is going away")
+        if time.monotonic() > self._yield_at:
+            return self._hand_over("others wait for the process")
+        wait = action.not_before - time.time()
+        if wait > WAIT_IN_PLACE_SECONDS:
+            return self._park(Condition(until=action.not_before))
+        if wait > 0 and self.stop.event.wait(wait):
+            self.stop.check()
+        reserved = self._allowance()
+        if isinstance(reserved, Finished):
+            return self._end(reserved)
+        if reserved is not None:
+            self._request_reply(action, reserved)
+        return None
+
+    def _request_reply(self, action: CallModel, reserved: tuple[int, int]) -> None:
+        request = ModelRequest(
+            model=self.spec.model,
+            system=self.life.system,
+            messages=self.life.messages,
+            tools=self.life.tools,
+            max_tokens=min(32_000, max_output(self.spec.model)),
+            tools_allowed=action.tools_allowed,
+            effort=self.spec.definition.effort,
+        )
+        began = time.monotonic()
+        try:
+            reply = self.model.complete(request, self._tell_activity)
+        except PermanentModelError as error:
+            self._append([ModelFailed(error=str(error), error_kind=error.kind, permanent=True)])
+            return
+        except TransientModelError as error:
+            delay = backoff_seconds(self.life.failures, error, random.random())
+            log.warning("model.failed", agent_id=self.claim.agent_id, kind=error.kind, again_in_seconds=delay)
+            failed = ModelFailed(error=str(error), error_kind=error.kind, permanent=False, retry_at=time.time() + delay)
+            self._append([failed], activity=f"waiting for the model ({error.kind})")
+            return
+        cost = cost_usd(reply.model, reply.usage) or cost_usd(self.spec.model, reply.usage) or 0.0
+        entry = Assistant(
+            content=reply.content,
+            stop_reason=reply.stop_reason,
+            usage=reply.usage,
+            cost_usd=cost,
+            model=reply.model,
+            request_id=reply.request_id,
+            duration_seconds=time.monotonic() - began,
+        )
+        self._append([entry], activity=self._activity(reply), counters=_reply_counters(reply, cost), reserved=reserved)
+
+    def _allowance(self) -> tuple[int, int] | Finished | None:
+        """Set aside what the next reply may use; None when something was said to the agent instead."""
+        limits, deadline = self.spec.limits, self.claim.deadline
+        if deadline is not None and time.time() > deadline and self.life.last_words is None:
+            self._append([last_words("time", "The job has reached its time limit.")])
+            return None
+        if limits.max_tokens is None and limits.budget_usd is None:
+            return (0, 0)
+        final = self.life.last_words is not None
+        tokens = self._expected_tokens() + (EXPECTED_REPLY_TOKENS // 4 if final else EXPECTED_REPLY_TOKENS)
+        cost = round((cost_usd(self.spec.model, Usage(input_tokens=tokens - EXPECTED_REPLY_TOKENS // 4, output_tokens=EXPECTED_REPLY_TOKENS // 4)) or 0.0) * NANO)
+        answer = self.store.reserve(self.claim, tokens, cost)
+        if isinstance(answer, OutOfBudget):
+            what = f"{answer.limit:,} tokens" if answer.name == "tokens" else f"${answer.limit / NANO:.4f}"
+            limit = "tokens" if answer.name == "tokens" else "budget"
+            if final or self.life.turns == 0:
+                return Finished(state="failed", text=self.life.text(), reason=f"the job's limit of {what} is used up")
+            self._append([last_words("tokens" if limit == "tokens" else "budget", f"The job's limit of {what} is nearly used up.")])
+            return None
+        if answer >= WARN_AT_SHARE and not self.life.warned and not final:
+            # It follows the prompt it belongs to; the request that carries it is made on the next step.
+            text = f"Note from the runtime: {answer:.0%} of the job's limit is used. Come to a close soon."
+            self._append([Prompt(text=text, purpose="warning", limit="tokens" if limits.max_tokens else "budget")])
+        return (tokens, cost)
+
+    def _expected_tokens(self) -> int:
+        last = self.life.last
+        return last.usage.total_tokens if last is not None else len(self.spec.prompt) // 3 + 3_000
+
+    def _run_tools(self, calls: Sequence[Block]) -> None:
+        if len(calls) == 1 and self.toolbox.has_effects(calls[0]["name"]):
+            self._append([ToolStarted(tool_use_id=calls[0]["id"])], activity=self.toolbox.activity(calls[0]))
+        if len(calls) == 1:
+            results = [self.toolbox.run(calls[0])]
+        else:
+            with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
+                results = list(pool.map(self.toolbox.run, calls))
+        self._append(results, counters=Counters(tools=len(results)))
+
+    def _spawn(self, calls: Sequence[Block]) -> None:
+        plan = plan_children(calls, self.spec, self.toolbox.catalogue)
+        refused = [
+            ToolFinished(tool_use_id=call_id, text=text, is_error=True) for call_id, text in plan.refused.items()
+        ]
+        children = dict(plan.children)
+        while children:
+            entry = Spawned(children={call_id: spec.agent_id for call_id, spec in children.items()})
+            answer = self.store.spawn(self.claim, self.life.length + 1, self._stamp(entry), list(children.values()))
+            if isinstance(answer, Effect):
+                self.life.apply(entry)
+                self.tell(answer)
+                break
+            # The job has room for fewer: the first ones start, the others are told why not.
+            text = (
+                "The nesting limit is reached: you cannot start agents. Do the work yourself."
+                if answer < 0
+                else f"The job's limit of {self.spec.limits.max_agents} agents is reached: this one was not started. Do it yourself."
+            )
+            for call_id in list(children)[max(0, answer) :]:
+                refused.append(ToolFinished(tool_use_id=call_id, text=text, is_error=True))
+                del children[call_id]
+        if refused:
+            self._append(refused, counters=Counters(tools=len(refused)))
+
+    def _collect(self, children: dict[str, str]) -> Outcome | None:
+        ended = self.store.ended(list(children.values()))
+        alive = [agent_id for agent_id in children.values() if agent_id not in ended]
+        if alive:
+            return self._park(Condition(children=alive))
+        results = []
+        for call_id, agent_id in children.items():
+            text, failed = child_result(agent_id, ended[agent_id])
+            results.append(ToolFinished(tool_use_id=call_id, text=self.toolbox.fit(call_id, text), is_error=failed))
+        self._append(results, counters=Counters(tools=len(results)))
+        return None
+
+    # -- ways out ------------------------------------------------------------------------------------------
+
+    def _park(self, condition: Condition) -> Outcome | None:
+        entry = self._stamp(ParkedEntry(condition=condition))
+        effect = self.store.park(self.claim, self.life.length + 1, entry, condition)
+        if effect is None:
+            return None
+        self.tell(effect)
+        return Parked(condition)
+
+    def _hand_over(self, why: str) -> HandedOver:
+        self.tell(self.store.hand_over(self.claim, why))
+        return HandedOver(why)
+
+    def _end(self, finished: Finished) -> Outcome:
+        finished = self._stamp(finished)
+        self.tell(self.store.finish(self.claim, self.life.length + 1, finished))
+        self.life.apply(finished)
+        self.toolbox.clear()
+        summary = finished.reason or f"{self.life.turns} turns, {self.life.tool_calls} tool calls, {self.life.usage.total_tokens} tokens"
+        return Ended(finished.state, summary)
+
+    def _interrupted(self) -> Outcome:
+        """Told to stop: cancelled, or (a signal that came too late for somebody else) handed over unharmed."""
+        try:
+            return self._hand_over("interrupted")
+        except AgentCancelled:
+            return self._cancelled()
+        except NotOwner as error:
+            return GaveUp(str(error))
+
+    def _cancelled(self) -> Outcome:
+        self.toolbox.clear()
+        return GaveUp("it was cancelled", cancelled=True)
+
+    # -- what people see -----------------------------------------------------------------------------------
+
+    def _activity(self, reply: Reply) -> str:
+        for block in reply.content:
+            if block.get("type") == "tool_use":
+                return self.toolbox.activity(block)
+        return "answering"
+
+    def _tell_activity(self, activity: str) -> None:
+        if (now := time.monotonic()) - self._told_activity_at >= 1.0:
+            self._told_activity_at = now
+            self.store.client.hset(self.store.key("agent", self.claim.agent_id), "activity", activity)
+
+
+def _reply_counters(reply: Reply, cost: float) -> Counters:
+    return Counters(
+        turns=1,
+        input=reply.usage.input_tokens,
+        output=reply.usage.output_tokens,
+        cache_write=reply.usage.cache_creation_input_tokens,
+        cache_read=reply.usage.cache_read_input_tokens,
+        cost=round(cost * NANO),
+    )

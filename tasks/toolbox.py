@@ -1,0 +1,144 @@
+"""The tools of one running agent: which it has, and running them so that every failure becomes a result."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from swarm.agent.entries import ToolFinished
+from swarm.agent.life import SPAWN_TOOL, Life
+from swarm.definitions.catalogue import Catalogue
+from swarm.errors import ToolError
+from swarm.log import EventLog
+from swarm.models import Block
+from swarm.permissions.filter import filter_tools
+from swarm.store.agents import Claim, Store
+from swarm.tools import Tool, ToolContext
+from swarm.tools.background import kill_shells
+from swarm.tools.agents import agent_tool
+from swarm.tools.registry import builtin_tools, validate_input
+from swarm.tools.truncate import fit
+
+log = EventLog("swarm.tools")
+
+
+def scratch_root() -> Path:
+    """Where this host's agents have their private temporary folders."""
+    return Path(tempfile.gettempdir()) / f"swarm-{os.getuid()}"
+
+
+class AgentOutputs:
+    """Long outputs, kept with the agent in Redis, so that any worker can page through them."""
+
+    def __init__(self, store: Store, agent_id: str) -> None:
+        self._store, self._agent_id = store, agent_id
+
+    def keep(self, key: str, text: str) -> str:
+        """Keep `text` and return its handle."""
+        self._store.keep_output(self._agent_id, key, text)
+        return f"output:{key}"
+
+    def load(self, handle: str) -> str | None:
+        """The text kept under `handle`, or None."""
+        return self._store.load_output(self._agent_id, handle.removeprefix("output:"))
+
+
+class Toolbox:
+    """The tools of one segment."""
+
+    def __init__(self, claim: Claim, store: Store, life: Life, check: Callable[[], None]) -> None:
+        self._spec, self._store, self._life, self._check = claim.spec, store, life, check
+        self._outputs = AgentOutputs(store, claim.agent_id)
+        self._scratch = scratch_root() / claim.agent_id
+
+    def clear(self) -> None:
+        """The agent is over: end what its shells left running and remove its private folder."""
+        if self._scratch.exists():
+            kill_shells(self._scratch)
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The definitions that travelled with the job."""
+        return Catalogue.model_validate_json(self._store.catalogue(self._spec.job_id))
+
+    def choose(self) -> list[Tool]:
+        """The tools this agent gets: everything there is, through the filter pipeline."""
+        spec = self._spec
+        available = {**builtin_tools(), SPAWN_TOOL: agent_tool(self.catalogue.for_spawning())}
+        names = filter_tools(
+            list(available),
+            spec.definition,
+            depth=spec.depth,
+            max_depth=spec.limits.max_depth,
+            is_root=spec.parent_id is None,
+            background=False,
+        )
+        return [available[name] for name in names]
+
+    def has_effects(self, name: str) -> bool:
+        """Whether a call of this tool may not simply be repeated; an unknown one does nothing at all."""
+        tool = builtin_tools().get(name)
+        return tool is not None and tool.effects
+
+    def activity(self, call: Block) -> str:
+        """The activity line for a call."""
+        if call["name"] == SPAWN_TOOL:
+            return f"Agent {str(call['input'].get('description', ''))[:80]}"
+        tool = builtin_tools().get(call["name"])
+        if tool is None or tool.activity is None:
+            return str(call["name"])
+        try:
+            return tool.activity(call["input"])[:120]
+        except (KeyError, TypeError, AttributeError):
+            return str(call["name"])
+
+    def fit(self, key: str, text: str) -> str:
+        """`text`, or as much of it as the conversation takes; the rest is kept."""
+        return fit(self._context(key), key, text)
+
+    def run(self, call: Block) -> ToolFinished:
+        """Run one call. Whatever goes wrong is the result; only being told to stop gets through."""
+        began = time.monotonic()
+        context = self._context(call["id"])
+        known = dict(context.files_read)
+        blocks = None
+        try:
+            tool = builtin_tools().get(call["name"])
+            if tool is None or call["name"] not in self._life.tool_names():
+                raise ToolError(f"There is no tool {call['name']!r}; you have: {', '.join(sorted(self._life.tool_names()))}.")
+            validate_input(tool, call["input"])
+            result = tool.run(context, call["input"])
+            text, failed, blocks = fit(context, call["id"], result.text), result.is_error, result.blocks
+        except ToolError as error:
+            text, failed = str(error), True
+        except Exception as error:
+            log.error("tool.broke", agent_id=self._spec.agent_id, tool=call["name"], error=repr(error))
+            text, failed = f"The tool {call['name']} failed unexpectedly: {type(error).__name__}: {error}", True
+        files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
+        return ToolFinished(
+            tool_use_id=call["id"],
+            text=text,
+            is_error=failed,
+            blocks=blocks,
+            files=files,
+            duration_seconds=time.monotonic() - began,
+        )
+
+    def _context(self, tool_use_id: str) -> ToolContext:
+        return ToolContext(
+            agent_id=self._spec.agent_id,
+            job_id=self._spec.job_id,
+            workspace=Path(self._spec.workspace).resolve(),
+            tool_use_id=tool_use_id,
+            outputs=self._outputs,
+            read_only=self._spec.definition.read_only,
+            files_read=dict(self._life.files_read),
+            scratch=self._scratch,
+            check=self._check,
+        )

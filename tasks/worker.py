@@ -1,0 +1,182 @@
+"""What every worker does besides running agents: renew leases, rescue what fell, obey stops, leave politely.
+
+All of it runs in the worker's main process, so a busy or hung child cannot starve it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from celery import bootsteps, signals
+from celery.worker import state as worker_state
+from celery.worker.control import control_command
+from redis.exceptions import RedisError
+
+from swarm.errors import SwarmError
+from swarm.log import EventLog
+from swarm.store.agents import Store
+from swarm.tasks import process
+from swarm.tasks.app import PRIORITY_STEPS, app
+from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out
+from swarm.tasks.toolbox import scratch_root
+from swarm.tools.background import kill_orphans
+
+log = EventLog("swarm.worker")
+OUTBOX_AGE_SECONDS = 5.0
+"""How long a queued agent may go unclaimed, while the queue is empty, before its message counts as lost."""
+ORPHAN_SWEEP_SECONDS = 20.0
+
+
+@signals.worker_init.connect
+def _prepare_main(**_: Any) -> None:
+    process.prepare_main()
+
+
+@signals.worker_process_init.connect
+def _prepare_child(**_: Any) -> None:
+    process.prepare_child()
+
+
+@signals.worker_shutting_down.connect
+def _leave(**_: Any) -> None:
+    # Warm or cold, no agent begins another turn here.
+    process.start_draining()
+
+
+@signals.worker_ready.connect
+def _say_ready(**_: Any) -> None:
+    ready_file = os.environ.get("SWARM_READY_FILE")
+    if ready_file:
+        Path(ready_file).touch()
+
+
+# -- the agents that run here, as the main process knows them ------------------------------------------------
+
+
+def _requests() -> dict[str, Any]:
+    return {request.id: request for request in list(worker_state.active_requests) if request.task_name == TASK_NAME}
+
+
+def stop_agent(agent_id: str) -> bool:
+    """Stop the segment of an agent if it runs on this worker; answers whether it does."""
+    if process.stop_here(agent_id):
+        return True
+    request = _requests().get(agent_id)
+    if request is None or not request.worker_pid or request.worker_pid == os.getpid():
+        return False
+    try:
+        os.kill(request.worker_pid, process.STOP_SIGNAL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@control_command(name=STOP_COMMAND, args=[("agents", list)], signature="<agent id>…")  # type: ignore[untyped-decorator]
+def stop_agents(state: Any, agents: list[str]) -> dict[str, list[str]]:
+    """Stop these agents' segments where they run on this worker."""
+    stopped = [agent_id for agent_id in agents if stop_agent(agent_id)]
+    if stopped:
+        log.info("agents.stopped", count=len(stopped))
+    return {"stopped": stopped}
+
+
+# -- the two loops -------------------------------------------------------------------------------------------
+
+
+class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Renews leases and rescues, each on a thread of its own, from before the first agent to after the last."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, worker: Any, **_: Any) -> None:
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, worker: Any) -> None:
+        """Start both loops."""
+        settings = process.runtime().settings
+        self._spawn("renew", min(2.0, settings.lease_seconds / 4), _renew_leases)
+        self._spawn("rescue", settings.sweep_seconds, Sweep())
+
+    def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:
+        def loop() -> None:
+            while not self._stop.wait(every_seconds):
+                try:
+                    work()
+                except (RedisError, SwarmError, OSError) as error:
+                    log.warning(f"{name}.failed", error=error)
+                except Exception as error:
+                    log.error(f"{name}.broke", error=repr(error))
+
+        thread = threading.Thread(target=loop, name=f"swarm-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def stop(self, worker: Any) -> None:
+        """Warm shutdown: by now no agent runs here."""
+        self._stop.set()
+
+    def terminate(self, worker: Any) -> None:
+        """Cold shutdown: what still runs is given to others at once."""
+        self._stop.set()
+        for agent_id in _requests():
+            process.report_dead(agent_id)
+
+
+app.steps["worker"].add(Keeper)
+
+
+def _renew_leases() -> None:
+    runtime = process.runtime()
+    lost = runtime.store.renew(process.worker_name(), list(_requests()), runtime.settings.lease_seconds)
+    for agent_id in lost:
+        if stop_agent(agent_id):
+            log.warning("agent.lost", agent_id=agent_id)
+
+
+class Sweep:
+    """One look for what fell; only one worker at a time looks, the others skip their turn."""
+
+    def __init__(self) -> None:
+        self._orphans_at = 0.0
+
+    def __call__(self) -> None:
+        runtime = process.runtime()
+        store, settings = runtime.store, runtime.settings
+        if time.monotonic() >= self._orphans_at:
+            self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
+            kill_orphans(scratch_root(), _is_alive(store))
+        lock = store.key("rescue-lock")
+        if not store.client.set(lock, process.worker_name(), nx=True, px=max(200, int(settings.sweep_seconds * 900))):
+            return
+        # Only an empty queue can have lost a message; while it is long, waiting is all that is wrong.
+        idle = _queue_length(store, settings.key_prefix) == 0
+        rescue = store.rescue(
+            max_deaths=settings.max_deaths, outbox_age_seconds=OUTBOX_AGE_SECONDS if idle else float("inf")
+        )
+        for agent_id in rescue.rescued:
+            log.warning("agent.rescued", agent_id=agent_id, why="its lease ran out")
+        for agent_id in rescue.quarantined:
+            log.error("agent.quarantined", agent_id=agent_id)
+        carry_out(store, rescue)
+
+
+def _is_alive(store: Store) -> Callable[[str], bool]:
+    def alive(agent_id: str) -> bool:
+        state = store.client.hget(store.key("agent", agent_id), "state")
+        return state in ("queued", "running", "parked")
+
+    return alive
+
+
+def _queue_length(store: Store, queue: str) -> int:
+    pipeline = store.client.pipeline(transaction=False)
+    for step in PRIORITY_STEPS:
+        # Kombu's name for the list of a priority step; step 0 has the queue's own name.
+        pipeline.llen(f"{queue}\x06\x16{step}" if step else queue)
+    return sum(pipeline.execute())
