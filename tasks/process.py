@@ -65,13 +65,16 @@ class Runtime:
 
     def model_for(self, spec: AgentSpec) -> Model:
         """The model an agent talks to: the settings' provider, or the rehearsal server its job names."""
-        from swarm.models.anthropic import AnthropicModel, rehearsal_settings
+        from swarm.models.anthropic import AnthropicModel
 
         with self._lock:
             model = self._models.get(spec.base_url)
             if model is None:
-                settings = rehearsal_settings(self.settings, spec.base_url) if spec.base_url else self.settings
-                model = self._models[spec.base_url] = AnthropicModel(settings)
+                if spec.base_url:
+                    model = AnthropicModel.rehearsing(self.settings, spec.base_url)
+                else:
+                    model = AnthropicModel(self.settings)
+                self._models[spec.base_url] = model
             return model
 
 

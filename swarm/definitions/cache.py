@@ -1,7 +1,8 @@
-"""Remembers what a file gave until the file changes, so that a catalogue is cheap to load again and still always current.
+"""Remembers what a file gave until the file changes: a catalogue is cheap to load again and always current.
 
-A result is kept for the reader, the path, and the time, size and inode of the file and of every file it includes. It is a cache and nothing
-else: to lose an entry costs one more read. Two threads may read the same file at once; both get the same.
+A result is kept for the reader, the path, and the time, size and inode of the file and of every file it
+includes. It is a cache and nothing else: to lose an entry costs one more read. Two threads may read the same
+file at once; both get the same.
 """
 
 from __future__ import annotations
@@ -18,21 +19,24 @@ from swarm.definitions.sources import ReadResult
 _MAX_ENTRIES = 4_096
 
 Stamp = tuple[int, int, int] | None
-_entries: dict[tuple[str, str], tuple[dict[str, Stamp], ReadResult]] = {}
+_entries: dict[tuple[str, str], tuple[dict[Path, Stamp], ReadResult]] = {}
 _lock = threading.Lock()
 
 
-def read_cached(path: Path, read: Callable[[Path], ReadResult], variant: str = "") -> ReadResult:
-    """What `read(path)` gives, from memory while nothing has changed. `variant` tells readers of the same file apart."""
+def read_cached(path: Path, read: Callable[[Path], ReadResult], variant: str) -> ReadResult:
+    """What `read(path)` gives, from memory while nothing has changed. `variant` names the reader and its options."""
     key = (variant, str(path))
     with _lock:
         known = _entries.get(key)
     if known is not None and all(_stamp(file) == stamp for file, stamp in known[0].items()):
         return known[1]
-    # The stamp is taken before the read: a change in between then makes the entry stale, not wrong.
-    before = _stamp(str(path))
+    # Stamps are taken before the read: a change in between then makes the entry stale, and the next call reads again.
+    stamps = {path: _stamp(path)}
     result = read(path)
-    stamps = {file: _stamp(file) for file in result.includes} | {str(path): before}
+    if result.includes:
+        # Only now are these files known; hence a second read.
+        stamps |= {file: _stamp(file) for file in result.includes}
+        result = read(path)
     with _lock:
         if len(_entries) >= _MAX_ENTRIES:
             _entries.clear()
@@ -46,9 +50,9 @@ def shipped_definitions() -> dict[str, AgentDefinition]:
     return read_shipped()
 
 
-def _stamp(path: str) -> Stamp:
+def _stamp(path: Path) -> Stamp:
     try:
-        status = Path(path).stat()
+        status = path.stat()
     except (OSError, ValueError):
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino

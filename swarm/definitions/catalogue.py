@@ -1,23 +1,27 @@
 """Every agent definition that applies in a workspace, under its name: project before user before shipped.
 
-From the workspace up to the root of its Git repository the nearest folder wins; within a folder `.swarm`, then `.claude`, then
-`.opencode`, then `.codex`; then the person's home; then what is shipped. Built where a job is submitted, a catalogue is plain
-data and travels with the job: a worker on another host needs none of the files.
+From the workspace up to the root of its Git repository the nearest folder wins; within a folder `.swarm`,
+then `.claude`, then `.opencode`, then `.codex`; then the person's home; then what is shipped. Built where a
+job is submitted, a catalogue is plain data and travels with the job: a worker on another host needs none of
+the files.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.definitions import codex, markdown, opencode
 from swarm.definitions.cache import read_cached, shipped_definitions
+from swarm.definitions.codex import read_codex_config, read_codex_role
+from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import suggest
-from swarm.definitions.sources import Problem, ReadResult, Unusable, list_files, show_path
+from swarm.definitions.opencode import read_opencode_config
+from swarm.definitions.sources import Problem, ReadResult, Unusable, is_folder, list_files, resolve
 from swarm.errors import UnknownDefinition
 
 _OPENCODE_CONFIGS = ("opencode.jsonc", "opencode.json")
@@ -75,14 +79,14 @@ def load_catalogue(workspace: Path | None, home: Path | None = None) -> Catalogu
 
 
 def check_path(path: Path) -> ReadResult:
-    """Read one file, a folder of definitions, or a project's folder, and say everything about it."""
+    """Read one file, a project, a folder like `.claude`, or any folder of definitions, and say everything about it."""
     path = path.absolute()
-    if path.is_dir():
-        results = _read_project(path)
-        if not any(result.definitions or result.problems or result.disabled for result in results):
-            results = _read_files(path, (".md", ".toml", ".json", ".jsonc"), _read_any)
-        return _join(results)
-    return _read_any(path)
+    if not is_folder(path):
+        return _read_any(path)
+    results = _read_project(path) + _read_system_folder(path)
+    if not any(result.definitions or result.problems or result.disabled for result in results):
+        results = _read_files(path, (".md", ".toml"), _read_any, "any")
+    return _join(results)
 
 
 # -- where definitions are --------------------------------------------------------------------------------
@@ -95,91 +99,112 @@ def _project_folders(workspace: Path | None) -> list[Path]:
     """
     if workspace is None:
         return []
-    start = workspace.absolute()
+    start = resolve(workspace)
     folders = [start, *start.parents]
-    root = next((index for index, folder in enumerate(folders) if (folder / ".git").exists()), 0)
+    root = next((index for index, folder in enumerate(folders) if _exists(folder / ".git")), 0)
     return folders[: root + 1]
 
 
 def _read_project(folder: Path) -> list[ReadResult]:
-    results = _read_files(folder / ".swarm" / "agents", (".md",), markdown.read_markdown)
-    results += _read_files(folder / ".claude" / "agents", (".md",), markdown.read_markdown)
+    results = _read_markdown(folder / ".swarm") + _read_markdown(folder / ".claude")
     results += _read_opencode(folder / ".opencode", root=folder)
     results += _read_opencode_configs([folder / name for name in _OPENCODE_CONFIGS], root=folder)
     return results + _read_codex(folder / ".codex", root=folder)
 
 
 def _read_home(home: Path | None) -> list[ReadResult]:
-    base = home or Path(os.path.expanduser("~"))
+    try:
+        base = home or Path.home()
+    except RuntimeError:
+        return []  # a user without a home
     config = base / ".config"
     if home is None and (variable := os.environ.get("XDG_CONFIG_HOME")):
         config = Path(variable)
-    results = _read_files(base / ".swarm" / "agents", (".md",), markdown.read_markdown)
-    results += _read_files(config / "swarm" / "agents", (".md",), markdown.read_markdown)
-    results += _read_files(base / ".claude" / "agents", (".md",), markdown.read_markdown)
-    results += _read_opencode(config / "opencode", root=None)
-    return results + _read_codex(base / ".codex", root=None)
+    results = _read_markdown(base / ".swarm") + _read_markdown(config / "swarm") + _read_markdown(base / ".claude")
+    return results + _read_opencode(config / "opencode", root=None) + _read_codex(base / ".codex", root=None)
+
+
+def _read_system_folder(folder: Path) -> list[ReadResult]:
+    """Read a folder that is itself one of the systems' own; anything else gives nothing."""
+    match folder.name:
+        case ".swarm" | "swarm" | ".claude":
+            return _read_markdown(folder)
+        case ".opencode" | "opencode":
+            return _read_opencode(folder, root=folder.parent)
+        case ".codex":
+            return _read_codex(folder, root=folder.parent)
+    return []
+
+
+def _read_markdown(folder: Path) -> list[ReadResult]:
+    return _read_files(folder / "agents", (".md",), read_markdown, "markdown")
 
 
 def _read_opencode(folder: Path, *, root: Path | None) -> list[ReadResult]:
     results: list[ReadResult] = []
     for agents in (folder / "agent", folder / "agents"):
-        results += _read_files(agents, (".md",), lambda path, agents=agents: _read_opencode_markdown(path, agents))
-    configs = sorted(path for pattern in ("*.json", "*.jsonc") for path in folder.glob(pattern))
+        results += _read_files(agents, (".md",), partial(_read_opencode_markdown, agents), f"opencode {agents}")
+    configs = sorted(folder.glob("*.json")) + sorted(folder.glob("*.jsonc"))
     return results + _read_opencode_configs([path for path in configs if path.name not in _NOT_CONFIGS], root=root)
 
 
-def _read_opencode_markdown(path: Path, agents: Path) -> ReadResult:
+def _read_opencode_markdown(agents: Path, path: Path) -> ReadResult:
     name = path.relative_to(agents).with_suffix("").as_posix()
-    return markdown.read_markdown(path, name=name, bases=shipped_definitions())
+    return read_markdown(path, name=name, bases=shipped_definitions())
 
 
 def _read_opencode_configs(paths: list[Path], *, root: Path | None) -> list[ReadResult]:
-    def read(path: Path) -> ReadResult:
-        return opencode.read_opencode_config(path, bases=shipped_definitions(), root=root)
-
-    return [read_cached(path, read) for path in paths if path.exists()]
+    read = partial(read_opencode_config, bases=shipped_definitions(), root=root)
+    return [read_cached(path, read, f"opencode {root}") for path in paths if _exists(path)]
 
 
 def _read_codex(folder: Path, *, root: Path | None) -> list[ReadResult]:
     results: list[ReadResult] = []
     config = folder / "config.toml"
-    if config.exists():
-        results.append(
-            read_cached(config, lambda path: codex.read_codex_config(path, bases=shipped_definitions(), root=root))
-        )
-    included = {path for result in results for path in result.includes}
-    return results + [
-        result
-        for result in _read_files(folder / "agents", (".toml",), codex.read_codex_role)
-        if result.path not in included
-    ]
+    if _exists(config):
+        read = partial(read_codex_config, bases=shipped_definitions(), root=root)
+        results.append(read_cached(config, read, f"codex {root}"))
+    # A file that a role of the configuration names is that role's, not an agent of its own.
+    taken = frozenset(file for result in results for file in result.includes)
+    return results + _read_files(folder / "agents", (".toml",), read_codex_role, "codex", taken)
 
 
-def _read_files(folder: Path, suffixes: tuple[str, ...], read: Callable[[Path], ReadResult]) -> list[ReadResult]:
+def _read_files(
+    folder: Path,
+    suffixes: tuple[str, ...],
+    read: Callable[[Path], ReadResult],
+    variant: str,
+    without: frozenset[Path] = frozenset(),
+) -> list[ReadResult]:
     try:
-        return [read_cached(path, read) for path in list_files(folder, suffixes)]
+        files = list_files(folder, suffixes)
     except Unusable as error:
         return [ReadResult(problems=[error.as_problem(folder)])]
+    return [read_cached(path, read, variant) for path in files if not without or resolve(path) not in without]
+
+
+def _exists(path: Path) -> bool:
+    """Whether it is there, or at least a link that leads nowhere; what may not be looked at is not there."""
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True
 
 
 def _read_any(path: Path) -> ReadResult:
     """Read a file by what its name and place say it is."""
+    root = path.parent.parent if path.parent.name in (".opencode", ".codex") else path.parent
     suffix = path.suffix.lower()
     if suffix in (".json", ".jsonc"):
-        return opencode.read_opencode_config(path, bases=shipped_definitions(), root=_root_of(path))
+        return read_opencode_config(path, bases=shipped_definitions(), root=root)
     if suffix == ".toml" and path.name == "config.toml":
-        return codex.read_codex_config(path, bases=shipped_definitions(), root=_root_of(path))
+        return read_codex_config(path, bases=shipped_definitions(), root=root)
     if suffix == ".toml":
-        return codex.read_codex_role(path)
-    parents = path.parent.parts
-    if any(part in (".opencode", "opencode") for part in parents):
-        return markdown.read_markdown(path, name=path.stem, bases=shipped_definitions())
-    return markdown.read_markdown(path)
-
-
-def _root_of(path: Path) -> Path:
-    return path.parent.parent if path.parent.name in (".opencode", ".codex") else path.parent
+        return read_codex_role(path)
+    if {".opencode", "opencode"} & set(path.parent.parts):
+        return read_markdown(path, name=path.stem, bases=shipped_definitions())
+    return read_markdown(path)
 
 
 # -- who wins ---------------------------------------------------------------------------------------------
@@ -189,7 +214,7 @@ def _merge(results: list[ReadResult]) -> Catalogue:
     """Let the first of each name win, in the order of the results."""
     winners: dict[str, AgentDefinition] = {}
     shadowed: list[Shadowed] = []
-    problems: list[Problem] = []
+    problems: dict[str, Problem] = {}
     disabled: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()
     for result in results:
@@ -202,10 +227,10 @@ def _merge(results: list[ReadResult]) -> Catalogue:
                 winners[definition.name] = definition
             else:
                 shadowed.append(Shadowed(name=definition.name, source=definition.source, hidden_by=hidden_by))
-        problems.extend(problem for problem in result.problems if problem not in problems)
+        problems.update({str(problem): problem for problem in result.problems})
         for name, path in result.disabled.items():
-            disabled.setdefault(name, show_path(Path(path)))
-    return Catalogue(definitions=winners, problems=problems, shadowed=shadowed)
+            disabled.setdefault(name, path)
+    return Catalogue(definitions=winners, problems=list(problems.values()), shadowed=shadowed)
 
 
 def _join(results: list[ReadResult]) -> ReadResult:

@@ -1,7 +1,7 @@
 """Reads Codex's roles: `[agents.<role>]` in `config.toml`, and the TOML files below `agents/`.
 
-A role of `config.toml` has a description and may name a file with the rest; a file below `agents/` stands for itself and must have
-`developer_instructions`. A role without instructions works as `general-purpose` does.
+A role of `config.toml` has a description and may name a file with the rest; a file below `agents/` stands for
+itself and must have `developer_instructions`. A role without instructions works as `general-purpose` does.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def read_codex_role(path: Path) -> ReadResult:
 
 
 def read_codex_config(path: Path, *, bases: Bases, root: Path | None) -> ReadResult:
-    """Read the roles of one `config.toml`; `root` is the folder that role files must not leave, None trusts the file."""
+    """Read the roles of one `config.toml`; role files must not leave `root`, and None trusts the file."""
     try:
         agents = _parse_toml(read_text(path)).get("agents")
     except Unusable as error:
         return ReadResult(problems=[error.as_problem(path)])
     definitions: list[AgentDefinition] = []
     problems: list[Problem] = []
-    includes: list[str] = []
+    includes: list[Path] = []
     for name, role in (agents if isinstance(agents, Mapping) else {}).items():
         if not isinstance(role, Mapping):
             continue  # max_threads, max_depth: settings of Codex itself
@@ -52,7 +52,7 @@ def read_codex_config(path: Path, *, bases: Bases, root: Path | None) -> ReadRes
 
 
 def _read_role(
-    name: str, role: Mapping[str, Any], path: Path, bases: Bases, root: Path | None, includes: list[str]
+    name: str, role: Mapping[str, Any], path: Path, bases: Bases, root: Path | None, includes: list[Path]
 ) -> AgentDefinition:
     table = dict(role)
     reference = table.pop("config_file", None)
@@ -60,12 +60,12 @@ def _read_role(
         if not isinstance(reference, str):
             raise Unusable("`config_file` is not text", "Name a TOML file.")
         file = locate(reference, path.parent, root)
-        includes.append(str(file))
+        includes.append(file)
         try:
             table = {**_parse_toml(read_text(file)), **table}
         except Unusable as error:
             raise Unusable(f"its file {show(reference)}: {error.message}", error.remedy, error.line) from error
-    # Only the fallback is offered as a base: a role of Codex replaces an agent of its name, it does not change it in part.
+    # A role of Codex replaces an agent of its name, it does not change it in part.
     return _build({**table, "name": name}, path, name, {key: base for key, base in bases.items() if key != name}, False)
 
 
@@ -89,6 +89,8 @@ def _parse_toml(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         reason = re.sub(r" \(at .*", "", str(error))
-        raise Unusable(f"it is not valid TOML: {reason}", "Correct it there.", int(line[1]) if line else None) from error
+        raise Unusable(
+            f"it is not valid TOML: {reason}", "Correct it there.", int(line[1]) if line else None
+        ) from error
     except (RecursionError, ValueError) as error:
         raise Unusable("it is nested too deeply, or a number in it is too long", "Simplify it.") from error

@@ -1,11 +1,12 @@
 """What the keys of a definition mean, whichever file they came from: a table of values becomes an `AgentDefinition`.
 
-What is not understood becomes a warning where ignoring it is harmless. Where a guess could give an agent more than its author
-meant (its tools, its permissions), the definition is refused instead.
+What is not understood becomes a warning where ignoring it is harmless. Where a guess could give an agent more
+than its author meant (its tools, its permissions), the definition is refused instead.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from swarm.definitions.model import AgentDefinition, Mode, PermissionMode
-from swarm.definitions.sources import Unusable, show, show_path
 from swarm.definitions.names import suggest
+from swarm.definitions.sources import Unusable, as_text, show, show_path
 from swarm.definitions.tool_lists import ToolLists
 
 Table = Mapping[str, Any]
@@ -41,33 +42,46 @@ _SPELLINGS = {
 """Other spellings of our keys, in lower case and without `-` and `_`."""
 
 _KEYS = (
-    "name description prompt tools disallowedTools model mode permissionMode readOnly maxTurns background effort resultSchema"
-    " permission disable sandboxMode"
-).split()
+    *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
+    *("maxTurns", "background", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
+)
 
 _UNSUPPORTED = frozenset(
-    """
-    hooks mcpServers skills color memory isolation initialPrompt temperature topP hidden variant options
-    nicknameCandidates approvalPolicy webSearch serviceTier toolSettings whenToUse
-    """.lower().split()
+    (
+        *("hooks", "mcpservers", "skills", "color", "memory", "isolation", "initialprompt", "temperature", "topp"),
+        *("hidden", "variant", "options", "nicknamecandidates", "approvalpolicy", "websearch", "servicetier"),
+    )
 )
 """Keys that the other systems document and that mean nothing here."""
 
-_MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "fable", "inherit"})
+_MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "inherit"})
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _PERMISSION_SPELLINGS = {mode.lower(): mode for mode in get_args(PermissionMode)} | {"manual": "default"}
+RESTRICTING = frozenset({"tools", "disallowedtools", "permission", "permissionmode", "readonly", "sandboxmode"})
+"""Keys that bound what an agent may do: of two of them none may win silently."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _MAX_DESCRIPTION = 4_000
 _MAX_WARNINGS = 20
+_MAX_KEYS = 200
 
 
 def normalise_keys(table: Table) -> dict[str, Any]:
     """The table under our spellings: `disallowed-tools`, `disallowed_tools` and `disallowedTools` are one key."""
+    if len(table) > _MAX_KEYS:
+        raise Unusable(f"it has more than {_MAX_KEYS} keys", "Keep those that describe the agent.")
     result: dict[str, Any] = {}
     for key, value in table.items():
-        plain = re.sub(r"[-_\s]", "", str(key)).lower()
-        result.setdefault(_SPELLINGS.get(plain, plain), value)
+        plain = normalise_key(as_text(key))
+        if plain in result and plain in RESTRICTING:
+            raise Unusable(f"`{as_text(key)}` is there twice, in two spellings", "Keep one.")
+        result.setdefault(plain, value)
     return result
+
+
+def normalise_key(key: str) -> str:
+    """Our spelling of one key, in lower case and without `-` and `_`."""
+    plain = re.sub(r"[-_\s]", "", key).lower()
+    return _SPELLINGS.get(plain, plain)
 
 
 def is_disabled(table: Table) -> bool:
@@ -80,8 +94,8 @@ def build_definition(
 ) -> AgentDefinition:
     """Make a definition of what a file says. Raises `Unusable`.
 
-    With `name_expected`, a name taken from the file's own name is worth a warning. Without `prompt_required`, a table that has no
-    prompt changes the base of its name in part, or gets the prompt of `general-purpose`.
+    With `name_expected`, a name taken from the file's own name is worth a warning. Without `prompt_required`, a
+    table that has no prompt changes the base of its name in part, or gets the prompt of `general-purpose`.
     """
     keys = normalise_keys(table)
     warnings: list[str] = []
@@ -162,7 +176,7 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
         else:
             warnings.append(f"unknown `mode` {show(mode)}; 'all' is used")
     if (turns := keys.get("maxturns")) is not None:
-        if re.fullmatch(r"[1-9]\d{0,8}", str(turns).strip()) and not isinstance(turns, bool):
+        if re.fullmatch(r"[1-9]\d{0,8}", as_text(turns).strip()) and not isinstance(turns, bool):
             values["max_turns"] = int(turns)
         else:
             warnings.append(f"`maxTurns` is {show(turns)}, not a positive number; it is ignored")
@@ -176,7 +190,10 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     if (schema := keys.get("resultschema")) is not None:
         if not isinstance(schema, Mapping):
             raise Unusable("`resultSchema` is not a table", "Write a JSON schema.")
-        values["result_schema"] = dict(schema)
+        try:
+            values["result_schema"] = json.loads(json.dumps(schema, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Unusable("`resultSchema` is not JSON", "Use only texts, numbers, lists and tables in it.") from error
 
 
 def _read_model(model: str, warnings: list[str]) -> str | None:
@@ -222,7 +239,7 @@ def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str]) 
 def _warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None:
     """One warning for each key that has no effect."""
     understood = {key.lower() for key in _KEYS}
-    written = {_SPELLINGS.get(plain, plain): str(key) for key in table if (plain := re.sub(r"[-_\s]", "", str(key)).lower())}
+    written = {normalise_key(as_text(key)): as_text(key) for key in table}
     for key in keys:
         shown = written.get(key, key)[:60]
         if key in _UNSUPPORTED:
@@ -237,14 +254,14 @@ def _read_string(keys: Table, key: str) -> str:
         return ""
     if isinstance(value, (Mapping, list)):
         raise Unusable(f"`{key}` is a {type(value).__name__}, not text", f"Write `{key}` as text.")
-    return str(value)
+    return as_text(value)
 
 
 def _read_flag(keys: Table, key: str, *, default: bool) -> bool:
     value = keys.get(key)
     if value is None:
         return default
-    word = str(value).strip().lower()
+    word = as_text(value).strip().lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
     raise Unusable(f"`{key}` is {show(value)}, neither true nor false", "Write true or false.")

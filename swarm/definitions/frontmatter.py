@@ -1,7 +1,8 @@
 """The block between the `---` lines of a Markdown file, read even where it is not quite YAML.
 
-People write `description: Use this: always` and indent with tabs, and the systems whose files these are let them. So a block that
-is not valid YAML is read key by key, and only a key whose own text is not YAML is taken as plain text.
+People write `description: Use this: always` and indent with tabs, and the systems whose files these are let
+them. So a block that is not valid YAML is read key by key, and only a key whose own text is not YAML is taken
+as plain text.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Any
 
 import yaml
 
+from swarm.definitions.fields import RESTRICTING, normalise_key
 from swarm.definitions.sources import Unusable, show
 
 MAX_BLOCK_CHARACTERS = 64 * 1024
 
 _KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?=[ \t]|$)[ \t]*(.*)")
-_STRUCTURED = frozenset({"permission", "permissions", "resultschema", "outputschema"})
+_STRUCTURED = frozenset({"permission", "resultschema"})
 """Keys whose text must be valid YAML: taken as plain text they would lose their meaning."""
 
 _YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError)
@@ -40,7 +42,9 @@ def split_frontmatter(text: str) -> tuple[str, str, int]:
     if start == len(lines):
         raise Unusable("the file is empty", "Write a frontmatter and a prompt, or delete the file.", 1)
     if lines[start].rstrip() != "---":
-        raise Unusable("it has no frontmatter", "Begin the file with a `---` block that has `name` and `description`.", start + 1)
+        raise Unusable(
+            "it has no frontmatter", "Begin the file with a `---` block that has `name` and `description`.", start + 1
+        )
     for index in range(start + 1, len(lines)):
         if lines[index].rstrip() in ("---", "..."):
             return "\n".join(lines[start + 1 : index]), "\n".join(lines[index + 1 :]), start + 2
@@ -51,9 +55,12 @@ def parse_frontmatter(block: str, first_line: int) -> tuple[dict[str, Any], list
     """The keys of the block, and warnings. Raises `Unusable` with the line."""
     if len(block) > MAX_BLOCK_CHARACTERS:
         raise Unusable("its frontmatter is longer than 64 KiB", "Move text into the prompt below it.", first_line)
-    warnings = [f"`{key}` is written more than once; the last one counts" for key in _repeated_keys(block)]
+    repeated = _repeated_keys(block)
+    if bounding := [key for key in repeated if normalise_key(key) in RESTRICTING]:
+        raise Unusable(f"`{bounding[0]}` is there more than once", "Keep one.", first_line)
+    warnings = [f"`{key}` is written more than once; the last one counts" for key in repeated]
     try:
-        table = yaml.load(block, _Loader)  # noqa: S506 - a SafeLoader
+        table = yaml.load(block, _Loader)
     except _YAML_ERRORS as error:
         line = _error_line(error, first_line)
         table = _parse_by_key(block, first_line)
@@ -69,7 +76,7 @@ def _parse_by_key(block: str, first_line: int) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, lines, number in _split_keys(block, first_line):
         try:
-            parsed = yaml.load("\n".join(line.expandtabs(2) for line in lines), _Loader)  # noqa: S506 - a SafeLoader
+            parsed = yaml.load("\n".join(line.expandtabs(2) for line in lines), _Loader)
             table[key] = parsed[key] if isinstance(parsed, dict) else None
         except _YAML_ERRORS:
             table[key] = _take_as_text(key, lines, number)
@@ -87,13 +94,15 @@ def _split_keys(block: str, first_line: int) -> list[tuple[str, list[str], int]]
         elif chunks and (line[0] in " \t-" or _is_free_text(chunks[-1][0])):
             chunks[-1][1].append(line)
         else:
-            raise Unusable(f"{show(line.strip())} is no `key: value` line", "Correct the line or remove it.", first_line + offset)
+            raise Unusable(
+                f"{show(line.strip())} is no `key: value` line", "Correct the line or remove it.", first_line + offset
+            )
     return chunks
 
 
 def _take_as_text(key: str, lines: list[str], number: int) -> str | list[str]:
     """A value that is not YAML: a list of its `- item` lines, or its lines joined."""
-    if key.replace("-", "").replace("_", "").lower() in _STRUCTURED:
+    if normalise_key(key) in _STRUCTURED:
         raise Unusable(f"the value of `{key}` is not valid YAML", "Correct its quotes and indentation.", number)
     match = _KEY.match(lines[0])
     first = match[2].strip() if match else ""
@@ -106,7 +115,7 @@ def _take_as_text(key: str, lines: list[str], number: int) -> str | list[str]:
         first = "" if re.fullmatch(r"[|>][+-]?\d?", first) else first
         return " ".join(part for part in [first, *rest] if part).strip("'\"").replace("\\n", "\n")
     if first.startswith("[") and first.endswith("]"):
-        return [item.strip().strip("'\"") for item in first[1:-1].split(",")]
+        return re.sub(r"['\"]", "", first[1:-1])  # a list of tools: its reader splits it
     return first.strip("'\"")
 
 

@@ -1,7 +1,7 @@
 """Reads agents written as Markdown with a frontmatter: Claude Code's, OpenCode's, and our own.
 
-The three share one reader, which knows all their keys. They differ in where the name comes from: OpenCode's agent is called as
-its file, the others have a `name`.
+The three share one reader, which knows all their keys. They differ in where the name comes from: OpenCode's
+agent is called as its file, the others have a `name`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from swarm.definitions.fields import Bases, Table, build_definition, is_disabled
 from swarm.definitions.frontmatter import parse_frontmatter, split_frontmatter
 from swarm.definitions.model import AgentDefinition
-from swarm.definitions.sources import ReadResult, Unusable, read_text
+from swarm.definitions.sources import ReadResult, Unusable, read_text, show_path
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 
@@ -25,7 +25,7 @@ def read_markdown(path: Path, *, name: str | None = None, bases: Bases | None = 
         block, body, first_line = split_frontmatter(read_text(path))
         table, warnings = parse_frontmatter(block, first_line)
         if is_disabled(table):
-            return ReadResult(disabled={str(table.get("name") or name or path.stem): str(path)})
+            return ReadResult(disabled={str(table.get("name") or name or path.stem): show_path(path)})
         definition = _build(table, body, path, name, bases)
     except Unusable as error:
         return ReadResult(problems=[error.as_problem(path)])

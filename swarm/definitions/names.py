@@ -1,6 +1,7 @@
 """One spelling for every tool: other systems' names are translated when a definition is read.
 
-`canonical_tool` keeps what a pattern says: `Bash(git log:*)` stays `Bash(git log:*)`, `mcp__server__*` stays as it is.
+`canonical_tool` keeps what a pattern says: `Bash(git log:*)` stays `Bash(git log:*)`, `mcp__server__*` stays
+as it is.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 KNOWN_TOOLS = frozenset(
-    """
-    Read Write Edit NotebookEdit Glob Grep LS Bash BashOutput KillShell TodoWrite WebFetch WebSearch
-    Agent WaitAgents ListAgents StopAgent SendMessage TeamCreate TeamDelete
-    AskUserQuestion EnterPlanMode ExitPlanMode
-    """.split()
+    (
+        *("Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "LS", "Bash", "BashOutput", "KillShell"),
+        *("TodoWrite", "WebFetch", "WebSearch", "Agent", "WaitAgents", "ListAgents", "StopAgent", "SendMessage"),
+        *("TeamCreate", "TeamDelete", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
+    )
 )
 """Tools with a fixed name. A list may name others; its reader then warns."""
 
@@ -56,7 +57,7 @@ _ENTRY = re.compile(r"[A-Za-z_*?][\w*?.:-]*(\([^\n]*\))?")
 
 
 def split_pattern(pattern: str) -> tuple[str, str | None]:
-    """Take `Tool(spec)` apart: the name, and the spec or None. `Tool()`, `Tool(*)` and `Tool(:*)` mean the whole tool."""
+    """The name and the spec of `Tool(spec)`. `Tool()`, `Tool(*)` and `Tool(:*)` mean the whole tool: no spec."""
     name, bracket, rest = pattern.strip().partition("(")
     spec = rest.removesuffix(")").strip() if bracket else ""
     return name.strip(), None if spec in ("", "*", ":*") else spec

@@ -1,7 +1,8 @@
 """Reads agents out of OpenCode's configuration: the `agent` table of `opencode.json` and of `.opencode/*.json(c)`.
 
-An entry that has no prompt and is called like a shipped agent changes that agent in part; `disable` switches a name off. Prompts may
-come from a file (`{file:./review.md}`), which for a project must lie inside the project.
+An entry that has no prompt and is called like a shipped agent changes that agent in part; `disable` switches
+a name off. Prompts may come from a file (`{file:./review.md}`), which for a project must lie inside the
+project.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from swarm.definitions.fields import Bases, build_definition, is_disabled, normalise_keys
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import AgentDefinition
-from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show
+from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show, show_path
 
 _FILE = re.compile(r"\{file:([^{}\n]+)\}")
 _VARIABLE = re.compile(r"\{env:[^{}\n]*\}")
@@ -32,13 +33,13 @@ def read_opencode_config(path: Path, *, bases: Bases, root: Path | None) -> Read
     definitions: list[AgentDefinition] = []
     problems: list[Problem] = []
     disabled: dict[str, str] = {}
-    includes: list[str] = []
+    includes: list[Path] = []
     for name, table in _agent_tables(content).items():
         try:
             if not isinstance(table, Mapping):
                 raise Unusable("it is not a table", "Write the agent as an object.")
             if is_disabled(table):
-                disabled[name] = str(path)
+                disabled[name] = show_path(path)
             else:
                 definitions.append(_read_agent(name, table, path, bases, root, includes))
         except Unusable as error:
@@ -53,7 +54,7 @@ def _agent_tables(content: Any) -> dict[str, Any]:
 
 
 def _read_agent(
-    name: str, table: Mapping[str, Any], path: Path, bases: Bases, root: Path | None, includes: list[str]
+    name: str, table: Mapping[str, Any], path: Path, bases: Bases, root: Path | None, includes: list[Path]
 ) -> AgentDefinition:
     keys = normalise_keys(table)
     if isinstance(prompt := keys.get("prompt"), str):
@@ -67,12 +68,12 @@ def _read_agent(
     return definition
 
 
-def _insert_files(prompt: str, folder: Path, root: Path | None, includes: list[str]) -> str:
+def _insert_files(prompt: str, folder: Path, root: Path | None, includes: list[Path]) -> str:
     """The prompt with each `{file:…}` replaced by that file's text."""
 
     def insert(match: re.Match[str]) -> str:
         file = locate(match[1].strip(), folder, root)
-        includes.append(str(file))
+        includes.append(file)
         try:
             return read_text(file)
         except Unusable as error:

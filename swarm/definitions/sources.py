@@ -1,17 +1,16 @@
 """Getting at definition files: what a reader gives back, and how a file is read without trusting it.
 
 A file is read only if it is a regular file of at most 1 MiB in UTF-8. Symbolic links to files and folders are
-followed, because people share their agents that way; a loop of links ends. Whatever is wrong with one file is a `Problem` of
-that file, never an exception for the others.
+followed, because people share their agents that way; a loop of links ends. Whatever is wrong with one file is
+a `Problem` of that file, never an exception for the others.
 """
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.model import AgentDefinition
 from swarm.errors import DefinitionError
@@ -45,7 +44,7 @@ class ReadResult(BaseModel):
     problems: list[Problem] = []
     disabled: dict[str, str] = {}
     """Names that the file switches off, and the file: weaker sources of the same name are hidden."""
-    includes: list[str] = []
+    includes: list[Path] = Field(default=[], exclude=True)
     """Further files that the result depends on: a prompt or role file that this one names."""
 
 
@@ -66,9 +65,19 @@ def show_path(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def as_text(value: object) -> str:
+    """A plain value from a file as text. Raises `Unusable` for a number with thousands of digits."""
+    try:
+        return str(value)
+    except ValueError as error:
+        raise Unusable("a number in it is too long", "Correct it.") from error
+
+
 def show(value: object) -> str:
     """A value from a file, quoted and short, for a message."""
-    text = repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+    if not isinstance(value, (str, bool, int, float)):
+        return f"a {type(value).__name__}"
+    text = repr(value) if isinstance(value, str) else as_text(value)
     return text if len(text) <= 60 else text[:57] + "…'"
 
 
@@ -94,6 +103,22 @@ def read_text(path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder, or a link to one; what may not be looked at is none."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def resolve(path: Path) -> Path:
+    """The path without links; a loop of links stays as it is."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
+
+
 def locate(reference: str, folder: Path, root: Path | None) -> Path:
     """The file that another file names, relative to `folder`.
 
@@ -102,6 +127,7 @@ def locate(reference: str, folder: Path, root: Path | None) -> Path:
     """
     remedy = "Name a file inside the project."
     try:
+        reference.encode()  # a lone surrogate is no file name
         path = (folder / Path(reference).expanduser()).resolve()
         inside = root is None or path.is_relative_to(root.resolve())
     except (OSError, RuntimeError, ValueError) as error:
@@ -124,22 +150,20 @@ def list_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
         current, depth = pending.pop()
         try:
             status = current.stat()
-            names = os.listdir(current)
+            paths = list(current.iterdir())
         except OSError:
             continue
         if (status.st_dev, status.st_ino) in seen:
             continue  # a loop of links, or the same folder by two names
         seen.add((status.st_dev, status.st_ino))
-        entries += len(names)
+        entries += len(paths)
         if entries > MAX_FOLDER_ENTRIES:
             raise Unusable(f"more than {MAX_FOLDER_ENTRIES} entries below it", "Keep only definitions in this folder.")
-        for name in names:
-            path = current / name
-            if name.startswith(".") or name == "node_modules":
+        for path in paths:
+            if path.name.startswith(".") or path.name == "node_modules":
                 continue
-            if path.is_dir():
-                if depth < MAX_FOLDER_DEPTH:
-                    pending.append((path, depth + 1))
-            elif name.lower().endswith(suffixes):
+            if path.name.lower().endswith(suffixes) and not is_folder(path):
                 found.append(path)
+            elif depth < MAX_FOLDER_DEPTH and is_folder(path):
+                pending.append((path, depth + 1))
     return sorted(found)

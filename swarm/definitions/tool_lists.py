@@ -1,7 +1,8 @@
 """Which tools a definition allows and forbids, gathered from the ways in which files say it.
 
-Claude Code lists names (`tools`, `disallowedTools`); OpenCode has a table of switches (`tools: {write: false}`) and a table of rules
-(`permission: {bash: {"rm *": deny}}`). All of it ends in two lists. In doubt the stricter reading is taken, and said.
+Claude Code lists names (`tools`, `disallowedTools`); OpenCode has a table of switches (`tools: {write:
+false}`) and a table of rules (`permission: {bash: {"rm *": deny}}`). All of it ends in two lists. In doubt
+the stricter reading is taken, and said.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarm.definitions.names import KNOWN_TOOLS, canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
-from swarm.definitions.sources import Unusable, show
+from swarm.definitions.sources import Unusable, as_text, show
 
 _EDITING = ("Edit", "Write", "NotebookEdit")
 """One permission in OpenCode, whose switches `edit`, `write` and `patch` all mean it."""
 
 _NOT_TOOLS = frozenset({"external_directory", "doom_loop"})
 """Permission keys of OpenCode that guard a situation, not a tool. Agents here never leave their workspace anyway."""
+
+_MAX_ENTRIES = 500
 
 _NO_COUNTERPART = frozenset({"todoread", "lsp", "skill", "toolsearch", "monitor"})
 """Tools of other systems that are common in their files and have none here."""
@@ -52,11 +55,13 @@ class ToolLists:
         """Take OpenCode's `permission`: one action for all, or a table of tools. Raises `Unusable`."""
         rules = {"*": value} if isinstance(value, str) else value
         if not isinstance(rules, Mapping):
-            raise Unusable("`permission` is neither an action nor a table", "Write for example `permission: {edit: deny}`.")
+            raise Unusable(
+                "`permission` is neither an action nor a table", "Write for example `permission: {edit: deny}`."
+            )
         asked: list[str] = []
         allowed: list[str] = []
         for key, rule in rules.items():
-            tool = str(key)
+            tool = as_text(key)
             actions = _read_actions(tool, rule)
             if tool in _NOT_TOOLS:
                 continue
@@ -69,11 +74,16 @@ class ToolLists:
         if _read_actions("*", rules.get("*", "allow")).get("*") == "deny":
             self._allow_only(allowed)
         if asked:
-            self._warn(f"`ask` for {', '.join(asked)[:60]} is not kept: the agent's permission mode decides what is asked")
+            self._warn(
+                f"`ask` for {', '.join(asked)[:60]} is not kept: the agent's permission mode decides what is asked"
+            )
 
     def finish(self) -> list[str]:
-        """All that was understood only in part: call it once, at the end."""
+        """All that was understood only in part: call it once, at the end. Raises `Unusable`."""
+        self.disallowed = list(dict.fromkeys(self.disallowed))
         entries = [*(self.tools or []), *self.disallowed]
+        if len(entries) > _MAX_ENTRIES:
+            raise Unusable(f"it names more than {_MAX_ENTRIES} tools and patterns", "Use wildcards.")
         unknown = list(dict.fromkeys(entry for entry in entries if not is_known_tool(entry)))
         for entry in unknown:
             name, _ = split_pattern(entry)
@@ -89,16 +99,17 @@ class ToolLists:
         """OpenCode's `{name: bool}`: everything is on unless switched off, or unless `*` is."""
         wanted: list[str] = []
         for key, value in switches.items():
-            state = str(value).strip().lower()
+            tool = as_text(key)
+            state = as_text(value).strip().lower()
             if state not in ("true", "false"):
-                raise Unusable(f"the switch of the tool {show(str(key))} is {show(value)}", "Write true or false.")
-            if str(key) == "*":
+                raise Unusable(f"the switch of the tool {show(tool)} is {show(value)}", "Write true or false.")
+            if tool == "*":
                 continue
             if state == "true":
-                wanted.append(canonical_tool(str(key)))
+                wanted.append(canonical_tool(tool))
             else:
-                self._disallow(*_tools_meant(str(key)))
-        if str(switches.get("*", "true")).strip().lower() == "false":
+                self._disallow(*_tools_meant(tool))
+        if as_text(switches.get("*", "true")).strip().lower() == "false":
             self._allow_only(wanted)
 
     def _deny_where_asked_to(self, tool: str, actions: dict[str, str]) -> None:
@@ -114,10 +125,12 @@ class ToolLists:
 
     def _allow_only(self, names: list[str]) -> None:
         names = list(dict.fromkeys(names))
-        self.tools = names if self.tools is None else [entry for entry in self.tools if split_pattern(entry)[0] in names]
+        self.tools = (
+            names if self.tools is None else [entry for entry in self.tools if split_pattern(entry)[0] in names]
+        )
 
     def _disallow(self, *entries: str) -> None:
-        self.disallowed.extend(entry for entry in entries if entry not in self.disallowed)
+        self.disallowed.extend(entries)
 
     def _warn(self, text: str) -> None:
         if text not in self._warnings:
@@ -132,10 +145,12 @@ def _tools_meant(key: str) -> list[str]:
 def _read_actions(tool: str, rule: Any) -> dict[str, str]:
     """The rule of one tool as pattern → action. Raises `Unusable` for anything else than allow, ask and deny."""
     table = rule if isinstance(rule, Mapping) else {"*": rule}
-    actions = {str(pattern): str(action).strip().lower() for pattern, action in table.items()}
+    actions = {as_text(pattern): as_text(action).strip().lower() for pattern, action in table.items()}
     for pattern, action in actions.items():
         if action not in ("allow", "ask", "deny") or "\n" in pattern:
-            raise Unusable(f"the permission of {show(tool)} for {show(pattern)} is {show(action)}", "Write allow, ask or deny.")
+            raise Unusable(
+                f"the permission of {show(tool)} for {show(pattern)} is {show(action)}", "Write allow, ask or deny."
+            )
     return actions
 
 
@@ -149,7 +164,9 @@ def _read_entries(key: str, value: Any) -> list[str]:
         entries.extend(split_entries(item))
     for entry in entries:
         if not is_tool_entry(entry):
-            raise Unusable(f"{show(entry)} in `{key}` is not a tool or pattern", "Write for example `Read` or `Bash(git log:*)`.")
+            raise Unusable(
+                f"{show(entry)} in `{key}` is not a tool or pattern", "Write for example `Read` or `Bash(git log:*)`."
+            )
     return list(dict.fromkeys(canonical_tool(entry) for entry in entries))
 
 

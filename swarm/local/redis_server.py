@@ -33,6 +33,7 @@ __all__ = [
     "ensure_redis",
     "find_redis",
     "find_server",
+    "local_url",
     "log_path",
     "read_record",
     "read_redis_status",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 
+_KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 _REHEARSAL_KEY = "rehearsal"
 _EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
 _LOADED_ON_FIRST_REQUEST = ("httpx2", "anthropic.resources.messages", "anthropic.types.shared.error_details")
@@ -56,9 +57,22 @@ class AnthropicModel:
             )
         self._settings = settings
         self._given_client = client
+        self._is_rehearsal = False
         # By process id. A client inherited through a fork stays here, untouched: letting it be collected would
         # close connections that the parent still uses.
         self._clients: dict[int, Client] = {}
+
+    @classmethod
+    def rehearsing(cls, settings: Settings, base_url: str) -> AnthropicModel:
+        """A model that asks the rehearsal server a job names: on this host only, and never with the real key.
+
+        Raises `ConfigurationError` for any other address.
+        """
+        if not _is_loopback(base_url):
+            raise ConfigurationError(f"{base_url}: a job may name a rehearsal server on the worker's own host only")
+        model = cls(settings.model_copy(update={"base_url": base_url, "provider": "anthropic"}))
+        model._is_rehearsal = True
+        return model
 
     def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
         """Make one attempt and return the whole reply. Raises what `Model.complete` says, and `ConfigurationError`."""
@@ -146,6 +160,9 @@ class AnthropicModel:
             options["base_url"] = settings.base_url
             if _is_loopback(settings.base_url):
                 # A proxy of the environment cannot reach this machine's own loopback address.
+                keyless = not any(map(os.environ.get, _KEY_VARIABLES))
+                if self._is_rehearsal or (settings.provider == "anthropic" and keyless):
+                    options["api_key"] = _REHEARSAL_KEY
                 options["http_client"] = anthropic.DefaultHttpxClient(timeout=options["timeout"], trust_env=False)
         try:
             match settings.provider:
@@ -154,16 +171,11 @@ class AnthropicModel:
                 case "vertex":
                     return anthropic.AnthropicVertex(**options)
                 case _:
-                    return anthropic.Anthropic(**options, **self._rehearsal_key())
+                    return anthropic.Anthropic(**options)
         except ValueError as error:  # what the SDK raises for a missing region or project
             raise ConfigurationError(f"provider {settings.provider}: {error}") from error
         except anthropic.AnthropicError as error:
             raise credentials_failure(settings.provider, str(error)) from error
-
-    def _rehearsal_key(self) -> dict[str, str]:
-        keys = (os.environ.get("ANTHROPIC_API_KEY"), os.environ.get("ANTHROPIC_AUTH_TOKEN"))
-        base_url = self._settings.base_url
-        return {"api_key": _REHEARSAL_KEY} if base_url and _is_loopback(base_url) and not any(keys) else {}
 
     def _check_extra(self) -> None:
         provider = self._settings.provider

@@ -28,7 +28,7 @@ _SHIPPED = Path(__file__).with_name("prices.yaml")
 _TOKENS_PER_PRICE = 1_000_000
 
 _BASE_ID = re.compile(r"(?:.*[./])?(claude-[a-z]+(?:-\d{1,2})+)(?:[-@]\d{8})?(?:-v\d+)?(?::\d+)?(?:@default)?$")
-"""Finds the table's id in that of a snapshot (`…-20261001`), of Bedrock (`us.anthropic.…-v1:0`), of Vertex (`…@20261001`)."""
+"""Finds a row's id in that of a snapshot (`…-20261001`), Bedrock (`us.anthropic.…-v1:0`) or Vertex (`…@20261001`)."""
 
 
 class Rates(BaseModel):

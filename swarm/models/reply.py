@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from swarm.models import Block, Progress, Reply, Usage
 
 UNREADABLE_INPUT = "INVALID_JSON"
-"""The one key of a tool call's `input` when its JSON is broken (say, cut by the token limit); its value is the raw text."""
+"""The one key of a tool call's `input` when its JSON is broken (cut by the token limit, say); the value is the text."""
 
 _TEXT_DELTAS = {
     "text_delta": "text",
@@ -117,14 +117,15 @@ def _parse_input(text: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        parsed = json.loads(text, parse_constant=_refuse_constant)
+        parsed: Any = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return {UNREADABLE_INPUT: text}
     if not isinstance(parsed, dict):
         return {UNREADABLE_INPUT: text}
     if "\\u" in text:
         # Half of a surrogate pair is legal JSON but cannot be sent back as UTF-8; every later request would fail.
-        parsed = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
+        whole: dict[str, Any] = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
+        return whole
     return parsed
 
 

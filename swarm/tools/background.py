@@ -1,8 +1,9 @@
 """Commands that outlive the tool call that started them, as records on their host.
 
 A background command belongs to its agent, not to the process that happened to run the agent then. So it is noted in
-`<scratch>/shells/<id>.json`, its output and its end beside it, and the runtime calls `kill_shells` when the agent ends and
-`kill_orphans` to sweep up after a host's crash. Guarantee: neither ever signals a process that is not the recorded one.
+`<scratch>/shells/<id>.json`, its output and its end beside it, and the runtime calls `kill_shells` when the agent ends
+and `kill_orphans` to sweep up after a host's crash. Guarantee: neither ever signals a process that is not the
+recorded one or one of its own.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def write_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 
 def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
-    """Replace `old_string` by `new_string`, once or everywhere, keeping line endings, encoding and byte-order mark."""
+    """Replace `old_string` by `new_string`, once or everywhere, keeping line endings and encoding."""
     path = _changeable(ctx, given["file_path"])
     name = shown(ctx.workspace, path)
     everywhere = bool(given.get("replace_all", False))
@@ -62,8 +62,8 @@ def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         raise ToolError(_not_found(name, text, given["old_string"]))
     if count > 1 and not everywhere:
         raise ToolError(
-            f"old_string matches {count} times in {name} (lines {_match_lines(text, old)}); add surrounding lines until "
-            "it is unique, or set replace_all to change every match"
+            f"old_string matches {count} times in {name} (lines {_match_lines(text, old)}); add surrounding lines "
+            "until it is unique, or set replace_all to change every match"
         )
     first = text.index(old)
     changed = text.replace(old, new)

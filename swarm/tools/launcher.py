@@ -110,7 +110,7 @@ class Command:
 
 
 def supervise(command: Command, limit_seconds: float, watched: bool) -> bool:
-    """Wait until the command ends, its time is up, or nobody wants it; then leave nothing running. True if timed out."""
+    """Wait for the command's end, its limit or the lifeline's end; leave nothing running. True if its time was up."""
     poll = select.poll()
     poll.register(command.output, select.POLLIN)
     if watched:
@@ -123,9 +123,8 @@ def supervise(command: Command, limit_seconds: float, watched: bool) -> bool:
     deadline = time.monotonic() + limit_seconds if limit_seconds else float("inf")
     timed_out = False
     while command.reap() and command.exit_code is None:
-        for fd, _ in poll.poll(
-            min(tick, max(0, int((deadline - time.monotonic()) * 1000) + 1)) if limit_seconds else tick
-        ):
+        left_ms = max(0.0, (deadline - time.monotonic()) * 1000) + 1
+        for fd, _ in poll.poll(min(tick, left_ms)):
             if fd == command.output and not command.pump():
                 poll.unregister(fd)
             elif fd == 0 and watched and not os.read(0, 64):
@@ -192,3 +191,4 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+    os._exit(0)  # nothing is left to clean up, and the interpreter would take milliseconds to find that out

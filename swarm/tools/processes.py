@@ -27,8 +27,6 @@ MARKER = "SWARM_SHELL_ID"
 """Set in every process of a command: finds those that got away from their supervisor."""
 MAX_OUTPUT_BYTES = 10 * 1024 * 1024
 CHECK_SECONDS = 0.5
-_OVERTIME_SECONDS = 15.0
-"""How much longer than its limit a supervisor may take before it counts as stopped by its own command."""
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _scratch_lock = threading.Lock()
 
@@ -84,15 +82,21 @@ def new_shell_id() -> str:
     return f"shell_{secrets.token_hex(6)}"
 
 
-def run_command(ctx: ToolContext, command: str, confine: Confine | None, limit_seconds: float) -> Outcome:
-    """Run `command` to its end, at most `limit_seconds`, asking `ctx.check` meanwhile. Nothing of it is left running."""
+def run_command(
+    ctx: ToolContext, command: str, confine: Confine | None, limit_seconds: float, *, overtime_seconds: float = 15.0
+) -> Outcome:
+    """Run `command` to its end, asking `ctx.check` meanwhile; whatever happens, nothing of it is left running.
+
+    `overtime_seconds` is how much longer than its limit a supervisor may take before it counts as stopped by its own
+    command.
+    """
     shell_id = new_shell_id()
     with tempfile.TemporaryFile(dir=scratch_folder(ctx)) as output:
         process = _spawn(ctx, command, confine, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True)
         assert process.stdin and process.stdout
         report = None
         try:
-            if _wait_readable(ctx, process.stdout, limit_seconds + _OVERTIME_SECONDS):
+            if _wait_readable(ctx, process.stdout, limit_seconds + overtime_seconds):
                 report = Report.parse(process.stdout.read())
         finally:
             # Closing the lifeline makes the launcher kill what is left, whatever brought us here.
@@ -204,15 +208,22 @@ def kill_tree(pid: int, shell_id: str, wait_seconds: float = 3.0) -> None:
     kill_marked(shell_id)
 
 
-def kill_marked(shell_id: str) -> int:
-    """Kill every process whose environment says it belongs to `shell_id`; return how many there were."""
-    killed = 0
-    for process in psutil.process_iter():
-        if has_marker(process, shell_id):
+def kill_marked(shell_id: str, wait_seconds: float = 3.0) -> int:
+    """Kill every process whose environment says it belongs to `shell_id`, until none is left; return how many it were."""
+    killed: set[psutil.Process] = set()
+    give_up = time.monotonic() + wait_seconds
+    quiet_looks = 0
+    # A process that forks or executes at the moment of the look is missed by it, so one quiet look is not enough.
+    while quiet_looks < 2 and time.monotonic() < give_up:
+        found = [process for process in psutil.process_iter() if has_marker(process, shell_id)]
+        for process in found:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-                killed += 1
-    return killed
+        killed.update(found)
+        quiet_looks = 0 if found else quiet_looks + 1
+        time.sleep(0.01)
+    psutil.wait_procs(killed, timeout=max(0.0, give_up - time.monotonic()))
+    return len(killed)
 
 
 def has_marker(process: psutil.Process, shell_id: str) -> bool:

@@ -215,8 +215,8 @@ GREP = Tool(
     name="Grep",
     description=(
         "Search files by regular expression (ripgrep's syntax: escape literal braces). `output_mode` is "
-        "files_with_matches (the default), content (lines), or count (matching lines per file). -n, -A, -B and -C are for "
-        "content. A pattern that spans lines needs `multiline`. Files that .gitignore names are left out."
+        "files_with_matches (the default), content (lines), or count (matching lines per file). -n, -A, -B and -C are "
+        "for content. A pattern that spans lines needs `multiline`. Files that .gitignore names are left out."
     ),
     input_schema={
         "type": "object",

@@ -1,7 +1,7 @@
 """The shell tools: Bash, and BashOutput and KillShell for commands in the background.
 
-A command runs in a session of its own under a supervisor (`swarm.tools.launcher`), and nothing that it started outlives it:
-not after its end, not after its time limit, not after the death of the worker.
+A command runs in a session of its own under a supervisor (`swarm.tools.launcher`), and nothing that it started outlives
+it: not after its end, not after its time limit, not after the death of the worker.
 """
 
 from __future__ import annotations

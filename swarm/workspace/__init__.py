@@ -1,4 +1,4 @@
-"""Which files an agent sees: everything below its workspace, and nothing that a path or a link leads to outside of it."""
+"""Which files an agent sees: those below its workspace, and none that a path or a link leads to outside of it."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def _opened_folder(workspace: Path, folder: Path, *, create: bool = False) -> It
 
 
 def open_file(workspace: Path, path: Path) -> tuple[int, os.stat_result]:
-    """Open the resolved `path` for reading; the caller closes the descriptor. Raises `ToolError` unless it is a regular file."""
+    """Open a regular file, the resolved `path`, for reading; the caller closes the descriptor. Raises `ToolError`."""
     try:
         with _opened_folder(workspace, path.parent) as folder:
             # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.

@@ -1,0 +1,110 @@
+"""HTTP/1.1 on one connection: reading requests, writing responses.
+
+Written out instead of taken from `http.server`, whose header parsing alone costs more than the rest of a request here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from http import HTTPStatus
+from typing import NamedTuple
+
+from swarm.errors import SwarmError
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+_MAX_LINE_BYTES = 65_536
+_MAX_HEADERS = 200
+
+Headers = list[tuple[str, str]]
+
+
+class MalformedRequest(SwarmError):
+    """Bytes that are not a request we can read; the connection cannot be used any further."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class Request(NamedTuple):
+    """One HTTP request."""
+
+    method: str
+    path: str
+    """Without the query."""
+    headers: dict[str, str]
+    """By lower-case name."""
+    body: bytes
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the client wants to use the connection again."""
+        return self.headers.get("connection", "").lower() != "close"
+
+    @property
+    def api_key(self) -> str:
+        """The key as a bearer token or as `x-api-key`; empty if there is none."""
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            return token.strip()
+        return self.headers.get("x-api-key", "").strip()
+
+
+def read_request(stream: io.BufferedIOBase) -> Request | None:
+    """The next request, or None when the client has closed the connection."""
+    line = stream.readline(_MAX_LINE_BYTES)
+    if not line:
+        return None
+    parts = line.decode("latin-1").split()
+    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+        raise MalformedRequest(400, "not an HTTP/1.1 request")
+    headers: dict[str, str] = {}
+    while True:
+        line = stream.readline(_MAX_LINE_BYTES)
+        if line in (b"\r\n", b"\n"):
+            break
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon or len(headers) >= _MAX_HEADERS:
+            raise MalformedRequest(400, "headers that cannot be read")
+        headers[name.lower()] = value.strip()
+    if parts[2] == "HTTP/1.0":
+        headers["connection"] = "close"
+    return Request(parts[0], parts[1].partition("?")[0], headers, _read_body(stream, headers))
+
+
+def _read_body(stream: io.BufferedIOBase, headers: dict[str, str]) -> bytes:
+    if "transfer-encoding" in headers:
+        raise MalformedRequest(411, "a request body needs a Content-Length; chunked requests are not read here")
+    length = headers.get("content-length", "0")
+    if not length.isdigit():
+        raise MalformedRequest(400, f"Content-Length must be a number, not {length!r}")
+    if int(length) > MAX_BODY_BYTES:
+        raise MalformedRequest(413, f"the request is larger than {MAX_BODY_BYTES} bytes")
+    body = stream.read(int(length)) if int(length) else b""
+    if len(body) < int(length):
+        raise MalformedRequest(400, "the connection ended within the request's body")
+    if headers.get("content-encoding", "").lower() == "gzip":
+        try:
+            return gzip.decompress(body)
+        except (OSError, EOFError, zlib.error) as error:
+            raise MalformedRequest(400, f"a body that says it is gzip but is not: {error}") from error
+    return body
+
+
+def format_head(status: int, headers: Headers) -> bytes:
+    """Status line and headers."""
+    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Overloaded"
+    lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in headers), "", ""]
+    return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+def format_response(status: int, headers: Headers, body: bytes, content_type: str = "application/json") -> bytes:
+    """A whole response, to be sent in one go."""
+    return format_head(status, [("content-type", content_type), ("content-length", str(len(body))), *headers]) + body
+
+
+def format_chunk(data: bytes) -> bytes:
+    """One piece of a response whose length is not known beforehand; an empty one ends it."""
+    return b"%x\r\n%b\r\n" % (len(data), data)

@@ -1,0 +1,86 @@
+"""A request as the script sees it: whose conversation it is, how far it has come, and what was said last."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_DEFINITION = re.compile(r'agent type is "([^"]+)"')
+_WORKSPACE = re.compile(r"^\W*(?:workspace|working directory|cwd)\W*:\s*`?([^\s`]+)", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What rules, faults and scripts look at."""
+
+    model: str
+    definition: str | None
+    """The agent type that the system prompt states, in `Your agent type is "<name>".`"""
+    prompt: str
+    """The user's text before the first reply."""
+    turn: int
+    """How many replies there are already."""
+    last_text: str
+    """The user's text since the last reply."""
+    last_results: tuple[str, ...]
+    """The tool results since the last reply, in order."""
+    results: tuple[str, ...]
+    """Every tool result of the conversation, in order."""
+    workspace: str
+    """The folder that the prompt or the system prompt names in a line `Workspace: …`; empty if none does."""
+    tools_allowed: bool
+    messages: int
+
+    @property
+    def last_result(self) -> str:
+        """The latest tool results as one text."""
+        return "\n".join(self.last_results)
+
+
+def read_conversation(body: dict[str, Any]) -> Conversation:
+    """Read a request that has passed the checks."""
+    system = text_of(body.get("system") or "")
+    prompt: list[str] = []
+    last_texts: list[str] = []
+    last_results: list[str] = []
+    results: list[str] = []
+    turn = 0
+    for message in body["messages"]:
+        if message["role"] == "assistant":
+            turn += 1
+            last_texts, last_results = [], []
+            continue
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in blocks:
+            if block["type"] == "text":
+                last_texts.append(block["text"])
+                if turn == 0:
+                    prompt.append(block["text"])
+            elif block["type"] == "tool_result":
+                result = text_of(block.get("content") or "")
+                last_results.append(result)
+                results.append(result)
+    first = "\n".join(prompt)
+    definition = _DEFINITION.search(system)
+    workspace = _WORKSPACE.search(first) or _WORKSPACE.search(system)
+    return Conversation(
+        model=body["model"],
+        definition=definition[1] if definition else None,
+        prompt=first,
+        turn=turn,
+        last_text="\n".join(last_texts),
+        last_results=tuple(last_results),
+        results=tuple(results),
+        workspace=workspace[1] if workspace else "",
+        tools_allowed=(body.get("tool_choice") or {}).get("type") != "none",
+        messages=len(body["messages"]),
+    )
+
+
+def text_of(content: str | list[dict[str, Any]]) -> str:
+    """The text of a string or of a list of blocks; blocks that are not text say nothing."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(block["text"] for block in content if block.get("type") == "text")

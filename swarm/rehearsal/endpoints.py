@@ -1,0 +1,324 @@
+"""What the server answers on each path: messages, token counts, models, and its own statistics.
+
+A request to `/v1/messages` passes, in this order: the key, the API's rules, the model's name, the rate limits, the
+faults, the script. It is recorded before the last byte of its reply is sent, so who has the reply finds the record.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from swarm.log import EventLog
+from swarm.rehearsal import wire
+from swarm.rehearsal.checks import RequestRefused, check_request
+from swarm.rehearsal.connection import Headers, Request, format_chunk, format_head, format_response
+from swarm.rehearsal.conversation import Conversation, read_conversation
+from swarm.rehearsal.faults import ERRORS, FaultPlan
+from swarm.rehearsal.ledger import Ledger, RequestRecord, Unmatched
+from swarm.rehearsal.prompt_cache import PromptCache, measure_request
+from swarm.rehearsal.rate_limits import RateLimiter
+from swarm.rehearsal.scenario import Fault, Scenario
+from swarm.rehearsal.script import Script
+
+Send = Callable[[bytes], None]
+
+_FIRST_BYTE_SHARE = 0.25
+"""How much of a reply's latency passes before it begins; from then on its prefix is in the cache."""
+_HANG_SECONDS = 600.0
+_SLOW_SECONDS = 5.0
+_SHOWN_CHARACTERS = 400
+_MODELS = ("claude-haiku-4-5", "claude-sonnet-5-5", "claude-opus-5-5")
+"""Listed when the scenario names none."""
+
+_log = EventLog(__name__)
+
+
+@dataclass
+class _Exchange:
+    """One request to `/v1/messages` on its way."""
+
+    request: Request
+    send: Send
+    record: RequestRecord
+
+
+class Endpoints:
+    """The paths of one server, playing one scenario."""
+
+    def __init__(
+        self, scenario: Scenario, ledger: Ledger, closing: threading.Event, latency_seconds: float | None = None
+    ) -> None:
+        self._scenario = scenario
+        self._ledger = ledger
+        self._closing = closing
+        self._latency = (latency_seconds, latency_seconds) if latency_seconds is not None else None
+        self._random = random.Random(scenario.seed)
+        self._script = Script(scenario)
+        self._faults = FaultPlan(scenario.faults, scenario.seed)
+        self._cache = PromptCache(scenario.cache_minimum_tokens)
+        self._limiter = RateLimiter(scenario.rate_limits)
+        self._numbers = itertools.count(1)
+
+    def serve(self, request: Request, send: Send) -> bool:
+        """Answer one request; False means that the connection must be closed."""
+        request_id = f"req_rehearsed{next(self._numbers):012d}"
+        try:
+            return self._route(request, send, request_id) and request.keep_alive
+        except RequestRefused as refusal:
+            self._send_error(send, refusal.status, refusal.kind, refusal.message, request_id)
+            return request.keep_alive
+
+    def _route(self, request: Request, send: Send, request_id: str) -> bool:
+        path = request.path.rstrip("/")
+        if (request.method, path) == ("GET", "/rehearsal/stats"):
+            stats = {"scenario": self._scenario.name, **self._ledger.stats()}
+            send(format_response(200, [], wire.encode_json(stats)))
+            return True
+        if (request.method, path) == ("POST", "/v1/messages"):
+            self._ledger.begin()
+            try:
+                return self._serve_message(request, send, request_id)
+            finally:
+                self._ledger.end()
+        self._check_key(request)
+        if (request.method, path) == ("POST", "/v1/messages/count_tokens"):
+            body = check_request(_read_json(request.body), counting=True, may_end_with_assistant=self._scenario.pauses)
+            self._check_model(body["model"])
+            self._send_json(send, {"input_tokens": measure_request(body).total_tokens}, request_id)
+        elif (request.method, path) == ("GET", "/v1/models"):
+            models = [_describe_model(model) for model in self._scenario.models or _MODELS]
+            page = {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
+            self._send_json(send, page, request_id)
+        elif request.method == "GET" and path.startswith("/v1/models/"):
+            model = path.removeprefix("/v1/models/")
+            self._check_model(model)
+            self._send_json(send, _describe_model(model), request_id)
+        else:
+            raise RequestRefused(f"{request.method} {path}: not found", status=404, kind="not_found_error")
+        return True
+
+    # -- one message --------------------------------------------------------------------------------------
+
+    def _serve_message(self, request: Request, send: Send, request_id: str) -> bool:
+        exchange = _Exchange(request, send, RequestRecord(time=time.time(), request_id=request_id, status=200))
+        try:
+            self._check_key(request)
+            body = check_request(_read_json(request.body), may_end_with_assistant=self._scenario.pauses)
+            exchange.record = replace(
+                exchange.record, model=body["model"], messages=len(body["messages"]), stream=body.get("stream") is True
+            )
+            self._check_model(body["model"])
+            return self._play(exchange, body)
+        except RequestRefused as refusal:
+            _log.debug("rehearsal.refused", request_id=request_id, status=refusal.status, reason=refusal.message)
+            self._fail(exchange, refusal.status, refusal.kind, refusal.message)
+            return True
+
+    def _play(self, exchange: _Exchange, body: dict[str, Any]) -> bool:
+        conversation = read_conversation(body)
+        exchange.record = replace(exchange.record, definition=conversation.definition, turn=conversation.turn)
+        wait = self._limiter.admit()
+        if wait is not None:
+            self._fail(exchange, 429, "rate_limit_error", "The simulated rate limit is used up.", retry_after=wait)
+            return True
+        fault = self._faults.pick(conversation)
+        if fault is not None:
+            exchange.record = replace(exchange.record, fault=fault.kind)
+            if fault.kind in ERRORS:
+                self._fail_as_rehearsed(exchange, fault)
+                return True
+            if fault.kind == "hang":
+                self._closing.wait(_HANG_SECONDS if fault.seconds is None else fault.seconds)
+                self._ledger.record(replace(exchange.record, error="no reply"))
+                return False
+        return self._reply(exchange, body, conversation, fault)
+
+    def _reply(
+        self, exchange: _Exchange, body: dict[str, Any], conversation: Conversation, fault: Fault | None
+    ) -> bool:
+        prefix = measure_request(body)
+        if body["max_tokens"] == 0:  # only warms the cache, so nothing of the script is used up
+            content: list[dict[str, Any]] = []
+            stop_reason, source, latency, override = "max_tokens", "warm-up", None, None
+        else:
+            answer = self._script.answer(conversation)
+            if answer is None:
+                raise self._note_unmatched(conversation)
+            reply, source = answer.reply, answer.source
+            content = wire.build_content(reply, prefix.digest)
+            stop_reason = reply.stop_reason or ("tool_use" if reply.tools else "end_turn")
+            latency, override = reply.latency_seconds, reply.usage
+        scope = f"{body['model']}\0{exchange.request.api_key}"
+        usage = wire.build_usage(self._cache.look_up(scope, prefix), override, content)
+        charged = {name: count for name, count in usage.items() if name.endswith("_tokens")}
+        exchange.record = replace(exchange.record, usage=charged, source=source)
+        self._limiter.spend(usage["input_tokens"] + usage["cache_creation_input_tokens"], usage["output_tokens"])
+        message_id = "msg_" + exchange.record.request_id.removeprefix("req_")
+        message = wire.build_message(message_id, body["model"], content, stop_reason, usage)
+        seconds = self._draw_latency(latency)
+        if self._closing.wait(seconds * _FIRST_BYTE_SHARE) if seconds else self._closing.is_set():
+            return False
+        self._cache.store(scope, prefix)
+        remaining = seconds * (1 - _FIRST_BYTE_SHARE)
+        if exchange.record.stream:
+            return self._send_stream(exchange, wire.build_events(message), remaining, fault)
+        return self._send_message(exchange, message, remaining, fault)
+
+    def _send_message(self, exchange: _Exchange, message: dict[str, Any], seconds: float, fault: Fault | None) -> bool:
+        kind = fault.kind if fault else None
+        if fault is not None and kind == "slow":
+            seconds += _SLOW_SECONDS if fault.seconds is None else fault.seconds
+        if seconds and self._closing.wait(seconds):
+            return False
+        if fault is not None and kind == "stream_error":
+            # Without a stream there is nothing to break within, so the same overload is a plain error.
+            status, error_type, text = ERRORS["529"]
+            self._fail(exchange, status, error_type, fault.message or text)
+            return True
+        data = format_response(200, self._headers(exchange.record.request_id), wire.encode_json(message))
+        if kind == "cut":
+            self._ledger.record(replace(exchange.record, error="cut"))
+            exchange.send(data[: -max(1, len(data) // 4)])
+            return False
+        self._ledger.record(exchange.record)
+        exchange.send(data)
+        return True
+
+    def _send_stream(self, exchange: _Exchange, events: list[bytes], seconds: float, fault: Fault | None) -> bool:
+        headers = [("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache")]
+        headers += self._headers(exchange.record.request_id)
+        if fault is None and not seconds:
+            data = b"".join(events)
+            self._ledger.record(exchange.record)
+            exchange.send(format_head(200, [*headers, ("content-length", str(len(data)))]) + data)
+            return True
+        kind = fault.kind if fault else None
+        record, end, keep = exchange.record, format_chunk(b""), True
+        if fault is not None and kind == "cut":
+            record, events = replace(record, error="cut"), events[: max(3, len(events) // 2)]
+            end, keep = b"" if fault.abrupt else end, False
+        elif fault is not None and kind == "stream_error":
+            text = fault.message or ERRORS["529"][2]
+            error = {"error": {"type": "overloaded_error", "message": text}, "request_id": record.request_id}
+            events = [*events[: max(3, len(events) // 2)], wire.encode_event("error", error)]
+            record = replace(record, error="overloaded_error")
+        head = format_head(200, [*headers, ("transfer-encoding", "chunked")])
+        pieces: list[bytes] = events if kind == "slow" else [b"".join(events[:2]), b"".join(events[2:])]
+        if fault is not None and kind == "slow":
+            seconds += _SLOW_SECONDS if fault.seconds is None else fault.seconds
+        return self._send_pieces(exchange.send, head, pieces, end, seconds, record) and keep
+
+    def _send_pieces(
+        self, send: Send, head: bytes, pieces: Iterable[bytes], end: bytes, seconds: float, record: RequestRecord
+    ) -> bool:
+        """Send the first piece at once and the others spread evenly over `seconds`."""
+        first, *rest = pieces
+        send(head + format_chunk(first))
+        for number, piece in enumerate(rest, start=1):
+            if self._closing.wait(seconds / len(rest)):
+                return False
+            data = format_chunk(piece)
+            if number == len(rest):
+                self._ledger.record(record)
+                data += end
+            send(data)
+        return True
+
+    # -- errors -------------------------------------------------------------------------------------------
+
+    def _fail_as_rehearsed(self, exchange: _Exchange, fault: Fault) -> None:
+        status, kind, message = ERRORS[fault.kind]
+        error_code = "enforced_spend_limit_reached" if fault.kind == "spend_limit" else None
+        self._fail(exchange, status, kind, fault.message or message, fault.retry_after, error_code)
+
+    def _fail(
+        self,
+        exchange: _Exchange,
+        status: int,
+        kind: str,
+        message: str,
+        retry_after: float | None = None,
+        error_code: str | None = None,
+    ) -> None:
+        self._ledger.record(replace(exchange.record, status=status, error=message))
+        extra = [("retry-after", f"{retry_after:g}")] if retry_after is not None else []
+        self._send_error(exchange.send, status, kind, message, exchange.record.request_id, extra, error_code)
+
+    def _note_unmatched(self, conversation: Conversation) -> RequestRefused:
+        shown = Unmatched(
+            definition=conversation.definition,
+            turn=conversation.turn,
+            prompt=conversation.prompt[:_SHOWN_CHARACTERS],
+            last_result=conversation.last_result[:_SHOWN_CHARACTERS],
+            last_text=conversation.last_text[:_SHOWN_CHARACTERS],
+        )
+        self._ledger.record_unmatched(shown)
+        _log.warning("rehearsal.unmatched", scenario=self._scenario.name, definition=shown.definition, turn=shown.turn)
+        return RequestRefused(
+            f"scenario {self._scenario.name!r} has no rule for this request: definition {shown.definition!r}, "
+            f"turn {shown.turn}, prompt {shown.prompt!r}, last text {shown.last_text!r}, "
+            f"last result {shown.last_result!r}; add a rule that matches it"
+        )
+
+    def _check_key(self, request: Request) -> None:
+        if not request.api_key:
+            raise RequestRefused(
+                "no API key: send one as `Authorization: Bearer` or `x-api-key` (any text will do here)",
+                status=401,
+                kind="authentication_error",
+            )
+
+    def _check_model(self, model: str) -> None:
+        if self._scenario.models is not None and model not in self._scenario.models:
+            raise RequestRefused(f"model: {model}", status=404, kind="not_found_error")
+
+    # -- sending ------------------------------------------------------------------------------------------
+
+    def _send_json(self, send: Send, value: Any, request_id: str) -> None:
+        send(format_response(200, self._headers(request_id), wire.encode_json(value)))
+
+    def _send_error(
+        self,
+        send: Send,
+        status: int,
+        kind: str,
+        message: str,
+        request_id: str,
+        extra: Headers | None = None,
+        error_code: str | None = None,
+    ) -> None:
+        body = wire.encode_json(wire.build_error(kind, message, request_id, error_code))
+        send(format_response(status, [*self._headers(request_id), *(extra or [])], body))
+
+    def _headers(self, request_id: str) -> Headers:
+        return [("request-id", request_id), ("x-request-id", request_id), *self._limiter.headers()]
+
+    def _draw_latency(self, own: tuple[float, float] | None) -> float:
+        shortest, longest = self._latency or own or self._scenario.latency_seconds
+        return shortest if shortest == longest else self._random.uniform(shortest, longest)
+
+
+def _read_json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise RequestRefused(f"the body is not JSON: {error}") from error
+
+
+def _describe_model(model: str) -> dict[str, Any]:
+    return {
+        "type": "model",
+        "id": model,
+        "display_name": model,
+        "created_at": "2026-01-01T00:00:00Z",
+        "lifecycle": "active",
+        "max_input_tokens": 1_000_000,
+        "max_tokens": 128_000,
+    }

@@ -1,0 +1,54 @@
+"""Which request is struck by which fault. Given the order of requests, the same ones are struck every time."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+from swarm.rehearsal.conversation import Conversation
+from swarm.rehearsal.scenario import Fault
+from swarm.rehearsal.script import match
+
+ERRORS: dict[str, tuple[int, str, str]] = {
+    "400": (400, "invalid_request_error", "This request was refused, as rehearsed."),
+    "401": (401, "authentication_error", "This key was refused, as rehearsed."),
+    "429": (429, "rate_limit_error", "This request would exceed the rate limit, as rehearsed."),
+    "500": (500, "api_error", "Internal server error, as rehearsed."),
+    "529": (529, "overloaded_error", "Overloaded, as rehearsed."),
+    "spend_limit": (429, "rate_limit_error", "The monthly spend limit has been reached, as rehearsed."),
+}
+"""Faults that are answered instead of the script: status, error type, message."""
+
+
+class FaultPlan:
+    """A scenario's faults, and what each has seen and done so far."""
+
+    def __init__(self, faults: tuple[Fault, ...], seed: int) -> None:
+        self._faults = faults
+        self._seen = [0] * len(faults)
+        self._struck = [0] * len(faults)
+        self._chances = [random.Random(f"{seed}/{index}") for index in range(len(faults))]
+        self._lock = threading.Lock()
+
+    def pick(self, conversation: Conversation) -> Fault | None:
+        """The fault that strikes this request, if any: the first that is due. Every fault counts every request."""
+        if not self._faults:
+            return None
+        with self._lock:
+            due = [index for index in range(len(self._faults)) if self._is_due(index, conversation)]
+            if not due:
+                return None
+            self._struck[due[0]] += 1
+            return self._faults[due[0]]
+
+    def _is_due(self, index: int, conversation: Conversation) -> bool:
+        fault = self._faults[index]
+        if match(fault.when, conversation) is None:
+            return False
+        self._seen[index] += 1
+        number = self._seen[index] - fault.after
+        if number <= 0 or (fault.times is not None and self._struck[index] >= fault.times):
+            return False
+        if fault.every is not None and number % fault.every != 0:
+            return False
+        return fault.probability is None or self._chances[index].random() < fault.probability

@@ -1,0 +1,120 @@
+"""What the server remembers of its requests: the latest ones in short, and totals over all."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Any
+
+_RECORDS_KEPT = 10_000
+_UNMATCHED_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request to `/v1/messages`, in short."""
+
+    time: float
+    """When it was answered, in seconds since the epoch."""
+    request_id: str
+    status: int
+    model: str | None = None
+    definition: str | None = None
+    turn: int | None = None
+    messages: int = 0
+    stream: bool = False
+    usage: dict[str, int] | None = None
+    """Tokens by class; None if nothing was charged."""
+    fault: str | None = None
+    source: str | None = None
+    """Which rule or script answered."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A request that the scenario had no reply for."""
+
+    definition: str | None
+    turn: int
+    prompt: str
+    last_result: str
+    last_text: str
+
+
+class Ledger:
+    """Totals and records of one server; safe to use from every connection's thread."""
+
+    def __init__(self) -> None:
+        self.requests: deque[RequestRecord] = deque(maxlen=_RECORDS_KEPT)
+        self._lock = threading.Lock()
+        self._by_status: Counter[str] = Counter()
+        self._by_model: Counter[str] = Counter()
+        self._faults: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._unmatched: deque[Unmatched] = deque(maxlen=_UNMATCHED_KEPT)
+        self._count = 0
+        self._in_flight = 0
+        self._peak_in_flight = 0
+
+    def begin(self) -> None:
+        """A request has arrived."""
+        with self._lock:
+            self._in_flight += 1
+            self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
+
+    def end(self) -> None:
+        """That request is over."""
+        with self._lock:
+            self._in_flight -= 1
+
+    def record(self, record: RequestRecord) -> None:
+        """Note a request just before its reply is complete, so that whoever has the reply finds the record."""
+        with self._lock:
+            self.requests.append(record)
+            self._count += 1
+            self._by_status[str(record.status)] += 1
+            if record.model is not None:
+                self._by_model[record.model] += 1
+            if record.fault is not None:
+                self._faults[record.fault] += 1
+            if record.usage is not None:
+                self._tokens.update(record.usage)
+
+    def record_unmatched(self, unmatched: Unmatched) -> None:
+        """Note a request that nobody had written a reply for."""
+        with self._lock:
+            self._unmatched.append(unmatched)
+
+    def stats(self) -> dict[str, Any]:
+        """The totals, ready for JSON."""
+        with self._lock:
+            tokens = {
+                name: self._tokens[name]
+                for name in (
+                    "input_tokens",
+                    "output_tokens",
+                    "cache_creation_input_tokens",
+                    "cache_read_input_tokens",
+                )
+            }
+            return {
+                "requests": self._count,
+                "by_status": dict(self._by_status),
+                "by_model": dict(self._by_model),
+                "faults": dict(self._faults),
+                "tokens": tokens,
+                "in_flight": self._in_flight,
+                "peak_in_flight": self._peak_in_flight,
+                "unmatched": [
+                    {
+                        "definition": item.definition,
+                        "turn": item.turn,
+                        "prompt": item.prompt,
+                        "last_result": item.last_result,
+                        "last_text": item.last_text,
+                    }
+                    for item in self._unmatched
+                ],
+            }

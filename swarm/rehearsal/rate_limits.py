@@ -1,0 +1,78 @@
+"""The simulated rate limits: buckets that fill continuously, and the headers that report them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from swarm.rehearsal.scenario import RateLimits
+
+_Headers = list[tuple[str, str]]
+
+
+class _Bucket:
+    def __init__(self, limit: int, now: float) -> None:
+        self.limit, self.level, self.filled = limit, float(limit), now
+
+    def fill(self, now: float) -> None:
+        self.level = min(self.limit, self.level + (now - self.filled) * self.limit / 60)
+        self.filled = now
+
+    def seconds_until(self, level: float) -> float:
+        return max(0.0, (level - self.level) * 60 / self.limit)
+
+
+class RateLimiter:
+    """Requests, input tokens and output tokens per minute, of the whole server."""
+
+    def __init__(self, limits: RateLimits, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._enforce = limits.enforce
+        self._lock = threading.Lock()
+        now = clock()
+        self._requests = _Bucket(limits.requests, now)
+        self._input = _Bucket(limits.input_tokens, now)
+        self._output = _Bucket(limits.output_tokens, now)
+        self._named = (
+            ("requests", self._requests),
+            ("input-tokens", self._input),
+            ("output-tokens", self._output),
+        )
+
+    def admit(self) -> float | None:
+        """Take one request; None admits it, a number says after how many seconds to try again."""
+        with self._lock:
+            self._fill()
+            wait = max(bucket.seconds_until(1) for _, bucket in self._named)
+            if self._enforce and wait > 0:
+                return wait
+            self._requests.level -= 1
+            return None
+
+    def spend(self, input_tokens: int, output_tokens: int) -> None:
+        """Count the tokens of a reply. A bucket may go below zero: nobody knows a reply's size beforehand."""
+        with self._lock:
+            self._input.level -= input_tokens
+            self._output.level -= output_tokens
+
+    def headers(self) -> _Headers:
+        """What the API reports with every response."""
+        with self._lock:
+            self._fill()
+            now = self._clock()
+            headers: _Headers = []
+            for name, bucket in self._named:
+                reset = datetime.fromtimestamp(int(now + bucket.seconds_until(bucket.limit)) + 1, UTC)
+                headers += [
+                    (f"anthropic-ratelimit-{name}-limit", str(bucket.limit)),
+                    (f"anthropic-ratelimit-{name}-remaining", str(max(0, int(bucket.level)))),
+                    (f"anthropic-ratelimit-{name}-reset", reset.strftime("%Y-%m-%dT%H:%M:%SZ")),
+                ]
+            return headers
+
+    def _fill(self) -> None:
+        now = self._clock()
+        for _, bucket in self._named:
+            bucket.fill(now)

@@ -1,0 +1,119 @@
+"""Finding the reply: the first rule that matches, else the scenario's Python part; then placeholders are filled in."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from swarm.rehearsal.conversation import Conversation
+from swarm.rehearsal.scenario import Reply, Rule, Scenario, When
+from swarm.rehearsal.tree import answer_tree
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
+_SCRIPTS: dict[str, Callable[[Conversation], Reply | None]] = {"tree": answer_tree}
+_WITHOUT_TOOLS = "(rehearsed) No tools may be used in this reply, and the scenario has no other words for it."
+
+
+class Answer(NamedTuple):
+    """The reply that was found, ready to be sent, and who gave it."""
+
+    reply: Reply
+    source: str
+    """The rule's name or number, or the script's name."""
+
+
+class Script:
+    """A scenario being played: the rules, and how often each has been taken."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._rules = scenario.rules
+        self._taken = [0] * len(scenario.rules)
+        self._lock = threading.Lock()
+        self._script = scenario.script
+
+    def answer(self, conversation: Conversation) -> Answer | None:
+        """The reply to this request, or None if the scenario has none."""
+        found = self._from_rules(conversation)
+        if found is None and self._script is not None:
+            reply = _SCRIPTS[self._script](conversation)
+            found = Answer(reply, self._script) if reply else None
+        if found is not None and found.reply.tools and not conversation.tools_allowed:
+            # A real model obeys `tool_choice: none`, so the actor does, whatever its script says.
+            found = Answer(_without_tools(found.reply), found.source)
+        return found
+
+    def _from_rules(self, conversation: Conversation) -> Answer | None:
+        for index, rule in enumerate(self._rules):
+            groups = match(rule.when, conversation)
+            if groups is not None and self._take(index, rule):
+                return Answer(_fill_reply(rule.reply, conversation, groups), rule.name or f"rule {index + 1}")
+        return None
+
+    def _take(self, index: int, rule: Rule) -> bool:
+        if rule.uses is None:
+            return True
+        with self._lock:
+            if self._taken[index] >= rule.uses:
+                return False
+            self._taken[index] += 1
+            return True
+
+
+def match(when: When, conversation: Conversation) -> dict[str, str] | None:
+    """The named groups of the patterns if every condition holds, else None."""
+    if when.turn is not None and not when.turn.holds(conversation.turn):
+        return None
+    if when.tools_allowed is not None and when.tools_allowed != conversation.tools_allowed:
+        return None
+    if when.definition is not None and not when.definition.fullmatch(conversation.definition or ""):
+        return None
+    groups: dict[str, str] = {}
+    for pattern, texts in (
+        (when.model, (conversation.model,)),
+        (when.prompt, (conversation.prompt,)),
+        (when.last_text, (conversation.last_text,)),
+        (when.last_result, conversation.last_results),
+    ):
+        if pattern is None:
+            continue
+        found = next(filter(None, map(pattern.search, texts)), None)
+        if found is None:
+            return None
+        groups.update({name: value or "" for name, value in found.groupdict().items()})
+    return groups
+
+
+def _fill_reply(reply: Reply, conversation: Conversation, groups: dict[str, str]) -> Reply:
+    values = {
+        "prompt": conversation.prompt,
+        "last_result": conversation.last_result,
+        "last_text": conversation.last_text,
+        "workspace": conversation.workspace,
+        "turn": str(conversation.turn),
+        **groups,
+    }
+    return reply.model_copy(
+        update={
+            "text": _fill(reply.text, values),
+            "thinking": _fill(reply.thinking, values),
+            "tools": tuple(call.model_copy(update={"input": _fill(call.input, values)}) for call in reply.tools),
+        }
+    )
+
+
+def _fill(value: Any, values: dict[str, str]) -> Any:
+    """Replace the placeholders that are known; other braces are somebody's code and stay."""
+    if isinstance(value, str):
+        return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), value) if "{" in value else value
+    if isinstance(value, dict):
+        return {key: _fill(item, values) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fill(item, values) for item in value]
+    return value
+
+
+def _without_tools(reply: Reply) -> Reply:
+    stop_reason = None if reply.stop_reason == "tool_use" else reply.stop_reason
+    return reply.model_copy(update={"tools": (), "text": reply.text or _WITHOUT_TOOLS, "stop_reason": stop_reason})

@@ -1,0 +1,125 @@
+"""The API's shapes: a reply as content blocks, a message as JSON or as a stream of events, an error body."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from swarm.rehearsal.checks import sign_thinking
+from swarm.rehearsal.prompt_cache import InputUsage, estimate_tokens
+from swarm.rehearsal.scenario import Reply, UsageOverride
+
+_MOST_PIECES = 8
+_SMALLEST_PIECE = 200
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def encode_json(value: Any) -> bytes:
+    """Compact JSON."""
+    return _encode(value).encode()
+
+
+def build_content(reply: Reply, digest: bytes) -> list[dict[str, Any]]:
+    """A reply's content blocks. Ids of tool calls come from the request's digest: replayed, a request gets the same."""
+    content: list[dict[str, Any]] = []
+    if reply.thinking:
+        content.append({"type": "thinking", "thinking": reply.thinking, "signature": sign_thinking(reply.thinking)})
+    if reply.text:
+        content.append({"type": "text", "text": reply.text})
+    for index, call in enumerate(reply.tools):
+        token = hashlib.blake2b(f"{index}/{call.name}".encode(), digest_size=12, key=digest).hexdigest()
+        content.append({"type": "tool_use", "id": f"toolu_{token}", "name": call.name, "input": call.input})
+    return content
+
+
+def build_usage(given: InputUsage, override: UsageOverride | None, content: list[dict[str, Any]]) -> dict[str, Any]:
+    """The usage of a whole reply, as the API states it."""
+    five, hour = given.cache_creation_5m_tokens, given.cache_creation_1h_tokens
+    usage: dict[str, Any] = {
+        "input_tokens": given.input_tokens,
+        "cache_creation_input_tokens": five + hour,
+        "cache_read_input_tokens": given.cache_read_input_tokens,
+        "cache_creation": {"ephemeral_5m_input_tokens": five, "ephemeral_1h_input_tokens": hour},
+        "output_tokens": estimate_tokens(content) if content else 1,
+        "service_tier": "standard",
+    }
+    if override is not None:
+        usage.update(override.model_dump(exclude_none=True))
+        if override.cache_creation_input_tokens is not None:
+            usage["cache_creation"] = {
+                "ephemeral_5m_input_tokens": override.cache_creation_input_tokens,
+                "ephemeral_1h_input_tokens": 0,
+            }
+    return usage
+
+
+def build_message(
+    message_id: str, model: str, content: list[dict[str, Any]], stop_reason: str | None, usage: dict[str, Any]
+) -> dict[str, Any]:
+    """A whole message."""
+    return {
+        "id": message_id,
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+
+
+def build_events(message: dict[str, Any]) -> list[bytes]:
+    """The message as the events of a stream, `message_start` first and `message_stop` last."""
+    usage = message["usage"]
+    start = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
+    events = [encode_event("message_start", {"message": start}), encode_event("ping", {})]
+    for index, block in enumerate(message["content"]):
+        events += _block_events(index, block)
+    total = {key: value for key, value in usage.items() if key not in ("cache_creation", "service_tier")}
+    delta = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    events.append(encode_event("message_delta", {"delta": delta, "usage": total}))
+    events.append(encode_event("message_stop", {}))
+    return events
+
+
+def encode_event(kind: str, fields: dict[str, Any]) -> bytes:
+    """One server-sent event."""
+    return f"event: {kind}\ndata: {_encode({'type': kind, **fields})}\n\n".encode()
+
+
+def build_error(kind: str, message: str, request_id: str, error_code: str | None = None) -> dict[str, Any]:
+    """An error body; `error_code` is the stable code by which the SDK tells causes of one status apart."""
+    error: dict[str, Any] = {"type": kind, "message": message}
+    if error_code is not None:
+        error["details"] = {"error_code": error_code}
+    return {"type": "error", "error": error, "request_id": request_id}
+
+
+def _block_events(index: int, block: dict[str, Any]) -> list[bytes]:
+    empty: dict[str, Any]
+    deltas: list[dict[str, Any]]
+    match block["type"]:
+        case "text":
+            empty = {"type": "text", "text": ""}
+            deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
+        case "thinking":
+            empty = {"type": "thinking", "thinking": "", "signature": ""}
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        case _:
+            empty = {**block, "input": {}}
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in _pieces(_encode(block["input"]))]
+    return [
+        encode_event("content_block_start", {"index": index, "content_block": empty}),
+        *(encode_event("content_block_delta", {"index": index, "delta": delta}) for delta in deltas),
+        encode_event("content_block_stop", {"index": index}),
+    ]
+
+
+def _pieces(text: str) -> list[str]:
+    """Cut a long text into a few pieces; every event costs the client far more than it costs us."""
+    size = max(_SMALLEST_PIECE, -(-len(text) // _MOST_PIECES))
+    return [text[start : start + size] for start in range(0, len(text), size)]

@@ -1,0 +1,516 @@
+"""The Anthropic adapter through the real SDK, against a local HTTP server that answers from a script."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
+from swarm.models import ModelRequest, Reply
+from swarm.models.anthropic import AnthropicModel
+from swarm.settings import Settings
+
+Event = dict[str, Any]
+
+START: Event = {
+    "type": "message_start",
+    "message": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5-5",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 3,
+            "output_tokens": 1,
+            "cache_creation_input_tokens": 20,
+            "cache_read_input_tokens": 100,
+        },
+    },
+}
+
+
+def text_block(index: int, *pieces: str) -> list[Event]:
+    deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
+    return block(index, {"type": "text", "text": ""}, *deltas)
+
+
+def block(index: int, content: dict[str, Any], *deltas: dict[str, Any]) -> list[Event]:
+    return [
+        {"type": "content_block_start", "index": index, "content_block": content},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def end(stop_reason: str = "end_turn") -> list[Event]:
+    return [
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": stop_reason, "stop_sequence": None},
+            "usage": {"output_tokens": 42},
+        },
+        {"type": "message_stop"},
+    ]
+
+
+HELLO = [START, *text_block(0, "Hel", "lo"), *end()]
+
+
+@dataclass
+class Answer:
+    """What the server does with one request."""
+
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    raw: bytes | None = None
+    """Sent as the body instead of `events`."""
+    error: dict[str, Any] | None = None
+    hang_after: int | None = None
+    """Falls silent after so many events, until the server is closed."""
+    ping_for_ever: bool = False
+    cut_chunked: bool = False
+    """Breaks the connection inside a chunked body."""
+
+
+class Script:
+    """A server of the Messages API that gives the scripted answers in order and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: deque[Answer] = deque()
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.ports: list[int] = []
+        self.closing = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(script) -> type[BaseHTTPRequestHandler]:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                script.bodies.append(json.loads(body))
+                script.headers.append({name.lower(): value for name, value in self.headers.items()})
+                script.ports.append(self.client_address[1])
+                answer = script.answers.popleft()
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.send_header("request-id", "req_7")
+                if answer.error is not None:
+                    content = json.dumps(answer.error).encode()
+                    self.send_header("content-type", "application/json")
+                    self.send_header("content-length", str(len(content)))
+                    self.end_headers()
+                    self.wfile.write(content)
+                    return
+                self.send_header("content-type", "text/event-stream")
+                self.send_header("transfer-encoding", "chunked")
+                self.end_headers()
+                self._stream(answer)
+
+            def _stream(self, answer: Answer) -> None:
+                if answer.raw is not None:
+                    self._chunk(answer.raw)
+                for number, event in enumerate(answer.events):
+                    if answer.hang_after == number:
+                        script.closing.wait(30)
+                        break
+                    data = json.dumps(event, ensure_ascii=False)
+                    self._chunk(f"event: {event['type']}\ndata: {data}\n\n".encode())
+                while answer.ping_for_ever and not script.closing.wait(0.02):
+                    self._chunk(b'event: ping\ndata: {"type": "ping"}\n\n')
+                if answer.cut_chunked:
+                    self.close_connection = True
+                    return
+                self._chunk(b"")
+
+            def _chunk(self, data: bytes) -> None:
+                try:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+                except OSError:  # the client has gone, as some tests intend
+                    self.close_connection = True
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    for variable in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"):
+        monkeypatch.delenv(variable, raising=False)
+    server = Script()
+    yield server
+    server.close()
+
+
+def model_for(script: Script, **settings: Any) -> AnthropicModel:
+    return AnthropicModel(Settings(**{"base_url": script.url, "request_timeout_seconds": 20} | settings))
+
+
+def a_request(**fields: Any) -> ModelRequest:
+    said = [{"role": "user", "content": "hi"}]
+    return ModelRequest(**{"model": "claude-opus-5-5", "system": "You work.", "messages": said} | fields)
+
+
+def complete(script: Script, *answers: Answer, **settings: Any) -> Reply:
+    script.answers.extend(answers)
+    return model_for(script, **settings).complete(a_request())
+
+
+@contextmanager
+def fails(error_class: type[ModelError], kind: str, words: str = "") -> Iterator[pytest.ExceptionInfo[ModelError]]:
+    with pytest.raises(error_class, match=words) as caught:
+        yield caught
+    assert caught.value.kind == kind
+    assert "\n" not in str(caught.value)
+
+
+# -- whole replies --------------------------------------------------------------------------------------------
+
+
+def test_a_whole_reply_comes_back_with_its_usage_and_request_id(script: Script) -> None:
+    reply = complete(script, Answer(events=HELLO))
+    assert reply.content == [{"type": "text", "text": "Hello"}]
+    assert (reply.stop_reason, reply.model, reply.request_id) == ("end_turn", "claude-opus-5-5", "req_7")
+    assert reply.usage.model_dump() == {
+        "input_tokens": 3,
+        "output_tokens": 42,
+        "cache_creation_input_tokens": 20,
+        "cache_read_input_tokens": 100,
+    }
+
+
+def test_the_request_on_the_wire_is_marked_streamed_and_signed(script: Script) -> None:
+    complete(script, Answer(events=HELLO))
+    sent, headers = script.bodies[0], script.headers[0]
+    mark = {"type": "ephemeral"}
+    assert sent == {
+        "model": "claude-opus-5-5",
+        "max_tokens": 32_000,
+        "stream": True,
+        "system": [{"type": "text", "text": "You work.", "cache_control": mark}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": mark}]}],
+    }
+    assert headers["authorization"] == "Bearer rehearsal"
+    assert headers["x-stainless-retry-count"] == "0"
+
+
+def test_thinking_and_its_signature_survive_the_round_trip_byte_for_byte(script: Script) -> None:
+    thinking = {"type": "thinking", "thinking": "hm — “so”…\n", "signature": "EqQB/+=="}
+    redacted = {"type": "redacted_thinking", "data": "b64=="}
+    novel = {"type": "hologram", "voxels": [1, None], "note": None}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"path": "/ä", "limit": 10}}
+    events = [
+        START,
+        *block(
+            0,
+            {"type": "thinking", "thinking": "", "signature": ""},
+            {"type": "thinking_delta", "thinking": "hm — “so”"},
+            {"type": "thinking_delta", "thinking": "…\n"},
+            {"type": "signature_delta", "signature": "EqQB/+=="},
+        ),
+        *block(1, redacted),
+        *block(2, novel),
+        *block(
+            3,
+            {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}},
+            *({"type": "input_json_delta", "partial_json": part} for part in ["", '{"path": "/', 'ä", "li', 'mit": 10}']),
+        ),
+        *end("tool_use"),
+    ]
+    script.answers.extend([Answer(events=events), Answer(events=HELLO)])
+    model = model_for(script)
+    reply = model.complete(a_request())
+    assert reply.content == [thinking, redacted, novel, call]
+    assert reply.stop_reason == "tool_use"
+
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "text"}
+    said = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": reply.content},
+        {"role": "user", "content": [result]},
+    ]
+    model.complete(a_request(messages=said))
+    assert script.bodies[1]["messages"][1] == {"role": "assistant", "content": [thinking, redacted, novel, call]}
+
+
+def test_progress_is_told_while_the_reply_streams(script: Script) -> None:
+    calls = block(1, {"type": "tool_use", "id": "t", "name": "Read", "input": {}})
+    script.answers.append(Answer(events=[START, *text_block(0, "x"), *calls, *end("tool_use")]))
+    told: list[str] = []
+    model_for(script).complete(a_request(), told.append)
+    assert told == ["writing", "calling Read"]
+
+
+def test_one_connection_serves_one_request_after_the_other(script: Script) -> None:
+    script.answers.extend([Answer(events=HELLO)] * 3)
+    model = model_for(script)
+    for _ in range(3):
+        model.complete(a_request())
+    assert len(set(script.ports)) == 1
+
+
+def test_threads_can_share_a_model(script: Script) -> None:
+    script.answers.extend([Answer(events=HELLO)] * 12)
+    model = model_for(script)
+    replies: list[Reply] = []
+    threads = [threading.Thread(target=lambda: replies.append(model.complete(a_request()))) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert [reply.content for reply in replies] == [[{"type": "text", "text": "Hello"}]] * 12
+
+
+def test_a_forked_process_makes_a_connection_of_its_own(script: Script) -> None:
+    script.answers.extend([Answer(events=HELLO)] * 3)
+    model = model_for(script)
+    model.complete(a_request())
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    child = context.Process(target=lambda: answers.put(model.complete(a_request()).content))
+    child.start()
+    assert answers.get() == [{"type": "text", "text": "Hello"}]
+    child.join(30)
+    assert child.exitcode == 0
+    model.complete(a_request())
+    assert script.ports[0] == script.ports[2] != script.ports[1]
+
+
+# -- streams that break -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", range(len(HELLO)))
+def test_a_stream_that_ends_early_is_cut(script: Script, length: int) -> None:
+    with fails(TransientModelError, "cut"):
+        complete(script, Answer(events=HELLO[:length]))
+
+
+def test_a_connection_that_breaks_in_mid_reply_is_cut(script: Script) -> None:
+    with fails(TransientModelError, "cut"):
+        complete(script, Answer(events=HELLO[:3], cut_chunked=True))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"event: message_start\ndata: {broken\n\n",
+        b'event: message_start\ndata: {"type": "message_start"}\n\n',
+        b"event: message_start\ndata: [1]\n\n",
+        b"event: x\ndata: \xff\xfe\n\n",
+        b"<html>Sign in to the hotel's network</html>",
+        b"",
+    ],
+)
+def test_a_damaged_stream_is_cut(script: Script, raw: bytes) -> None:
+    with fails(TransientModelError, "cut"):
+        complete(script, Answer(raw=raw))
+
+
+def test_an_overload_in_mid_reply_is_transient(script: Script) -> None:
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    with fails(TransientModelError, "overloaded", "in mid-reply"):
+        complete(script, Answer(events=[*HELLO[:3], error]))
+
+
+def test_a_bad_request_found_in_mid_reply_is_permanent(script: Script) -> None:
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
+    with fails(PermanentModelError, "bad_request"):
+        complete(script, Answer(events=[START, error]))
+
+
+@pytest.mark.parametrize("events_before", [0, 3])
+def test_a_server_that_falls_silent_times_out(script: Script, events_before: int) -> None:
+    with fails(TransientModelError, "timeout", "SWARM_REQUEST_TIMEOUT_SECONDS"):
+        complete(script, Answer(events=HELLO, hang_after=events_before), request_timeout_seconds=0.3)
+
+
+def test_a_stream_that_only_ever_pings_times_out(script: Script) -> None:
+    with fails(TransientModelError, "timeout"):
+        complete(script, Answer(events=HELLO[:2], ping_for_ever=True), request_timeout_seconds=0.3)
+
+
+def test_after_a_broken_stream_the_model_still_works(script: Script) -> None:
+    script.answers.extend([Answer(events=HELLO[:2]), Answer(events=HELLO)])
+    model = model_for(script)
+    with fails(TransientModelError, "cut"):
+        model.complete(a_request())
+    assert model.complete(a_request()).stop_reason == "end_turn"
+
+
+# -- refusals and absences ----------------------------------------------------------------------------------------
+
+
+def refusal(status: int, type: str, message: str = "no", code: str | None = None, **headers: str) -> Answer:
+    error: dict[str, Any] = {"type": type, "message": message}
+    if code is not None:
+        error["details"] = {"error_code": code}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status=status, headers=named, error={"type": "error", "error": error})
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (refusal(400, "invalid_request_error", "messages.0: bad"), "bad_request", "messages.0: bad"),
+        (refusal(401, "authentication_error"), "authentication", "set ANTHROPIC_API_KEY"),
+        (refusal(402, "billing_error"), "billing", "payment"),
+        (refusal(403, "permission_error"), "permission", "claude-opus-5-5"),
+        (refusal(404, "not_found_error"), "not_found", "'claude-opus-5-5'.*sonnet"),
+        (refusal(413, "request_too_large"), "too_large", "Shorten"),
+        (refusal(422, "invalid_request_error"), "bad_request", "422"),
+        (refusal(429, "rate_limit_error", code="enforced_spend_limit_reached"), "spend_limit", "Raise"),
+        (refusal(429, "rate_limit_error", code="contract_spend_limit_reached"), "spend_limit", "Raise"),
+    ],
+)
+def test_a_refusal_is_permanent_and_says_what_to_do(script: Script, answer: Answer, kind: str, words: str) -> None:
+    with fails(PermanentModelError, kind, words):
+        complete(script, answer)
+    assert len(script.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "retry_after"),
+    [
+        (refusal(408, "timeout_error"), "timeout", None),
+        (refusal(409, "conflict_error"), "server", None),
+        (refusal(429, "rate_limit_error", retry_after="17"), "rate_limit", 17),
+        (refusal(429, "rate_limit_error", retry_after_ms="1500", retry_after="2"), "rate_limit", 1.5),
+        (refusal(429, "rate_limit_error", retry_after="99999"), "rate_limit", 3600),
+        (refusal(500, "api_error"), "server", None),
+        (refusal(503, "api_error"), "server", None),
+        (refusal(504, "timeout_error"), "timeout", None),
+        (refusal(529, "overloaded_error"), "overloaded", None),
+        (refusal(400, "invalid_request_error", x_should_retry="true"), "server", None),
+    ],
+)
+def test_a_passing_failure_is_transient_and_tried_once(
+    script: Script, answer: Answer, kind: str, retry_after: float | None
+) -> None:
+    with fails(TransientModelError, kind) as caught:
+        complete(script, answer)
+    assert caught.value.retry_after_seconds == retry_after
+    assert len(script.bodies) == 1
+
+
+def test_nobody_listening_is_a_failed_connection_that_names_the_address(script: Script) -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{reserved.getsockname()[1]}"
+        with fails(TransientModelError, "connection", url):
+            model_for(script, base_url=url).complete(a_request())
+
+
+def test_without_credentials_the_variable_to_set_is_named(
+    script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for variable in ("ANTHROPIC_PROFILE", "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(tmp_path))
+    # A name that is never looked up: without credentials no request leaves.
+    with fails(PermanentModelError, "authentication", "set ANTHROPIC_API_KEY"):
+        model_for(script, base_url="http://models.invalid").complete(a_request())
+
+
+def test_a_real_key_is_sent_to_the_configured_server_but_never_to_one_a_job_names(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "the-real-key")
+    script.answers.extend([Answer(events=HELLO)] * 2)
+    model_for(script).complete(a_request())
+    AnthropicModel.rehearsing(Settings(), script.url).complete(a_request())
+    assert [headers["authorization"] for headers in script.headers] == ["Bearer the-real-key", "Bearer rehearsal"]
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.7:80", "http://localhost.example.com", "http://127.0.0.1@example.com"])
+def test_a_job_cannot_name_a_server_elsewhere(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="own host only"):
+        AnthropicModel.rehearsing(Settings(), url)
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    assert complete(script, Answer(events=HELLO)).stop_reason == "end_turn"
+
+
+def test_a_request_that_cannot_be_encoded_is_permanent(script: Script) -> None:
+    said = [{"role": "user", "content": "half a pair: \ud83d"}]
+    with fails(PermanentModelError, "bad_request", "cannot be encoded"):
+        model_for(script).complete(a_request(messages=said))
+
+
+def test_an_unknown_provider_is_refused_at_once() -> None:
+    with pytest.raises(ConfigurationError, match="unknown provider 'acme'"):
+        AnthropicModel(Settings(provider="acme"))
+
+
+def in_a_new_process(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(("provider", "package"), [("bedrock", "boto3"), ("vertex", "google.auth")])
+def test_a_provider_whose_package_is_missing_names_the_extra(provider: str, package: str) -> None:
+    said = in_a_new_process(f"""
+import sys
+sys.modules[{package!r}] = None  # what the import system sees when it is not installed
+from swarm.errors import ConfigurationError
+from swarm.models import ModelRequest
+from swarm.models.anthropic import AnthropicModel
+from swarm.settings import Settings
+try:
+    AnthropicModel(Settings(provider={provider!r})).complete(ModelRequest(model="m", system="s", messages=[]))
+except ConfigurationError as error:
+    print(error)
+""")
+    assert package in said
+    assert f"pip install 'anthropic[{provider}]'" in said
+
+
+def test_importing_the_adapter_does_not_import_the_sdk_and_preloading_leaves_nothing_for_later(script: Script) -> None:
+    script.answers.append(Answer(events=HELLO))
+    said = in_a_new_process(f"""
+import sys
+from swarm.models import ModelRequest
+from swarm.models.anthropic import AnthropicModel, preload
+from swarm.settings import Settings
+assert "anthropic" not in sys.modules and "httpx2" not in sys.modules
+preload()
+before = set(sys.modules)
+said = [{{"role": "user", "content": "hi"}}]
+AnthropicModel(Settings(base_url={script.url!r})).complete(ModelRequest(model="m", system="s", messages=said))
+print(sorted(set(sys.modules) - before))
+""")
+    late = [module for module in json.loads(said.replace("'", '"')) if module.startswith(("anthropic", "httpx2"))]
+    assert late == []

@@ -1,0 +1,268 @@
+"""The fold: a life may be cut anywhere and goes on as if it had not been."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm.agent.entries import (
+    Assistant,
+    Entry,
+    Finished,
+    Mail,
+    ModelFailed,
+    Prompt,
+    Spawned,
+    Started,
+    ToolFinished,
+    ToolStarted,
+    decode_entry,
+    encode_entry,
+)
+from swarm.agent.life import (
+    INTERRUPTED_TEXT,
+    MAX_MODEL_FAILURES,
+    Begin,
+    CallModel,
+    CollectChildren,
+    Done,
+    End,
+    Life,
+    RunTools,
+    Say,
+    Settle,
+    SpawnAgents,
+    fold,
+    next_action,
+)
+from swarm.agent.spec import AgentSpec, Limits
+from swarm.definitions.model import AgentDefinition
+from swarm.errors import JournalError
+from swarm.ids import child_agent_id
+from swarm.models import Usage
+
+TOOLS = ["Read", "Grep", "Edit", "Bash", "Agent"]
+EFFECTS = {"Edit", "Bash"}
+
+
+def has_effects(name: str) -> bool:
+    return name in EFFECTS
+
+
+def make_spec(**limits: Any) -> AgentSpec:
+    definition = AgentDefinition(name="worker", description="Works.", prompt="Work.")
+    return AgentSpec(
+        agent_id="agent-0000000000000000",
+        job_id="job-0000000000000000",
+        definition=definition,
+        description="work",
+        prompt="Do it.",
+        model="claude-test",
+        workspace="/tmp",
+        limits=Limits(**limits),
+    )
+
+
+def started(spec: AgentSpec) -> Started:
+    tools = [{"name": name, "description": "", "input_schema": {"type": "object"}} for name in TOOLS]
+    return Started(spec=spec, system="You work.", tools=tools)
+
+
+class World:
+    """A deterministic model, tools and children: what they answer depends on the conversation and the seed alone."""
+
+    def __init__(self, seed: int, turns: int) -> None:
+        self.seed, self.turns = seed, turns
+
+    def reply(self, life: Life) -> Assistant:
+        chance = random.Random(f"{self.seed}/{life.turns}/{digest(life.messages)}")
+        usage = Usage(input_tokens=10, output_tokens=5)
+        if life.last_words is not None or life.turns >= self.turns:
+            text = {"type": "text", "text": f"done after {life.turns}"}
+            return Assistant(content=[text], stop_reason="end_turn", usage=usage, model="m")
+        content: list[dict[str, Any]] = []
+        if chance.random() < 0.4:
+            content.append({"type": "thinking", "thinking": "hm", "signature": f"s{chance.random()}"})
+        for index in range(chance.randint(0, 5)):
+            name = chance.choice([*TOOLS, "Unknown"])
+            call_id = f"toolu_{life.turns}_{index}"
+            content.append({"type": "tool_use", "id": call_id, "name": name, "input": {"n": chance.randint(0, 9)}})
+        calls = any(block["type"] == "tool_use" for block in content)
+        if not calls:
+            content.append({"type": "text", "text": "so far"})
+            stop = chance.choice(["max_tokens", "pause_turn"])
+        else:
+            stop = chance.choice(["tool_use"] * 6 + ["max_tokens"])
+        return Assistant(content=content, stop_reason=stop, usage=usage, model="m")
+
+    def act(self, life: Life) -> list[Entry]:
+        """The entries one step of the loop writes."""
+        match next_action(life, has_effects):
+            case Begin():
+                return [started(make_spec(max_turns=max(1, self.turns - 1)))]
+            case Say(prompt=prompt):
+                return [prompt]
+            case CallModel():
+                check_request(life)
+                return [self.reply(life)]
+            case RunTools(calls=calls):
+                results: list[Entry] = [ToolFinished(tool_use_id=call["id"], text=f"{call['input']}") for call in calls]
+                if has_effects(calls[0]["name"]):
+                    assert len(calls) == 1
+                    return [ToolStarted(tool_use_id=calls[0]["id"]), *results]
+                return results
+            case Settle(results=settled):
+                return list(settled)
+            case SpawnAgents(calls=calls):
+                return [Spawned(children={call["id"]: child_agent_id(life.agent_id, call["id"]) for call in calls})]
+            case CollectChildren(children=children):
+                return [ToolFinished(tool_use_id=call_id, text=child) for call_id, child in children.items()]
+            case End(finished=finished):
+                return [finished]
+            case Done():
+                return []
+        raise AssertionError("an action the loop does not know")
+
+    def live(self, life: Life) -> list[Entry]:
+        journal: list[Entry] = []
+        while entries := self.act(life):
+            for entry in entries:
+                life.apply(entry)
+            journal += entries
+            assert len(journal) < 2_000
+        return journal
+
+
+def digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()
+
+
+def check_request(life: Life) -> None:
+    """What the Messages API demands of a request."""
+    assert life.messages[0]["role"] == "user"
+    for before, message in zip([None, *life.messages], life.messages, strict=False):
+        assert message["content"], "an empty message"
+        if message["role"] == "user":
+            asked = [b["id"] for b in before["content"] if b["type"] == "tool_use"] if before else []
+            results = [b for b in message["content"] if b["type"] == "tool_result"]
+            assert [b["tool_use_id"] for b in results] == asked
+            assert message["content"][: len(results)] == results, "results come first"
+    if life.messages[-1]["role"] == "assistant":
+        assert not any(b["type"] == "tool_use" for b in life.messages[-1]["content"])
+
+
+@given(st.integers(0, 10_000), st.integers(1, 8))
+def test_a_life_cut_at_any_entry_goes_on_to_the_same_conversation(seed: int, turns: int) -> None:
+    world = World(seed, turns)
+    whole = Life("agent-0000000000000000")
+    journal = world.live(whole)
+    assert isinstance(journal[-1], Finished)
+    for cut in range(len(journal) + 1):
+        resumed = fold("agent-0000000000000000", journal[:cut])
+        interrupted = {
+            entry.tool_use_id
+            for entry in journal[:cut]
+            if isinstance(entry, ToolStarted) and entry.tool_use_id in resumed.pending
+        }
+        world.live(resumed)
+        if interrupted:
+            # The one difference a cut may make: the call that was running is reported as such, and not run again.
+            said = [b for m in resumed.messages for b in m["content"] if b.get("tool_use_id") in interrupted]
+            assert said and all(b["content"] == INTERRUPTED_TEXT for b in said)
+        else:
+            assert resumed.messages == whole.messages
+            assert resumed.finished == whole.finished
+
+
+@given(st.integers(0, 10_000), st.integers(1, 8))
+def test_every_prefix_of_a_request_is_what_an_earlier_request_sent(seed: int, turns: int) -> None:
+    sent: list[str] = []
+
+    class Watching(World):
+        def reply(self, life: Life) -> Assistant:
+            sent.append("\x00".join(repr(message) for message in life.messages))
+            return super().reply(life)
+
+    Watching(seed, turns).live(Life("agent-0000000000000000"))
+    for earlier, later in zip(sent, sent[1:], strict=False):
+        assert later.startswith(earlier)
+
+
+@given(st.integers(0, 10_000))
+def test_an_entry_survives_being_stored(seed: int) -> None:
+    for number, entry in enumerate(World(seed, 4).live(Life("agent-0000000000000000")), 1):
+        assert decode_entry(encode_entry(entry), agent_id="agent-0000000000000000", number=number) == entry
+
+
+def test_mail_that_arrives_while_tools_run_follows_their_results() -> None:
+    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+    life.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
+    life.apply(Mail(text="<message/>", cursor="5-0"))
+    life.apply(ToolFinished(tool_use_id="t1", text="ok"))
+    assert [block["type"] for block in life.messages[-1]["content"]] == ["tool_result", "text"]
+    assert life.cursor == "5-0"
+
+
+def test_a_permanent_failure_ends_the_life_with_its_reason() -> None:
+    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    life.apply(ModelFailed(error="the key is wrong", error_kind="authentication", permanent=True))
+    action = next_action(life, has_effects)
+    assert isinstance(action, End) and action.finished.state == "failed" and action.finished.reason == "the key is wrong"
+
+
+def test_transient_failures_wait_and_are_forgiven_by_a_reply() -> None:
+    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    failed = ModelFailed(error="overloaded", error_kind="overloaded", permanent=False, retry_at=50.0)
+    for _ in range(MAX_MODEL_FAILURES - 1):
+        life.apply(failed)
+        assert next_action(life, has_effects) == CallModel(not_before=50.0)
+    life.apply(Assistant(content=[{"type": "text", "text": "hi"}], stop_reason="end_turn", usage=Usage(), model="m"))
+    assert next_action(life, has_effects) == End(Finished(state="completed", text="hi"))
+
+
+def test_a_model_that_stays_away_fails_the_agent_in_the_end() -> None:
+    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    for _ in range(MAX_MODEL_FAILURES):
+        life.apply(ModelFailed(error="overloaded", error_kind="overloaded", permanent=False))
+    action = next_action(life, has_effects)
+    assert isinstance(action, End) and "overloaded" in action.finished.reason
+
+
+def test_at_the_turn_limit_the_agent_is_asked_once_for_its_last_words() -> None:
+    life = fold("a", [started(make_spec(max_turns=1)), Prompt(text="go")])
+    call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+    life.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
+    life.apply(ToolFinished(tool_use_id="t1", text="ok"))
+    action = next_action(life, has_effects)
+    assert isinstance(action, Say) and action.prompt.purpose == "last_words"
+    life.apply(action.prompt)
+    assert next_action(life, has_effects) == CallModel(tools_allowed=False)
+    life.apply(Assistant(content=[{"type": "text", "text": "bye"}], stop_reason="end_turn", usage=Usage(), model="m"))
+    assert next_action(life, has_effects) == End(
+        Finished(state="completed", text="bye", reason="stopped at its limit of turns")
+    )
+
+
+def test_calls_of_a_reply_that_was_cut_off_are_not_run() -> None:
+    life = fold("a", [started(make_spec()), Prompt(text="go")])
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+    life.apply(Assistant(content=[call], stop_reason="max_tokens", usage=Usage(), model="m"))
+    action = next_action(life, has_effects)
+    assert isinstance(action, Settle) and action.results[0].is_error
+
+
+def test_an_entry_of_an_unknown_kind_is_refused_by_name() -> None:
+    with pytest.raises(JournalError, match=r"agent-x: journal entry 7 .* upgrade this worker"):
+        decode_entry('{"v":1,"kind":"telepathy"}', agent_id="agent-x", number=7)
+
+
+def test_nothing_follows_the_end() -> None:
+    life = fold("a", [started(make_spec()), Finished(state="cancelled")])
+    with pytest.raises(JournalError, match="follows the end"):
+        life.apply(Prompt(text="more"))
