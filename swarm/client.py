@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,7 +28,7 @@ from swarm.ids import new_job_id, root_agent_id
 from swarm.models import Usage
 from swarm.models.catalogue import resolve_model
 from swarm.settings import Settings, load_settings
-from swarm.store.agents import NANO, Store
+from swarm.store.agents import NANO, Effect, Store
 from swarm.store.connection import connect, ping_or_raise
 
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
@@ -239,10 +240,16 @@ class Swarm:
         """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`."""
         self._tell(self.store.cancel(agent_id, reason))
 
-    def _tell(self, effect: Any) -> None:
-        from swarm.tasks.publish import carry_out  # Celery is loaded by those who send, not by those who look
+    @cached_property
+    def _sender(self) -> Any:
+        from swarm.tasks.app import make_app  # Celery is loaded by those who send, not by those who look
 
-        carry_out(self.store, effect)
+        return make_app(self.settings)
+
+    def _tell(self, effect: Effect) -> None:
+        from swarm.tasks.publish import carry_out
+
+        carry_out(self._sender, self.store, effect)
 
 
 def _usage(record: dict[str, str], prefix: str = "") -> Usage:
@@ -263,7 +270,7 @@ def _job_view(job_id: str, record: dict[str, str]) -> JobView:
         id=job_id,
         root_id=record["root"],
         title=record.get("title", ""),
-        state=record["state"],  # type: ignore[arg-type]
+        state=record["state"],
         text=record.get("text", ""),
         reason=record.get("reason", ""),
         workspace=record.get("workspace", ""),
@@ -287,7 +294,7 @@ def _agent_view(agent_id: str, record: dict[str, str]) -> AgentView:
         depth=int(record["depth"]),
         label=record["label"],
         definition=record["definition"],
-        state=record["state"],  # type: ignore[arg-type]
+        state=record["state"],
         activity=record.get("activity", ""),
         turns=int(record.get("turns", 0)),
         tools=int(record.get("tools", 0)),

@@ -88,7 +88,7 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str
             store=runtime.store,
             model=runtime.model_for(claim.spec),
             settings=runtime.settings,
-            tell=lambda effect: carry_out(runtime.store, effect),
+            tell=lambda effect: carry_out(app, runtime.store, effect),
             draining=process.draining,
             stop=stop,
         ).run()

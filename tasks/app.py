@@ -6,16 +6,15 @@ from typing import Any
 
 from celery import Celery
 
-from swarm.settings import load_settings
+from swarm.settings import Settings, load_settings
 from swarm.store.connection import broker_transport_options, broker_url, redis_url
 
 PRIORITY_STEPS = [0, 3, 6, 9]
 """Kombu keeps one Redis list per step; 0 is served first."""
 
 
-def celery_settings() -> dict[str, Any]:
+def celery_settings(settings: Settings) -> dict[str, Any]:
     """How Celery must run for our guarantees to hold; the reasons are beside the settings."""
-    settings = load_settings()
     url = redis_url(settings)
     return {
         "broker_url": broker_url(url),
@@ -53,4 +52,11 @@ def celery_settings() -> dict[str, Any]:
 
 
 app = Celery("swarm")
-app.add_defaults(celery_settings)
+app.add_defaults(lambda: celery_settings(load_settings()))
+
+
+def make_app(settings: Settings) -> Celery:
+    """An application for a program that sends to the swarm of these settings and runs no agents itself."""
+    sender = Celery("swarm-client", set_as_current=False)
+    sender.add_defaults(lambda: celery_settings(settings))
+    return sender

@@ -26,6 +26,8 @@ from swarm.models import Model
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import connect
+from swarm.tasks.app import app
+from swarm.tasks.publish import carry_out
 
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
@@ -171,7 +173,6 @@ def draining() -> bool:
 
 def report_dead(agent_id: str) -> None:
     """A process that ran this agent is gone: end its claim now. Called in the main process."""
-    from swarm.tasks.publish import carry_out
 
     current = runtime()
     try:
@@ -186,4 +187,4 @@ def report_dead(agent_id: str) -> None:
         return
     for rescued in rescue.rescued:
         log.warning("agent.rescued", agent_id=rescued, why="its process died")
-    carry_out(current.store, rescue)
+    carry_out(app, current.store, rescue)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from celery import Celery
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from swarm.log import EventLog
 from swarm.store.agents import Effect, Store
-from swarm.tasks.app import app
 from swarm.tasks.payload import Payload
 
 log = EventLog("swarm.publish")
@@ -22,20 +22,20 @@ STOP_COMMAND = "swarm_stop_agents"
 _FIELDS = ("state", "job", "parent", "depth", "gen", "definition", "label")
 
 
-def carry_out(store: Store, effect: Effect | None) -> None:
+def carry_out(app: Celery, store: Store, effect: Effect | None) -> None:
     """Do what a step of the store asked for. Never raises for a broker that is away: the outbox keeps what was not sent."""
     if effect is None:
         return
     try:
         if effect.publish:
-            publish_agents(store, effect.publish)
+            publish_agents(app, store, effect.publish)
         if effect.kill:
             app.control.broadcast(STOP_COMMAND, arguments={"agents": list(effect.kill)}, reply=False)
     except (OperationalError, RedisError, OSError) as error:
         log.warning("publish.deferred", agents=len(effect.publish), error=error)
 
 
-def publish_agents(store: Store, agent_ids: Sequence[str]) -> None:
+def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
     """Send a wake-up for each of these queued agents."""
     records = store.fields(agent_ids, *_FIELDS)
     depths: dict[str, int] = {}

@@ -32,23 +32,23 @@ OUTBOX_AGE_SECONDS = 5.0
 ORPHAN_SWEEP_SECONDS = 20.0
 
 
-@signals.worker_init.connect
+@signals.worker_init.connect  # type: ignore[untyped-decorator]
 def _prepare_main(**_: Any) -> None:
     process.prepare_main()
 
 
-@signals.worker_process_init.connect
+@signals.worker_process_init.connect  # type: ignore[untyped-decorator]
 def _prepare_child(**_: Any) -> None:
     process.prepare_child()
 
 
-@signals.worker_shutting_down.connect
+@signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _leave(**_: Any) -> None:
     # Warm or cold, no agent begins another turn here.
     process.start_draining()
 
 
-@signals.worker_ready.connect
+@signals.worker_ready.connect  # type: ignore[untyped-decorator]
 def _say_ready(**_: Any) -> None:
     ready_file = os.environ.get("SWARM_READY_FILE")
     if ready_file:
@@ -163,7 +163,7 @@ class Sweep:
             log.warning("agent.rescued", agent_id=agent_id, why="its lease ran out")
         for agent_id in rescue.quarantined:
             log.error("agent.quarantined", agent_id=agent_id)
-        carry_out(store, rescue)
+        carry_out(app, store, rescue)
 
 
 def _is_alive(store: Store) -> Callable[[str], bool]:

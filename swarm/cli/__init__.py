@@ -1,0 +1,24 @@
+"""The command `swarm`: it parses, calls the client and renders, and holds no logic of its own.
+
+`swarm --help` and shell completion must stay fast, so the modules of this package import only Typer and the standard library
+at their top; whatever is heavy (pydantic, Rich, Redis, Celery) is imported by the functions that use it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit with its code: 0 completed, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated."""
+    from swarm.cli.app import app
+    from swarm.cli.failures import report
+
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character must not end the command.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(prog_name="swarm")
+    except BaseException as error:
+        sys.exit(report(error))

@@ -253,8 +253,12 @@ def _read_string(keys: Table, key: str) -> str:
     if value is None:
         return ""
     if isinstance(value, (Mapping, list)):
-        raise Unusable(f"`{key}` is a {type(value).__name__}, not text", f"Write `{key}` as text.")
+        raise Unusable(f"`{_shown(key)}` is {show(value)}, not text", "Write it as text.")
     return as_text(value)
+
+
+def _shown(key: str) -> str:
+    return next((known for known in _KEYS if known.lower() == key), key)
 
 
 def _read_flag(keys: Table, key: str, *, default: bool) -> bool:
@@ -264,4 +268,4 @@ def _read_flag(keys: Table, key: str, *, default: bool) -> bool:
     word = as_text(value).strip().lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
-    raise Unusable(f"`{key}` is {show(value)}, neither true nor false", "Write true or false.")
+    raise Unusable(f"`{_shown(key)}` is {show(value)}, neither true nor false", "Write true or false.")

@@ -68,7 +68,7 @@ def parse_frontmatter(block: str, first_line: int) -> tuple[dict[str, Any], list
     if table is None:
         table = {}
     if not isinstance(table, dict):
-        raise Unusable("its frontmatter is not a list of keys", "Write `key: value` lines.", first_line)
+        raise Unusable("its frontmatter has no keys", "Write `key: value` lines.", first_line)
     return table, warnings
 
 
@@ -77,7 +77,7 @@ def _parse_by_key(block: str, first_line: int) -> dict[str, Any]:
     for key, lines, number in _split_keys(block, first_line):
         try:
             parsed = yaml.load("\n".join(line.expandtabs(2) for line in lines), _Loader)
-            table[key] = parsed[key] if isinstance(parsed, dict) else None
+            table[key] = parsed[key]
         except _YAML_ERRORS:
             table[key] = _take_as_text(key, lines, number)
     return table

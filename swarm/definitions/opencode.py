@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from swarm.definitions.fields import Bases, build_definition, is_disabled, normalise_keys
+from swarm.definitions.fields import Bases, build_definition, is_disabled, normalise_key, normalise_keys
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show, show_path
@@ -56,11 +56,17 @@ def _agent_tables(content: Any) -> dict[str, Any]:
 def _read_agent(
     name: str, table: Mapping[str, Any], path: Path, bases: Bases, root: Path | None, includes: list[Path]
 ) -> AgentDefinition:
-    keys = normalise_keys(table)
-    if isinstance(prompt := keys.get("prompt"), str):
-        keys["prompt"] = _insert_files(prompt, path.parent, root, includes)
+    prompt = normalise_keys(table).get("prompt")
+    table = {key: value for key, value in table.items() if normalise_key(str(key)) not in ("name", "prompt")}
+    if isinstance(prompt, str):
+        prompt = _insert_files(prompt, path.parent, root, includes)
     definition = build_definition(
-        {**keys, "name": name}, path=path, fallback_name=name, name_expected=False, bases=bases, prompt_required=False
+        {**table, "name": name, "prompt": prompt},
+        path=path,
+        fallback_name=name,
+        name_expected=False,
+        bases=bases,
+        prompt_required=False,
     )
     if isinstance(prompt, str) and _VARIABLE.search(prompt):
         warning = "`{env:…}` in its prompt is left as it is: variables may hold secrets"

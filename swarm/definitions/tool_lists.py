@@ -157,11 +157,11 @@ def _read_actions(tool: str, rule: Any) -> dict[str, str]:
 def _read_entries(key: str, value: Any) -> list[str]:
     """A list of tools, written as a YAML list or as one line with commas or spaces. Raises `Unusable`."""
     items = value if isinstance(value, list) else [value]
-    entries: list[str] = []
     for item in items:
         if not isinstance(item, str):
             raise Unusable(f"an entry of `{key}` is {show(item)}, not a name", "Put the entry in quotes.")
-        entries.extend(split_entries(item))
+    # Joined first: YAML has cut `[Bash(git log:*, git diff:*)]` at its comma.
+    entries = split_entries(", ".join(items))
     for entry in entries:
         if not is_tool_entry(entry):
             raise Unusable(

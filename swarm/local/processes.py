@@ -74,9 +74,9 @@ def session_members(leader_pid: int, mark: tuple[str, str]) -> set[psutil.Proces
     members = set()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != leader_pid and os.getsid(process.pid) == leader_pid:
-                if process.environ().get(name) == value:
-                    members.add(process)
+            in_session = process.pid != leader_pid and os.getsid(process.pid) == leader_pid
+            if in_session and process.environ().get(name) == value:
+                members.add(process)
     return members
 
 

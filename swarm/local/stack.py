@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib
 import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from kombu import Connection
+from kombu.pidbox import Mailbox
 from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import ConfigurationError
 from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, try_lock
 from swarm.local.records import ProcessRecord, load_records, save_record, stack_folder
 from swarm.local.redis_server import RedisStatus, ensure_redis, find_redis, read_redis_status, stop_redis
-from swarm.local.workers import APP, default_concurrency, end_processes, start_flower, start_worker, wait_until_ready
+from swarm.local.workers import default_concurrency, end_processes, start_flower, start_worker, wait_until_ready
 from swarm.settings import Settings
 from swarm.store.connection import broker_transport_options, broker_url, connect, ping_or_raise
 
@@ -257,16 +258,23 @@ def _ready_workers(settings: Settings) -> list[ProcessRecord]:
 
 
 def _fleet_answers(settings: Settings) -> bool:
-    """Whether any worker answers on a Redis that is not ours; takes a second if none does."""
+    """Whether any worker serves our queue on a Redis that is not ours; takes a second if none does."""
     if settings.redis_url is None:
         return False
     with connect(settings) as client:
         ping_or_raise(client)
-    # By name: starting and stopping processes needs nothing of the engine, only this question does.
-    app = importlib.import_module(APP).app
     url, options = broker_url(settings.redis_url), broker_transport_options(settings.redis_url)
-    with app.connection_for_write(url=url, transport_options=options) as connection:
-        return bool(app.control.ping(timeout=_FLEET_ANSWER_SECONDS, limit=1, connection=connection))
+    with Connection(url, transport_options=options) as connection:
+        workers = Mailbox("celery", type="fanout", accept=["json"])(connection)
+        # The first to answer usually is one of ours; only where others share this Redis all must be heard.
+        for limit in (1, None):
+            replies = workers.multi_call("active_queues", timeout=_FLEET_ANSWER_SECONDS, limit=limit)
+            queues = [queue for reply in replies for one in reply.values() for queue in one or ()]
+            if any(queue["name"] == settings.key_prefix for queue in queues):
+                return True
+            if not replies:
+                return False
+    return False
 
 
 @contextlib.contextmanager

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
 from swarm.models import ModelRequest, Progress, Reply
 from swarm.models.catalogue import describe_aliases, max_output
@@ -87,7 +89,10 @@ class AnthropicModel:
                 # A read that times out is the transport's to notice; this is for a stream that trickles on for ever.
                 if time.monotonic() > deadline:
                     raise self._timed_out()
-        reply = builder.finish(request_id)
+        try:
+            reply = builder.finish(request_id)
+        except ValidationError as error:
+            raise TransientModelError(f"the model's reply is damaged: {error.errors()[0]}", kind="cut") from error
         if reply is None:
             raise TransientModelError("the model's reply was cut off before its end", kind="cut")
         return reply
@@ -108,12 +113,12 @@ class AnthropicModel:
         if self._settings.provider == "bedrock":
             # Bedrock frames its events in a binary format, which the SDK's own iteration takes apart.
             for typed in stream:
-                yield typed.model_dump(mode="json", exclude_unset=True)
+                yield typed.model_dump(mode="json", exclude_unset=True, warnings=False)
             return
         for event in type(stream).raw_events(stream.response):
             if event.event == "error":
                 raise self._stream_failure(_parse_or_keep(event.data), model)
-            if event.data and event.event != "ping":
+            if event.data:
                 yield event.json()
 
     def _next_event(self, events: Iterator[Mapping[str, Any]], model: str) -> Mapping[str, Any] | None:
@@ -121,12 +126,15 @@ class AnthropicModel:
             return next(events, None)
         except ModelError:
             raise
-        except ValueError as error:  # broken JSON, or bytes that are not UTF-8
-            raise TransientModelError(f"the model's reply is damaged: {error}", kind="cut") from error
         except Exception as error:
+            # Broken JSON, bytes that are not UTF-8, or a broken frame of Bedrock's.
+            if isinstance(error, ValueError) or type(error).__module__ == "botocore.eventstream":
+                raise TransientModelError(f"the model's reply is damaged: {error}", kind="cut") from error
             failure = self._transport_failure(error, model)
             if failure is None:
                 raise
+            if failure.kind == "connection":
+                failure = TransientModelError(f"the model's reply was cut off: {error}", kind="cut")
             raise failure from error
 
     def _add_event(self, builder: ReplyBuilder, event: Mapping[str, Any]) -> None:
@@ -150,6 +158,7 @@ class AnthropicModel:
     def _make_client(self) -> Client:
         self._check_extra()
         import anthropic
+        import httpx2
 
         settings = self._settings
         options: dict[str, Any] = {
@@ -159,11 +168,13 @@ class AnthropicModel:
         if settings.base_url:
             options["base_url"] = settings.base_url
             if _is_loopback(settings.base_url):
-                # A proxy of the environment cannot reach this machine's own loopback address.
                 keyless = not any(map(os.environ.get, _KEY_VARIABLES))
                 if self._is_rehearsal or (settings.provider == "anthropic" and keyless):
                     options["api_key"] = _REHEARSAL_KEY
-                options["http_client"] = anthropic.DefaultHttpxClient(timeout=options["timeout"], trust_env=False)
+                # A proxy of the environment cannot reach this machine's own loopback address.
+                options["http_client"] = anthropic.DefaultHttpxClient(
+                    timeout=options["timeout"], transport=httpx2.HTTPTransport(), trust_env=False
+                )
         try:
             match settings.provider:
                 case "bedrock":

@@ -145,8 +145,9 @@ class _Detail:
 def _read_body(body: object) -> _Detail:
     error: Any = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
-        text = body if isinstance(body, str) else error if isinstance(error, str) else ""
-        return _Detail("", "", _one_line(text))
+        # A plain text, or the flatter shapes of other platforms and of proxies.
+        text = body.get("message") or error if isinstance(body, dict) else body
+        return _Detail("", "", _one_line(text) if isinstance(text, str) else "")
     details = error.get("details")
     code = details.get("error_code") if isinstance(details, dict) else None
     return _Detail(str(error.get("type") or ""), str(code or ""), _one_line(str(error.get("message") or "")))

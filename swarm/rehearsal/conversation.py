@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 _DEFINITION = re.compile(r'agent type is "([^"]+)"')
-_WORKSPACE = re.compile(r"^\W*(?:workspace|working directory|cwd)\W*:\s*`?([^\s`]+)", re.IGNORECASE | re.MULTILINE)
+_WORKSPACE = re.compile(
+    r"^\W*(?:workspace|working directory|cwd)[ \t*]*:[ \t]*`?([^`\n]*[^`\s])", re.IGNORECASE | re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,9 @@ class Store:
     """The swarm's state in one Redis."""
 
     def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
-        self.client, self.prefix = client, prefix
+        # The stubs do not know that `decode_responses` makes every answer text.
+        self.client: Any = client
+        self.prefix = prefix
         self._scripts = Scripts(client, prefix)
 
     def key(self, *parts: str) -> str:

@@ -209,7 +209,7 @@ def kill_tree(pid: int, shell_id: str, wait_seconds: float = 3.0) -> None:
 
 
 def kill_marked(shell_id: str, wait_seconds: float = 3.0) -> int:
-    """Kill every process whose environment says it belongs to `shell_id`, until none is left; return how many it were."""
+    """Kill every process whose environment names `shell_id`, until none is left; return how many it were."""
     killed: set[psutil.Process] = set()
     give_up = time.monotonic() + wait_seconds
     quiet_looks = 0

@@ -186,7 +186,7 @@ def complete(script: Script, *answers: Answer, **settings: Any) -> Reply:
 
 
 @contextmanager
-def fails(error_class: type[ModelError], kind: str, words: str = "") -> Iterator[pytest.ExceptionInfo[ModelError]]:
+def fails(error_class: type[ModelError], kind: str, words: str = ".") -> Iterator[pytest.ExceptionInfo[ModelError]]:
     with pytest.raises(error_class, match=words) as caught:
         yield caught
     assert caught.value.kind == kind
@@ -242,7 +242,10 @@ def test_thinking_and_its_signature_survive_the_round_trip_byte_for_byte(script:
         *block(
             3,
             {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}},
-            *({"type": "input_json_delta", "partial_json": part} for part in ["", '{"path": "/', 'ä", "li', 'mit": 10}']),
+            *(
+                {"type": "input_json_delta", "partial_json": part}
+                for part in ["", '{"path": "/', 'ä", "li', 'mit": 10}']
+            ),
         ),
         *end("tool_use"),
     ]
@@ -326,6 +329,9 @@ def test_a_connection_that_breaks_in_mid_reply_is_cut(script: Script) -> None:
         b'event: message_start\ndata: {"type": "message_start"}\n\n',
         b"event: message_start\ndata: [1]\n\n",
         b"event: x\ndata: \xff\xfe\n\n",
+        b'event: message_start\ndata: {"type": "message_start", "message": {"model": 7}}\n\n'
+        b'event: message_delta\ndata: {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}\n\n'
+        b'event: message_stop\ndata: {"type": "message_stop"}\n\n',
         b"<html>Sign in to the hotel's network</html>",
         b"",
     ],

@@ -297,7 +297,7 @@ def test_a_server_that_cannot_start_is_an_error_that_quotes_its_log(settings: Se
     stop_redis(settings)
     for part in (settings.state_folder() / "redis").rglob("appendonly*.incr.aof"):
         part.write_bytes(b"this is no command\r\n" * 10)
-    with pytest.raises(ConfigurationError, match="(?s)ended at once.*(?i:bad file format)"):
+    with pytest.raises(ConfigurationError, match=r"(?s)ended at once.*(?i:bad file format)"):
         ensure_redis(settings, server)
 
 

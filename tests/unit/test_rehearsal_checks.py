@@ -8,7 +8,7 @@ import pytest
 
 from swarm.rehearsal.checks import RequestRefused, check_request, sign_thinking
 
-MARK = {"cache_control": {"type": "ephemeral"}}
+MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 
 
 def user(*content: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from swarm.rehearsal.prompt_cache import InputUsage, PromptCache, measure_request
 
-MARK = {"cache_control": {"type": "ephemeral"}}
+MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 LONG = "word " * 200
 
 
@@ -98,7 +98,7 @@ def test_entries_die_after_five_minutes_unless_they_are_read() -> None:
 def test_an_hour_is_counted_apart_and_lasts_an_hour() -> None:
     clock = Clock()
     cache = PromptCache(clock=clock)
-    hour = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    hour: dict[str, Any] = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
     body = request(text(**hour), text(**MARK))
     usage = play(cache, body)
     assert usage.cache_creation_1h_tokens > 200

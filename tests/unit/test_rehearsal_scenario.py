@@ -123,9 +123,7 @@ def test_placeholders_and_named_groups_are_filled_in_and_other_braces_stay() -> 
             """
         )
     )
-    answer = script.answer(
-        conversation("read a.py", turn=2, last_results=("id 7 {turn}",), workspace="/w")  #
-    )
+    answer = script.answer(conversation("read a.py", turn=2, last_results=("id 7 {turn}",), workspace="/w"))
     assert answer is not None
     assert answer.reply.text == "2 a.py 7 /w {unknown} {}"
     assert answer.reply.tools[0].input == {"path": "a.py", "more": ["id 7 {turn}", 3], "{file}": "read a.py"}
@@ -146,7 +144,7 @@ def test_a_conversation_is_read_from_the_request() -> None:
             "system": [{"type": "text", "text": 'Be good. Your agent type is "plan".'}],
             "tool_choice": {"type": "none"},
             "messages": [
-                {"role": "user", "content": [{"type": "text", "text": "- Working directory: /w/x\n"}]},
+                {"role": "user", "content": [{"type": "text", "text": "- Working directory: /w/my x\n"}]},
                 {"role": "user", "content": "go"},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "LS", "input": {}}]},
                 {
@@ -162,12 +160,12 @@ def test_a_conversation_is_read_from_the_request() -> None:
     assert read == Conversation(
         model="m",
         definition="plan",
-        prompt="- Working directory: /w/x\n\ngo",
+        prompt="- Working directory: /w/my x\n\ngo",
         turn=1,
         last_text="hurry",
         last_results=("one",),
         results=("one",),
-        workspace="/w/x",
+        workspace="/w/my x",
         tools_allowed=False,
         messages=4,
     )

@@ -1,0 +1,57 @@
+"""What a person sees when a command fails: one line on stderr, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from swarm.cli.interrupts import Terminated
+from swarm.errors import ConfigurationError, SwarmError, UnknownAgent, UnknownDefinition
+
+_USAGE = (ConfigurationError, UnknownDefinition, UnknownAgent)
+
+
+def report(error: BaseException) -> int:
+    """Say what happened and answer the exit code; what is not foreseen is raised again, for its traceback."""
+    match error:
+        case SystemExit():
+            raise error
+        case KeyboardInterrupt():
+            return 130
+        case Terminated():
+            return 128 + error.number
+        case SwarmError():
+            _say(str(error))
+            return 2 if isinstance(error, _USAGE) else 1
+        case BrokenPipeError():
+            # Whoever read our output has left. The interpreter's last flush would complain about that, too.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+    if _is_redis_error(error):
+        _say(_describe_redis_error(error))
+        return 1
+    if isinstance(error, OSError) and error.strerror:
+        _say(f"{error.strerror}: {error.filename}" if error.filename else error.strerror)
+        return 1
+    raise error
+
+
+def _say(message: str) -> None:
+    print(f"swarm: {message}", file=sys.stderr)
+
+
+def _is_redis_error(error: BaseException) -> bool:
+    exceptions = sys.modules.get("redis.exceptions")  # a command that never loaded it cannot have raised it
+    return exceptions is not None and isinstance(error, exceptions.RedisError)
+
+
+def _describe_redis_error(error: BaseException) -> str:
+    from swarm.settings import load_settings
+    from swarm.store.connection import connect, ping_or_raise
+
+    try:
+        with connect(load_settings()) as client:
+            ping_or_raise(client)
+    except SwarmError as told:
+        return str(told)
+    return f"Redis answered with an error: {' '.join(str(error).split())}"

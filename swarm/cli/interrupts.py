@@ -1,0 +1,79 @@
+"""Turning the signals that end a command into exceptions, so that whatever was started is stopped on the way out.
+
+Guarantee: between `arm` and the next `arm` at most one exception is raised, so a second Ctrl-C cannot cut the
+cleaning-up short and leave processes behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminated(BaseException):
+    """The system asked this command to end (SIGTERM, or SIGHUP when its terminal closes)."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"signal {number}")
+
+
+class Interrupts:
+    """While entered: SIGINT raises `KeyboardInterrupt`, SIGTERM and SIGHUP raise `Terminated`, in the main thread."""
+
+    def __init__(self) -> None:
+        self._armed = True
+        self._held = False
+        self._pending: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        for number in _SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
+                self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def arm(self) -> None:
+        """From now on the next signal raises."""
+        self._armed = True
+
+    def disarm(self) -> None:
+        """From now on signals are ignored."""
+        self._armed = False
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """A stretch that is not to be torn apart: a signal that comes meanwhile raises at its end."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        number, self._pending = self._pending, None
+        if number is not None:
+            self._raise(number)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._held:
+            self._pending = number
+        else:
+            self._raise(number)
+
+    def _raise(self, number: int) -> None:
+        if not self._armed:
+            return
+        self._armed = False
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise Terminated(number)

@@ -1,0 +1,108 @@
+"""Writing for people and for programs: consoles, JSON, and values in the form a person reads.
+
+Whatever a model, a file or a tool wrote passes through `plain` before it reaches a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_UNBROKEN_WIDTH = 4_000
+"""Width of what does not go to a terminal: programs and `grep` want whole lines."""
+_CONTROLS = {code: "�" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))} | {0x09: "    ", 0x0A: "\n", 0x0D: ""}
+
+
+def output_console() -> Console:
+    """The console of results, on stdout."""
+    return _console(stderr=False)
+
+
+def message_console() -> Console:
+    """The console of everything that is not the result, on stderr."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _UNBROKEN_WIDTH
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
+
+
+def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
+    """A table without lines; the columns of `numbers` are set to the right."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for column in columns:
+        right = column in numbers
+        table.add_column(column, justify="right" if right else "left", no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def print_result(text: str) -> None:
+    """Write an agent's answer to stdout: as it is, but made harmless if that is a terminal."""
+    sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
+    if not text.endswith("\n"):
+        sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def print_json(document: Any, *, indent: int | None = 2) -> None:
+    """Write one JSON document to stdout."""
+    sys.stdout.write(json.dumps(document, indent=indent, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def print_note(text: str) -> None:
+    """Tell the person something beside the result, on stderr."""
+    print(plain(text), file=sys.stderr, flush=True)
+
+
+# -- values ------------------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """The text without control characters: it can move no cursor, set no title and answer no terminal."""
+    return text.translate(_CONTROLS)
+
+
+def one_line(text: str, length: int = 100) -> str:
+    """The text as at most `length` characters of one line."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def show_count(number: int) -> str:
+    """A count, short: 950, 12.3k, 4.1M."""
+    for limit, divisor, unit in ((1_000, 1, ""), (999_950, 1_000, "k"), (999_950_000, 1_000_000, "M")):
+        if number < limit:
+            return f"{number / divisor:.1f}{unit}" if unit else str(number)
+    return f"{number / 1_000_000_000:.1f}G"
+
+
+def show_cost(dollars: float) -> str:
+    """An amount of money, with as many digits as it takes to see it."""
+    if dollars == 0:
+        return "$0"
+    return f"${dollars:.2f}" if dollars >= 0.995 else f"${dollars:.4f}"
+
+
+def show_duration(seconds: float) -> str:
+    """A duration: 4.2s, 1m05s, 2h03m, 3d04h."""
+    seconds = max(0.0, seconds)
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 3_600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 86_400:
+        return f"{whole // 3_600}h{whole % 3_600 // 60:02d}m"
+    return f"{whole // 86_400}d{whole % 86_400 // 3_600:02d}h"

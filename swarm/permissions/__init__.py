@@ -1,0 +1,1 @@
+"""What an agent may do: the filter that decides which tools it is given."""

@@ -1,0 +1,153 @@
+"""A small fleet for tests: a real Redis, real workers, the rehearsal server; each can be killed on its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+
+from swarm import Job, Limits, Settings, Swarm
+from swarm.local.redis_server import ensure_redis, stop_redis
+from swarm.local.server_binary import ServerBinary
+from swarm.rehearsal import RehearsalServer, load_scenario
+
+Found = TypeVar("Found")
+
+
+def wait_for(what: str, probe: Callable[[], Found | None], seconds: float = 30.0) -> Found:
+    """Wait until `probe` answers something true; fails naming `what`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = probe()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"did not happen within {seconds} s: {what}")
+
+
+class Worker:
+    """One `celery worker` process with its pool."""
+
+    def __init__(self, fleet: Fleet, concurrency: int, number: int, pool: str, env: dict[str, str]) -> None:
+        self.log = fleet.folder / f"worker-{number}.log"
+        ready = fleet.folder / f"worker-{number}.ready"
+        argv = [sys.executable, "-m", "celery", "-A", "swarm.tasks", "worker", "-c", str(concurrency), "-P", pool]
+        argv += ["-n", f"w{number}@test", "-l", "INFO", "--without-gossip", "--without-mingle"]
+        self.process = subprocess.Popen(
+            argv,
+            cwd=fleet.folder,
+            env={**fleet.environment(), "SWARM_READY_FILE": str(ready), **env},
+            stdout=self.log.open("ab"),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._ready = ready
+
+    def wait_ready(self) -> None:
+        wait_for("the worker is ready", lambda: self._ready.exists() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.text()
+
+    def children(self) -> list[psutil.Process]:
+        """The pool's processes."""
+        try:
+            return psutil.Process(self.process.pid).children()
+        except psutil.NoSuchProcess:
+            return []
+
+    def kill(self) -> None:
+        """`kill -9` the whole worker: the main process and its pool, as a host's death would."""
+        for process in [*self.children(), psutil.Process(self.process.pid)]:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                pass
+        self.process.wait(10)
+
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 30.0) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the worker did not stop on signal {number}:\n{self.text()[-3000:]}") from None
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+class Fleet:
+    """Redis and workers under one private folder; `settings` fit both."""
+
+    def __init__(self, *, server: ServerBinary | None = None, **settings: Any) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="swarm-t-"))
+        defaults: dict[str, Any] = {"lease_seconds": 4.0, "sweep_seconds": 0.5}
+        self.settings = Settings(state_dir=self.folder / "s", redis_url=None, **{**defaults, **settings})
+        self._server = server
+        self.url = ensure_redis(self.settings, server)
+        self.workspace = self.folder / "workspace"
+        self.workspace.mkdir()
+        self.workers: list[Worker] = []
+        self._servers: list[RehearsalServer] = []
+        self.swarm = Swarm(self.settings)
+
+    def environment(self) -> dict[str, str]:
+        """What a worker process of this fleet sees."""
+        hidden = ("SWARM_", "ANTHROPIC_", "CELERY_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+        given = self.settings.model_dump(exclude_defaults=True, exclude_none=True)
+        return {**kept, **{f"SWARM_{name.upper()}": str(value) for name, value in given.items()}}
+
+    def restart_redis(self) -> None:
+        """Start Redis again, from what its append-only file kept."""
+        ensure_redis(self.settings, self._server)
+
+    def start_worker(self, concurrency: int = 2, *, pool: str = "prefork", **env: str) -> Worker:
+        worker = Worker(self, concurrency, len(self.workers) + 1, pool, env)
+        self.workers.append(worker)
+        worker.wait_ready()
+        return worker
+
+    def rehearse(self, scenario: Any = "tree", **options: Any) -> RehearsalServer:
+        """A running rehearsal server; `scenario` is a name, a path or YAML text."""
+        if isinstance(scenario, str) and "\n" in scenario:
+            path = self.folder / f"scenario-{len(self._servers)}.yaml"
+            path.write_text(scenario)
+            scenario = str(path)
+        server = RehearsalServer(load_scenario(scenario), **options)
+        server.start()
+        self._servers.append(server)
+        return server
+
+    def submit(self, prompt: str, server: RehearsalServer, *, agent: str = "general-purpose", **limits: Any) -> Job:
+        given = {"max_depth": 8, "max_agents": 10_000, "max_running": 1_000, **limits}
+        return self.swarm.submit(
+            prompt, agent=agent, workspace=self.workspace, base_url=server.url, limits=Limits(**given)
+        )
+
+    def wait_state(self, agent_id: str, *states: str, seconds: float = 30.0) -> str:
+        """Wait until the agent is in one of these states."""
+
+        def probe() -> str | None:
+            state = self.swarm.agent(agent_id).state
+            return state if state in states else None
+
+        return wait_for(f"{agent_id} is {' or '.join(states)}", probe, seconds)
+
+    def close(self) -> None:
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.kill()
+        for server in self._servers:
+            server.close()
+        stop_redis(self.settings)
+        shutil.rmtree(self.folder, ignore_errors=True)

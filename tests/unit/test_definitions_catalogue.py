@@ -1,0 +1,271 @@
+"""The catalogue: what is shipped, who wins, what is hidden, and that changes of files are seen."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from swarm.definitions.catalogue import Catalogue, check_path, load_catalogue
+from swarm.errors import UnknownDefinition
+
+SHIPPED = {"general-purpose", "explore", "plan", "code-reviewer", "build", "coordinator", "worker", "researcher"}
+
+
+def write(path: Path, name: str, *, description: str = "d", extra: str = "", body: str = "Work.") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"---\nname: {name}\ndescription: {description}\n{extra}---\n{body}\n")
+    return path
+
+
+def write_role(path: Path, name: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'name = "{name}"\ndescription = "d"\ndeveloper_instructions = "Work."\n')
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+# -- what is shipped --------------------------------------------------------------------------------------
+
+
+def test_the_shipped_types_are_there_and_without_fault(home: Path) -> None:
+    catalogue = load_catalogue(None, home)
+    assert set(catalogue.definitions) == SHIPPED
+    assert catalogue.problems == [] and catalogue.shadowed == []
+    for definition in catalogue.definitions.values():
+        assert definition.source == "shipped" and definition.warnings == []
+        assert 800 < len(definition.prompt) < 4_000
+
+
+@pytest.mark.parametrize("name", ["explore", "plan", "code-reviewer", "researcher"])
+def test_types_that_only_read_have_no_tool_that_writes(home: Path, name: str) -> None:
+    definition = load_catalogue(None, home).get(name)
+    assert definition.read_only
+    assert definition.tools is not None
+    assert {"Read", "Glob", "Grep", "LS"} <= set(definition.tools)
+    assert not {"Write", "Edit", "Bash", "NotebookEdit", "Agent"} & set(definition.tools)
+
+
+def test_the_coordinator_has_no_tool_for_files_or_commands(home: Path) -> None:
+    assert load_catalogue(None, home).get("coordinator").tools == [
+        *("Agent", "SendMessage", "StopAgent", "WaitAgents", "ListAgents", "Scratchpad*", "Board*")
+    ]
+
+
+def test_roots_and_children_are_chosen_by_mode(home: Path) -> None:
+    catalogue = load_catalogue(None, home)
+    assert [item.name for item in catalogue.for_spawning()] == [
+        *("code-reviewer", "explore", "general-purpose", "plan", "researcher", "worker")
+    ]
+    assert [item.name for item in catalogue.primary()] == [
+        *("build", "code-reviewer", "coordinator", "general-purpose", "plan")
+    ]
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones(home: Path) -> None:
+    with pytest.raises(UnknownDefinition, match=r"code-reviewer.*explore.*did you mean 'explore'") as caught:
+        load_catalogue(None, home).get("explorer")
+    assert set(caught.value.known) == SHIPPED
+
+
+def test_a_catalogue_travels_as_json(home: Path, project: Path) -> None:
+    write(project / ".claude/agents/mine.md", "mine", extra="tools: Read\n")
+    (project / ".claude/agents/bad.md").write_text("nothing")
+    catalogue = load_catalogue(project, home)
+    assert len(catalogue.problems) == 1
+    assert Catalogue.model_validate_json(catalogue.model_dump_json()) == catalogue
+
+
+# -- who wins ---------------------------------------------------------------------------------------------
+
+
+def test_sources_win_in_the_documented_order(home: Path, project: Path) -> None:
+    workspace = project / "packages" / "web"
+    workspace.mkdir(parents=True)
+    places = [
+        write(workspace / ".swarm/agents/x.md", "x"),
+        write(workspace / ".claude/agents/x.md", "x"),
+        write(project / ".swarm/agents/x.md", "x"),
+        write(project / ".claude/agents/x.md", "x"),
+        write(project / ".opencode/agent/x.md", "x"),
+        write_role(project / ".codex/agents/x.toml", "x"),
+        write(home / ".swarm/agents/x.md", "x"),
+        write(home / ".config/swarm/agents/x.md", "x"),
+        write(home / ".claude/agents/x.md", "x"),
+        write(home / ".config/opencode/agents/x.md", "x"),
+        write_role(home / ".codex/agents/x.toml", "x"),
+    ]
+    for index, winner in enumerate(places):
+        catalogue = load_catalogue(workspace, home)
+        assert catalogue.get("x").source == str(winner)
+        assert [item.source for item in catalogue.shadowed] == [str(place) for place in places[index + 1 :]]
+        assert all(item.hidden_by == str(winner) for item in catalogue.shadowed)
+        winner.unlink()
+    assert "x" not in load_catalogue(workspace, home).definitions
+
+
+def test_a_project_can_replace_a_shipped_type_and_this_is_shown(home: Path, project: Path) -> None:
+    path = write(project / ".claude/agents/explore.md", "explore")
+    catalogue = load_catalogue(project, home)
+    assert catalogue.get("explore").source == str(path)
+    assert [(item.name, item.source, item.hidden_by) for item in catalogue.shadowed] == [
+        ("explore", "shipped", str(path))
+    ]
+
+
+def test_nothing_above_the_repository_is_read(home: Path, project: Path) -> None:
+    write(project.parent / ".claude/agents/planted.md", "planted")
+    assert "planted" not in load_catalogue(project, home).definitions
+
+
+def test_without_a_repository_only_the_workspace_is_read(home: Path, tmp_path: Path) -> None:
+    workspace = tmp_path / "loose" / "folder"
+    write(workspace / ".claude/agents/mine.md", "mine")
+    write(workspace.parent / ".claude/agents/planted.md", "planted")
+    definitions = load_catalogue(workspace, home).definitions
+    assert "mine" in definitions and "planted" not in definitions
+
+
+def test_a_home_that_is_also_the_project_gives_each_file_once(home: Path) -> None:
+    write(home / ".claude/agents/x.md", "x")
+    (home / ".claude/agents/bad.md").write_text("nothing")
+    catalogue = load_catalogue(home, home)
+    assert catalogue.shadowed == [] and len(catalogue.problems) == 1
+
+
+def test_one_bad_file_keeps_no_other_from_loading(home: Path, project: Path) -> None:
+    write(project / ".claude/agents/good.md", "good")
+    (project / ".claude/agents/bad.md").write_text("---\nname: [\n---\nx")
+    (project / "opencode.json").write_text("{")
+    (project / ".codex").mkdir()
+    (project / ".codex/config.toml").write_text("= 1")
+    catalogue = load_catalogue(project, home)
+    assert "good" in catalogue.definitions
+    assert sorted(Path(problem.path).name for problem in catalogue.problems) == [
+        "bad.md",
+        "config.toml",
+        "opencode.json",
+    ]
+
+
+def test_folders_inside_a_folder_of_agents_are_read_too(home: Path, project: Path) -> None:
+    write(project / ".claude/agents/team/web/deep.md", "deep")
+    assert "deep" in load_catalogue(project, home).definitions
+
+
+def test_an_agent_of_opencode_is_called_as_its_path(home: Path, project: Path) -> None:
+    path = project / ".opencode/agents/review/security.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\ndescription: d\n---\nWork.\n")
+    definition = load_catalogue(project, home).get("review-security")
+    assert definition.warnings == ["the name 'review/security' is written 'review-security' here"]
+
+
+def test_a_disabled_name_hides_weaker_sources_and_is_shown(home: Path, project: Path) -> None:
+    write(home / ".claude/agents/mine.md", "mine")
+    config = project / "opencode.json"
+    config.write_text('{"agent": {"mine": {"disable": true}, "worker": {"disable": true}}}')
+    catalogue = load_catalogue(project, home)
+    assert not {"mine", "worker"} & set(catalogue.definitions)
+    assert {(item.name, item.hidden_by) for item in catalogue.shadowed} == {
+        ("mine", str(config)),
+        ("worker", str(config)),
+    }
+
+
+def test_a_role_file_that_the_configuration_names_is_not_an_agent_of_its_own(home: Path, project: Path) -> None:
+    write_role(project / ".codex/agents/part.toml", "part")
+    write_role(project / ".codex/agents/whole.toml", "whole")
+    (project / ".codex/config.toml").write_text('[agents.role]\ndescription = "d"\nconfig_file = "agents/part.toml"\n')
+    definitions = load_catalogue(project, home).definitions
+    assert {"role", "whole"} <= set(definitions) and "part" not in definitions
+
+
+def test_a_project_cannot_put_a_file_from_outside_into_a_prompt_but_the_person_can(home: Path, project: Path) -> None:
+    secret = home / "secret.txt"
+    secret.write_text("the secret")
+    config = json.dumps({"agent": {"x": {"description": "d", "prompt": f"{{file:{secret}}}"}}})
+    (project / "opencode.json").write_text(config)
+    catalogue = load_catalogue(project, home)
+    assert "x" not in catalogue.definitions and "outside" in catalogue.problems[0].message
+    (project / "opencode.json").unlink()
+    (project / "inside.md").symlink_to(secret)
+    (project / "opencode.json").write_text('{"agent": {"x": {"description": "d", "prompt": "{file:./inside.md}"}}}')
+    assert "x" not in load_catalogue(project, home).definitions
+    (home / ".config/opencode").mkdir(parents=True)
+    (home / ".config/opencode/opencode.json").write_text(config)
+    assert load_catalogue(None, home).get("x").prompt == "the secret"
+
+
+def test_the_configuration_folder_of_the_environment_is_honoured(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    write(tmp_path / "config/swarm/agents/x.md", "x")
+    write(home / ".claude/agents/y.md", "y")
+    assert {"x", "y"} <= set(load_catalogue(None).definitions)
+
+
+# -- changes ----------------------------------------------------------------------------------------------
+
+
+def test_a_changed_a_new_and_a_removed_file_are_seen_without_a_restart(home: Path, project: Path) -> None:
+    path = write(project / ".claude/agents/x.md", "x", description="first")
+    assert load_catalogue(project, home).get("x").description == "first"
+    write(path, "x", description="second, longer")
+    assert load_catalogue(project, home).get("x").description == "second, longer"
+    other = write(project / ".claude/agents/y.md", "y")
+    assert "y" in load_catalogue(project, home).definitions
+    other.unlink()
+    assert "y" not in load_catalogue(project, home).definitions
+
+
+def test_an_unchanged_file_is_not_read_again(home: Path, project: Path) -> None:
+    path = write(project / ".claude/agents/x.md", "x")
+    first = load_catalogue(project, home).get("x")
+    assert load_catalogue(project, home).get("x") is first
+    status = path.stat()
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert load_catalogue(project, home).get("x") is not first
+
+
+def test_a_changed_prompt_file_is_seen_although_its_configuration_is_unchanged(home: Path, project: Path) -> None:
+    prompt = project / "prompt.md"
+    prompt.write_text("first")
+    (project / "opencode.json").write_text('{"agent": {"x": {"description": "d", "prompt": "{file:prompt.md}"}}}')
+    assert load_catalogue(project, home).get("x").prompt == "first"
+    prompt.write_text("second, longer")
+    assert load_catalogue(project, home).get("x").prompt == "second, longer"
+
+
+# -- checking a path --------------------------------------------------------------------------------------
+
+
+def test_a_project_a_system_folder_and_a_bare_folder_can_be_checked(project: Path) -> None:
+    write(project / ".claude/agents/x.md", "x")
+    bare = project / "drafts"
+    write(bare / "y.md", "y")
+    write_role(bare / "z.toml", "z")
+    (bare / "README.md").write_text("# Drafts\n")
+    assert [item.name for item in check_path(project).definitions] == ["x"]
+    assert [item.name for item in check_path(project / ".claude").definitions] == ["x"]
+    result = check_path(bare)
+    assert [item.name for item in result.definitions] == ["y", "z"]
+    assert [Path(problem.path).name for problem in result.problems] == ["README.md"]
+    assert str(result.problems[0]).startswith(f"{bare / 'README.md'}:1: it has no frontmatter. Begin")

@@ -1,0 +1,260 @@
+"""The pipeline that decides which tools an agent gets."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.permissions.filter import (
+    BACKGROUND_TOOLS,
+    LAYERS,
+    ROOT_TOOLS,
+    SHIPPED_ONLY_TOOLS,
+    SPAWNING_TOOLS,
+    WRITING_TOOLS,
+    explain_tools,
+    filter_tools,
+)
+
+FILES = ["Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "LS"]
+SHELL = ["Bash", "BashOutput", "KillShell"]
+AGENTS = ["Agent", "WaitAgents", "ListAgents", "StopAgent", "SendMessage"]
+ROOT_ONLY = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TeamCreate", "TeamDelete"]
+SHARED = ["ScratchpadRead", "ScratchpadWrite", "BoardAdd", "BoardClaim"]
+MCP = ["mcp__github__list", "mcp__github__merge", "mcp__slack__post"]
+ALL = [*FILES, *SHELL, "TodoWrite", *AGENTS, *ROOT_ONLY, *SHARED, *MCP]
+
+
+def define(
+    tools: list[str] | None = None,
+    disallowed: list[str] | None = None,
+    *,
+    source: str = "shipped",
+    read_only: bool = False,
+    permission_mode: PermissionMode = "default",
+) -> AgentDefinition:
+    return AgentDefinition(
+        name="x",
+        description="d",
+        prompt="p",
+        tools=tools,
+        disallowed_tools=disallowed or [],
+        source=source,
+        read_only=read_only,
+        permission_mode=permission_mode,
+    )
+
+
+def kept(
+    definition: AgentDefinition, *, depth: int = 1, max_depth: int = 2, is_root: bool = False, background: bool = False
+) -> list[str]:
+    return filter_tools(ALL, definition, depth=depth, max_depth=max_depth, is_root=is_root, background=background)
+
+
+def without(*removed: str) -> list[str]:
+    return [tool for tool in ALL if tool not in removed]
+
+
+def test_a_shipped_root_has_everything() -> None:
+    assert kept(define(), depth=0, is_root=True) == ALL
+
+
+def test_no_sub_agent_speaks_to_the_person_or_arranges_teams() -> None:
+    assert kept(define()) == without(*ROOT_ONLY)
+
+
+def test_a_sub_agent_in_plan_mode_can_hand_its_plan_in() -> None:
+    tools = kept(define(permission_mode="plan"))
+    assert "ExitPlanMode" in tools and not {"AskUserQuestion", "EnterPlanMode"} & set(tools)
+
+
+def test_a_root_from_a_file_does_not_get_what_only_shipped_ones_get() -> None:
+    assert kept(define(source="agents/x.md"), depth=0, is_root=True) == without(*SHIPPED_ONLY_TOOLS)
+
+
+def test_in_the_background_nothing_asks_and_the_shared_tools_stay() -> None:
+    assert kept(define(), depth=0, is_root=True, background=True) == without(
+        *("AskUserQuestion", "EnterPlanMode", "TeamCreate", "TeamDelete")
+    )
+    assert "Unlisted" not in filter_tools(["Unlisted"], define(), depth=1, max_depth=2, is_root=False, background=True)
+
+
+@pytest.mark.parametrize(
+    ("tools", "disallowed", "expected"),
+    [
+        (["Read", "Grep"], [], ["Read", "Grep"]),
+        (["Grep", "Read"], [], ["Read", "Grep"]),
+        ([], [], []),
+        (["Read", "Read(src/**)"], [], ["Read"]),
+        (["Bash(git log:*)"], [], ["Bash"]),
+        (["Bash*"], [], ["Bash", "BashOutput"]),
+        (["bash", "list_dir", "task"], [], ["LS", "Bash", "Agent"]),
+        (["Scratchpad*", "Board*"], [], SHARED),
+        (["mcp__github__*"], [], MCP[:2]),
+        (["mcp__github"], [], MCP[:2]),
+        (["mcp__*"], ["mcp__slack"], MCP[:2]),
+        (["mcp__github__list"], [], MCP[:1]),
+        (None, ["*"], []),
+        (["*"], ["mcp__*", *FILES, *SHELL, *SHARED, *AGENTS], ["TodoWrite"]),
+        (["Read", "Write"], ["Write"], ["Read"]),
+        (["Read", "Bash"], ["Bash(rm *)"], ["Read", "Bash"]),
+        (["Read", "Bash"], ["Bash(*)"], ["Read"]),
+        (["Unknown"], [], []),
+        (["AskUserQuestion", "TeamCreate"], [], []),
+    ],
+)
+def test_a_definitions_lists_choose_among_what_is_left(
+    tools: list[str] | None, disallowed: list[str], expected: list[str]
+) -> None:
+    assert kept(define(tools, disallowed)) == expected
+
+
+def test_a_read_only_agent_has_no_tool_that_writes_whatever_it_lists() -> None:
+    assert kept(define(["Read", *sorted(WRITING_TOOLS)], read_only=True)) == ["Read"]
+
+
+@pytest.mark.parametrize(("depth", "spawns"), [(0, True), (1, True), (2, False), (3, False)])
+def test_at_the_nesting_limit_nothing_that_spawns_is_left(depth: int, spawns: bool) -> None:
+    tools = kept(define(["Agent", "WaitAgents", "TeamCreate"]), depth=depth, is_root=depth == 0)
+    assert ("Agent" in tools) is spawns
+    assert "WaitAgents" in tools
+
+
+def test_a_limit_of_zero_leaves_the_root_alone() -> None:
+    assert not SPAWNING_TOOLS & set(kept(define(), depth=0, max_depth=0, is_root=True))
+
+
+def test_the_order_of_the_layers_is_the_documented_one() -> None:
+    assert [name for name, _ in LAYERS] == [
+        "no sub-agent has it",
+        "only shipped definitions get it",
+        "not in the background",
+        "in disallowedTools",
+        "not in tools",
+        "read-only",
+        "nesting limit",
+    ]
+
+
+def test_an_explanation_names_the_first_layer_that_took_a_tool_away() -> None:
+    definition = define(["Read", "Bash", "Agent", "TeamCreate"], ["Grep", "TeamCreate"], source="x.md", read_only=True)
+    removed = explain_tools(
+        ["Read", "Bash", "Agent", "Grep", "LS", "TeamCreate", "AskUserQuestion", "Odd"],
+        definition,
+        depth=2,
+        max_depth=2,
+        is_root=True,
+        background=True,
+    )
+    assert removed == [
+        ("Bash", "read-only"),
+        ("Agent", "nesting limit"),
+        ("Grep", "in disallowedTools"),
+        ("LS", "not in tools"),
+        ("TeamCreate", "only shipped definitions get it"),
+        ("AskUserQuestion", "not in the background"),
+        ("Odd", "not in the background"),
+    ]
+
+
+# -- the whole matrix, against a second, plain statement of the rules -------------------------------------
+
+SOURCES = ("shipped", "agents/x.md")
+MODES: tuple[PermissionMode, ...] = ("default", "plan")
+BACKGROUND_SAFE = {*FILES, *SHELL, "TodoWrite", *AGENTS, "ExitPlanMode", *SHARED, *MCP}
+
+
+def may_have(
+    tool: str, source: str, mode: str, read_only: bool, depth: int, is_root: bool, background: bool, listed: bool
+) -> bool:
+    forbidden = [
+        not is_root and tool in ROOT_ONLY and not (tool == "ExitPlanMode" and mode == "plan"),
+        source != "shipped" and tool in ("EnterPlanMode", "TeamCreate", "TeamDelete"),
+        background and tool not in BACKGROUND_SAFE,
+        not listed,
+        read_only and tool in ("Write", "Edit", "NotebookEdit", "Bash", "KillShell"),
+        depth >= 2 and tool in ("Agent", "TeamCreate"),
+    ]
+    return not any(forbidden)
+
+
+@pytest.mark.parametrize("tools", [None, [], ["Read", "Agent", "Bash", "TeamCreate", "ExitPlanMode"]])
+def test_the_whole_matrix_of_situations(tools: list[str] | None) -> None:
+    both = (False, True)
+    for source, mode, read_only, depth, is_root, background in itertools.product(
+        SOURCES, MODES, both, (0, 1, 2, 3), both, both
+    ):
+        definition = define(tools, source=source, read_only=read_only, permission_mode=mode)
+        expected = [
+            tool
+            for tool in ALL
+            if may_have(tool, source, mode, read_only, depth, is_root, background, tools is None or tool in tools)
+        ]
+        assert kept(definition, depth=depth, is_root=is_root, background=background) == expected
+
+
+# -- laws -------------------------------------------------------------------------------------------------
+
+entries = st.sampled_from([*ALL, "*", "mcp__*", "Bash(git log:*)", "Task", "Team*", "[A-Z]*"]) | st.text(max_size=8)
+lists = st.lists(entries, max_size=8)
+definitions = st.builds(
+    define,
+    st.none() | lists,
+    lists,
+    source=st.sampled_from(SOURCES),
+    read_only=st.booleans(),
+    permission_mode=st.sampled_from(MODES),
+)
+situations = st.fixed_dictionaries(
+    {
+        "depth": st.integers(0, 4),
+        "max_depth": st.integers(0, 4),
+        "is_root": st.booleans(),
+        "background": st.booleans(),
+    }
+)
+offers = st.lists(st.sampled_from(ALL) | st.text(max_size=8), max_size=30)
+
+
+@given(offers, definitions, situations)
+def test_the_result_is_a_part_of_what_is_available_in_its_order(
+    available: list[str], definition: AgentDefinition, situation: dict[str, Any]
+) -> None:
+    tools = filter_tools(available, definition, **situation)
+    rest = iter(available)
+    assert all(tool in rest for tool in tools)
+    removed = [tool for tool, _ in explain_tools(available, definition, **situation)]
+    assert sorted([*tools, *removed]) == sorted(available)
+
+
+@given(offers, definitions, situations)
+def test_no_list_brings_back_what_a_layer_or_the_depth_took_away(
+    available: list[str], definition: AgentDefinition, situation: dict[str, Any]
+) -> None:
+    unlisted = definition.model_copy(update={"tools": None, "disallowed_tools": []})
+    tools = set(filter_tools(available, definition, **situation))
+    assert tools <= set(filter_tools(available, unlisted, **situation))
+    if situation["depth"] >= situation["max_depth"]:
+        assert not tools & SPAWNING_TOOLS
+    if definition.read_only:
+        assert not tools & WRITING_TOOLS
+    if not situation["is_root"]:
+        assert tools & ROOT_TOOLS <= ({"ExitPlanMode"} if definition.permission_mode == "plan" else set())
+
+
+@given(offers, definitions, situations)
+def test_filtering_twice_changes_nothing(
+    available: list[str], definition: AgentDefinition, situation: dict[str, Any]
+) -> None:
+    once = filter_tools(available, definition, **situation)
+    assert filter_tools(once, definition, **situation) == once
+
+
+def test_everything_in_the_background_list_is_a_name_or_a_pattern_of_a_family() -> None:
+    assert len(set(BACKGROUND_TOOLS)) == len(BACKGROUND_TOOLS)
+    assert not {"AskUserQuestion", "EnterPlanMode", "TeamCreate", "TeamDelete"} & set(BACKGROUND_TOOLS)
