@@ -188,13 +188,19 @@ class Swarm:
             raise ConfigurationError("the prompt is empty; say what is to be done")
         if len(prompt.encode()) > MAX_PROMPT_BYTES:
             size = len(prompt.encode()) // 1024
-            raise ConfigurationError(f"the prompt has {size} KiB, more than 4096 KiB; put it into a file of the workspace and name that")
+            raise ConfigurationError(
+                f"the prompt has {size} KiB, more than 4096 KiB; put it into a file of the workspace and name that"
+            )
         if base_url is not None and urlsplit(base_url).hostname not in _LOOPBACK:
-            raise ConfigurationError(f"{base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead")
+            raise ConfigurationError(
+                f"{base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
+            )
         catalogue = load_catalogue(folder)
         definition = catalogue.get(agent)
         if definition.mode == "subagent":
-            raise ConfigurationError(f"{agent!r} can only be started by other agents; `swarm agents` shows those a job can start with")
+            raise ConfigurationError(
+                f"{agent!r} can only be started by other agents; `swarm agents` shows those a job can start with"
+            )
         limits = limits or Limits()
         if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
             limits = limits.model_copy(update={"max_turns": definition.max_turns})

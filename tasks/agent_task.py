@@ -10,12 +10,12 @@ from celery.worker.request import Request
 
 from swarm.errors import PayloadRefused, SwarmError
 from swarm.log import EventLog
+from swarm.store.agents import Claim, Refused
 from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.payload import check_against_record, read_payload
 from swarm.tasks.publish import TASK_NAME, carry_out
 from swarm.tasks.segment import Ended, GaveUp, HandedOver, Parked, Segment
-from swarm.store.agents import Claim, Refused
 
 log = EventLog("swarm.agent")
 
@@ -66,7 +66,9 @@ def run_agent(self: AgentTask, payload: object) -> str:
     known = read_payload(payload, task_id=agent_id)
     record = dict(zip(_CHECKED, runtime.store.fields([agent_id], *_CHECKED)[0], strict=True))
     if record["job"] is None:
-        raise PayloadRefused(f"task {agent_id}: no such agent in this Redis; its job has expired, or the message was forged")
+        raise PayloadRefused(
+            f"task {agent_id}: no such agent in this Redis; its job has expired, or the message was forged"
+        )
     check_against_record(known, record, runtime.max_depth(known.job))
     claim = runtime.store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
     if isinstance(claim, Refused):

@@ -34,7 +34,9 @@ class Payload(BaseModel):
 def read_payload(raw: object, *, task_id: str) -> Payload:
     """Validate a received payload. Raises `PayloadRefused` saying which field is wrong."""
     if not isinstance(raw, Mapping):
-        raise PayloadRefused(f"task {task_id}: the payload is a {type(raw).__name__}, not an object; was it sent by something else?")
+        raise PayloadRefused(
+            f"task {task_id}: the payload is a {type(raw).__name__}, not an object; was it sent by something else?"
+        )
     if raw.get("v") != PAYLOAD_VERSION:
         raise PayloadRefused(
             f"task {task_id}: payload version {raw.get('v')!r} is not {PAYLOAD_VERSION}; run the same version of swarm everywhere"
@@ -56,4 +58,6 @@ def check_against_record(payload: Payload, record: Mapping[str, Any], max_depth:
     kept = (record["job"], record["parent"] or "", record["depth"], record["definition"], max_depth)
     for name, one, other in zip(("job", "parent", "depth", "definition", "max_depth"), told, kept, strict=True):
         if one != other:
-            raise PayloadRefused(f"task {payload.agent}: {name} is {one!r} in the message but {other!r} in the record; refused")
+            raise PayloadRefused(
+                f"task {payload.agent}: {name} is {one!r} in the message but {other!r} in the record; refused"
+            )

@@ -40,7 +40,9 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
     records = store.fields(agent_ids, *_FIELDS)
     depths: dict[str, int] = {}
     with app.producer_pool.acquire(block=True) as producer:
-        for agent_id, (state, job, parent, depth, generation, definition, label) in zip(agent_ids, records, strict=True):
+        for agent_id, (state, job, parent, depth, generation, definition, label) in zip(
+            agent_ids, records, strict=True
+        ):
             if state != "queued" or job is None:
                 continue
             if job not in depths:

@@ -23,12 +23,14 @@ from swarm.agent.entries import (
     Entry,
     Finished,
     ModelFailed,
-    Parked as ParkedEntry,
     Prompt,
     Spawned,
     Started,
     ToolFinished,
     ToolStarted,
+)
+from swarm.agent.entries import (
+    Parked as ParkedEntry,
 )
 from swarm.agent.life import (
     Begin,
@@ -46,7 +48,7 @@ from swarm.agent.life import (
     next_action,
 )
 from swarm.agent.prompts import child_result, system_prompt, task_message
-from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, TransientModelError, PermanentModelError
+from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, PermanentModelError, TransientModelError
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
@@ -271,14 +273,29 @@ class Segment:
             return (0, 0)
         final = self.life.last_words is not None
         tokens = self._expected_tokens() + (EXPECTED_REPLY_TOKENS // 4 if final else EXPECTED_REPLY_TOKENS)
-        cost = round((cost_usd(self.spec.model, Usage(input_tokens=tokens - EXPECTED_REPLY_TOKENS // 4, output_tokens=EXPECTED_REPLY_TOKENS // 4)) or 0.0) * NANO)
+        cost = round(
+            (
+                cost_usd(
+                    self.spec.model,
+                    Usage(input_tokens=tokens - EXPECTED_REPLY_TOKENS // 4, output_tokens=EXPECTED_REPLY_TOKENS // 4),
+                )
+                or 0.0
+            )
+            * NANO
+        )
         answer = self.store.reserve(self.claim, tokens, cost)
         if isinstance(answer, OutOfBudget):
             what = f"{answer.limit:,} tokens" if answer.name == "tokens" else f"${answer.limit / NANO:.4f}"
             limit = "tokens" if answer.name == "tokens" else "budget"
             if final or self.life.turns == 0:
                 return Finished(state="failed", text=self.life.text(), reason=f"the job's limit of {what} is used up")
-            self._append([last_words("tokens" if limit == "tokens" else "budget", f"The job's limit of {what} is nearly used up.")])
+            self._append(
+                [
+                    last_words(
+                        "tokens" if limit == "tokens" else "budget", f"The job's limit of {what} is nearly used up."
+                    )
+                ]
+            )
             return None
         if answer >= WARN_AT_SHARE and not self.life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
@@ -356,7 +373,10 @@ class Segment:
         self.tell(self.store.finish(self.claim, self.life.length + 1, finished))
         self.life.apply(finished)
         self.toolbox.clear()
-        summary = finished.reason or f"{self.life.turns} turns, {self.life.tool_calls} tool calls, {self.life.usage.total_tokens} tokens"
+        summary = (
+            finished.reason
+            or f"{self.life.turns} turns, {self.life.tool_calls} tool calls, {self.life.usage.total_tokens} tokens"
+        )
         return Ended(finished.state, summary)
 
     def _interrupted(self) -> Outcome:

@@ -19,8 +19,8 @@ from swarm.models import Block
 from swarm.permissions.filter import filter_tools
 from swarm.store.agents import Claim, Store
 from swarm.tools import Tool, ToolContext
-from swarm.tools.background import kill_shells
 from swarm.tools.agents import agent_tool
+from swarm.tools.background import kill_shells
 from swarm.tools.registry import builtin_tools, validate_input
 from swarm.tools.truncate import fit
 
@@ -111,7 +111,9 @@ class Toolbox:
         try:
             tool = builtin_tools().get(call["name"])
             if tool is None or call["name"] not in self._life.tool_names():
-                raise ToolError(f"There is no tool {call['name']!r}; you have: {', '.join(sorted(self._life.tool_names()))}.")
+                raise ToolError(
+                    f"There is no tool {call['name']!r}; you have: {', '.join(sorted(self._life.tool_names()))}."
+                )
             validate_input(tool, call["input"])
             result = tool.run(context, call["input"])
             text, failed, blocks = fit(context, call["id"], result.text), result.is_error, result.blocks

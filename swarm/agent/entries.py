@@ -143,16 +143,7 @@ class Finished(_Entry):
 
 
 Entry = Annotated[
-    Started
-    | Prompt
-    | Assistant
-    | ModelFailed
-    | ToolStarted
-    | ToolFinished
-    | Spawned
-    | Mail
-    | Parked
-    | Finished,
+    Started | Prompt | Assistant | ModelFailed | ToolStarted | ToolFinished | Spawned | Mail | Parked | Finished,
     Field(discriminator="kind"),
 ]
 

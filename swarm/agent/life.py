@@ -41,7 +41,9 @@ INTERRUPTED_TEXT = (
     "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
     "It was not run again. Check its effects before you repeat it."
 )
-CUT_OFF_TEXT = "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
+CUT_OFF_TEXT = (
+    "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
+)
 CONTINUE_TEXT = "Your reply was cut off at its length limit. Go on exactly where it stopped."
 
 
@@ -329,7 +331,9 @@ def _next_after_reply(life: Life) -> Action:
         case "max_tokens":
             return End(Finished(state="completed", text=text, reason="the answer was cut off at its length limit"))
         case "model_context_window_exceeded":
-            return End(Finished(state="failed", text=text, reason="the conversation no longer fits the model's context"))
+            return End(
+                Finished(state="failed", text=text, reason="the conversation no longer fits the model's context")
+            )
     if life.last_words is not None and life.last_words.limit:
         state: Literal["completed", "timed_out"] = "timed_out" if life.last_words.limit == "time" else "completed"
         return End(Finished(state=state, text=text, reason=f"stopped at its limit of {life.last_words.limit}"))

@@ -25,7 +25,8 @@ def parse_duration(text: str) -> float:
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 WorkspaceOption = Annotated[
-    Path, typer.Option("--workspace", "-w", metavar="FOLDER", help="The folder the agents work in.", show_default="here")
+    Path,
+    typer.Option("--workspace", "-w", metavar="FOLDER", help="The folder the agents work in.", show_default="here"),
 ]
 JobArgument = Annotated[
     str | None, typer.Argument(metavar="[JOB]", help="A job's id or the beginning of it; default: the newest job.")

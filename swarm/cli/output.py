@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _UNBROKEN_WIDTH = 4_000
 """Width of what does not go to a terminal: programs and `grep` want whole lines."""
-_CONTROLS = {code: "�" for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))} | {0x09: "    ", 0x0A: "\n", 0x0D: ""}
+_CONTROLS = dict.fromkeys((*range(32), 127, *range(128, 160)), "�") | {0x09: "    ", 0x0A: "\n", 0x0D: ""}
 
 
 def output_console() -> Console:

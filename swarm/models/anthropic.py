@@ -97,6 +97,12 @@ class AnthropicModel:
             raise TransientModelError("the model's reply was cut off before its end", kind="cut")
         return reply
 
+    def close(self) -> None:
+        """Close this process's connections. The model stays usable: the next request opens new ones."""
+        client = self._clients.pop(os.getpid(), None)
+        if client is not None:
+            client.close()
+
     def _open_stream(self, body: dict[str, Any]) -> Stream[RawMessageStreamEvent]:
         client = self._client()
         try:

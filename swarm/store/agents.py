@@ -158,7 +158,10 @@ class Store:
         for agent_id in ids:
             pipeline.hgetall(self.key("agent", agent_id))
         records = pipeline.execute() if ids else []
-        return [(agent_id, {k: v for k, v in record.items() if k != "spec"}) for agent_id, record in zip(ids, records, strict=True)]
+        return [
+            (agent_id, {k: v for k, v in record.items() if k != "spec"})
+            for agent_id, record in zip(ids, records, strict=True)
+        ]
 
     # -- one agent -----------------------------------------------------------------------------------------
 
@@ -192,7 +195,9 @@ class Store:
         Raises `JournalError` for an entry that cannot be read, or a gap in the numbers.
         """
         while True:
-            page = self.client.xrange(self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=JOURNAL_PAGE)
+            page = self.client.xrange(
+                self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=JOURNAL_PAGE
+            )
             for entry_id, fields in page:
                 number = int(entry_id.split("-", 1)[0])
                 if number != after + 1:
@@ -277,7 +282,14 @@ class Store:
     def finish(self, claim: Claim, number: int, entry: Finished) -> Effect:
         """End the agent; its parent is told in the same step."""
         answer = self._scripts.run(
-            "finish", claim.agent_id, claim.generation, number, encode_entry(entry), entry.state, entry.text, entry.reason
+            "finish",
+            claim.agent_id,
+            claim.generation,
+            number,
+            encode_entry(entry),
+            entry.state,
+            entry.text,
+            entry.reason,
         )
         return self._effect(answer, claim)
 
@@ -308,7 +320,9 @@ class Store:
             return []
         return list(self._scripts.run("renew", worker, lease_seconds, *agent_ids))
 
-    def rescue(self, *, max_deaths: int, outbox_age_seconds: float, batch: int = 200, dead: Sequence[tuple[str, str]] = ()) -> Rescue:
+    def rescue(
+        self, *, max_deaths: int, outbox_age_seconds: float, batch: int = 200, dead: Sequence[tuple[str, str]] = ()
+    ) -> Rescue:
         """Put back what fell. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks at those only."""
         answer = self._scripts.run(
             "rescue", max_deaths, outbox_age_seconds, batch, *(part for pair in dead for part in pair)
@@ -336,7 +350,11 @@ _RESULT_FIELDS = (
     "turns",
     "created",
     "ended",
-    *(f"{below}{name}" for below in ("", "below_") for name in ("input", "output", "cache_write", "cache_read", "cost")),
+    *(
+        f"{below}{name}"
+        for below in ("", "below_")
+        for name in ("input", "output", "cache_write", "cache_read", "cost")
+    ),
 )
 
 

@@ -96,6 +96,7 @@ class Script:
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.ports: list[int] = []
+        self.models: list[AnthropicModel] = []
         self.closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -105,6 +106,8 @@ class Script:
 
     def close(self) -> None:
         self.closing.set()
+        for model in self.models:
+            model.close()
         self._server.shutdown()
         self._server.server_close()
 
@@ -171,8 +174,11 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     server.close()
 
 
-def model_for(script: Script, **settings: Any) -> AnthropicModel:
-    return AnthropicModel(Settings(**{"base_url": script.url, "request_timeout_seconds": 20} | settings))
+def model_for(script: Script, **fields: Any) -> AnthropicModel:
+    settings: dict[str, Any] = {"base_url": script.url, "request_timeout_seconds": 20} | fields
+    model = AnthropicModel(Settings(**settings))
+    script.models.append(model)
+    return model
 
 
 def a_request(**fields: Any) -> ModelRequest:
@@ -279,6 +285,15 @@ def test_one_connection_serves_one_request_after_the_other(script: Script) -> No
     for _ in range(3):
         model.complete(a_request())
     assert len(set(script.ports)) == 1
+
+
+def test_a_closed_model_opens_a_new_connection(script: Script) -> None:
+    script.answers.extend([Answer(events=HELLO)] * 2)
+    model = model_for(script)
+    for _ in range(2):
+        model.complete(a_request())
+        model.close()
+    assert len(set(script.ports)) == 2
 
 
 def test_threads_can_share_a_model(script: Script) -> None:
@@ -452,7 +467,9 @@ def test_a_real_key_is_sent_to_the_configured_server_but_never_to_one_a_job_name
     monkeypatch.setenv("ANTHROPIC_API_KEY", "the-real-key")
     script.answers.extend([Answer(events=HELLO)] * 2)
     model_for(script).complete(a_request())
-    AnthropicModel.rehearsing(Settings(), script.url).complete(a_request())
+    rehearsing = AnthropicModel.rehearsing(Settings(), script.url)
+    script.models.append(rehearsing)
+    rehearsing.complete(a_request())
     assert [headers["authorization"] for headers in script.headers] == ["Bearer the-real-key", "Bearer rehearsal"]
 
 

@@ -13,9 +13,14 @@ from swarm.ids import root_agent_id
 from tests.fleet import Fleet, wait_for
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_a_tree_deeper_and_wider_than_the_pool_completes(fleet: Fleet, pool: str) -> None:
-    fleet.start_worker(1, pool=pool)
+def test_agents_also_run_in_a_thread_pool(fleet: Fleet) -> None:
+    fleet.start_worker(4, pool="threads")
+    view = fleet.submit("TREE depth=1 fanout=3 steps=2", fleet.rehearse()).wait(60)
+    assert (view.state, view.text) == ("completed", "DONE 4")
+
+
+def test_a_tree_deeper_and_wider_than_the_pool_completes(fleet: Fleet) -> None:
+    fleet.start_worker(1)
     job = fleet.submit("TREE depth=3 fanout=3 steps=1", fleet.rehearse())
     view = job.wait(60)
     assert (view.state, view.text, view.agents) == ("completed", "DONE 40", 40)
@@ -126,7 +131,15 @@ def test_a_message_that_contradicts_the_record_is_refused(fleet: Fleet) -> None:
 
     stranger = Celery(broker=broker_url(fleet.url))
     root = job.view().root_id
-    forged = {"v": 1, "agent": root, "job": job.id, "parent": None, "depth": 0, "max_depth": 60, "definition": "general-purpose"}
+    forged = {
+        "v": 1,
+        "agent": root,
+        "job": job.id,
+        "parent": None,
+        "depth": 0,
+        "max_depth": 60,
+        "definition": "general-purpose",
+    }
     stranger.send_task("swarm.agent", args=(forged,), task_id=root, queue="swarm", priority=0)
     stranger.close()
     worker = fleet.start_worker(1)
@@ -145,14 +158,18 @@ def test_a_permanent_error_of_the_model_fails_the_job_at_once_with_the_reason(fl
 def test_a_passing_fault_of_the_model_costs_time_and_nothing_else(fleet: Fleet, kind: str) -> None:
     fleet.start_worker(1)
     wait = ", retry_after: 1" if kind == "429" else ""
-    server = fleet.rehearse(f"name: faulty\nfaults: [{{kind: {kind}, times: 2{wait}}}]\nrules: [{{reply: {{text: fine}}}}]\n")
+    server = fleet.rehearse(
+        f"name: faulty\nfaults: [{{kind: {kind}, times: 2{wait}}}]\nrules: [{{reply: {{text: fine}}}}]\n"
+    )
     view = fleet.submit("hello", server).wait(40)
     assert (view.state, view.text, view.turns) == ("completed", "fine", 1)
 
 
 def test_a_long_wait_for_the_model_gives_the_process_back(fleet: Fleet) -> None:
     fleet.start_worker(1)
-    server = fleet.rehearse("name: limited\nfaults: [{kind: 429, times: 1, retry_after: 7}]\nrules: [{reply: {text: fine}}]\n")
+    server = fleet.rehearse(
+        "name: limited\nfaults: [{kind: 429, times: 1, retry_after: 7}]\nrules: [{reply: {text: fine}}]\n"
+    )
     job = fleet.submit("hello", server)
     fleet.wait_state(job.view().root_id, "parked")
     other = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse()).wait(6)

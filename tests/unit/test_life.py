@@ -213,7 +213,9 @@ def test_a_permanent_failure_ends_the_life_with_its_reason() -> None:
     life = fold("a", [started(make_spec()), Prompt(text="go")])
     life.apply(ModelFailed(error="the key is wrong", error_kind="authentication", permanent=True))
     action = next_action(life, has_effects)
-    assert isinstance(action, End) and action.finished.state == "failed" and action.finished.reason == "the key is wrong"
+    assert (
+        isinstance(action, End) and action.finished.state == "failed" and action.finished.reason == "the key is wrong"
+    )
 
 
 def test_transient_failures_wait_and_are_forgiven_by_a_reply() -> None:

@@ -37,7 +37,7 @@ def unmarked(block: Block) -> Block:
 
 
 class PromptCache:
-    """The server's cache, as documented: entries at marks, found from marks by looking back a bounded number of blocks."""
+    """The server's cache, as documented: entries at marks, found by looking back from marks, but not far."""
 
     def __init__(self) -> None:
         self._entries: set[str] = set()

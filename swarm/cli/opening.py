@@ -1,0 +1,90 @@
+"""Opening a client, and finding what a person means by the beginning of an id."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from swarm.cli.interrupts import Interrupts
+from swarm.errors import ConfigurationError, UnknownAgent
+
+if TYPE_CHECKING:
+    from swarm.client import Job, Swarm
+
+_SHOWN_MATCHES = 4
+
+
+@contextlib.contextmanager
+def open_swarm() -> Iterator[Swarm]:
+    """A client. If the local Redis does not run, it runs for that long, so past jobs can be read without `swarm up`."""
+    from swarm.client import Swarm
+    from swarm.local.redis_server import read_redis_status
+    from swarm.local.stack import temporary_stack
+    from swarm.settings import load_settings
+    from swarm.store.connection import ping_or_raise
+
+    settings = load_settings()
+    with contextlib.ExitStack() as cleanup:
+        interrupts = cleanup.enter_context(Interrupts())
+        if settings.redis_url is None and not read_redis_status(settings).running:
+            cleanup.enter_context(temporary_stack(settings, workers=0))
+            cleanup.callback(interrupts.disarm)
+        swarm = Swarm(settings)
+        ping_or_raise(swarm.store.client)
+        yield swarm
+
+
+def find_job(swarm: Swarm, text: str | None) -> Job:
+    """The job of that id or unique beginning of one (also of its root agent's); the newest job if nothing is given.
+
+    Raises `UnknownAgent` if there is none, `ConfigurationError` if it could be several.
+    """
+    if text is None:
+        newest = swarm.jobs(1)
+        if not newest:
+            raise UnknownAgent("there is no job yet; start one with `swarm run PROMPT`")
+        return swarm.job(newest[0].id)
+    if text.startswith("agent-"):
+        return swarm.job(swarm.agent(find_agent(swarm, text)).job_id)
+    matches = [job_id for job_id in _job_ids(swarm) if _begins(job_id, text)]
+    return swarm.job(_only(matches, text, "job", "`swarm jobs` lists them"))
+
+
+def find_agent(swarm: Swarm, text: str | None) -> str:
+    """The id of the agent of that id or unique beginning of one; for a job (or nothing: the newest), its root agent.
+
+    Raises `UnknownAgent` if there is none, `ConfigurationError` if it could be several.
+    """
+    if text is None or text.startswith("job-"):
+        return find_job(swarm, text).view().root_id
+    jobs = _job_ids(swarm)
+    matches = [] if text.startswith("agent-") else [job_id for job_id in jobs if _begins(job_id, text)]
+    matches += [agent_id for agent_id in _agent_ids(swarm, jobs) if _begins(agent_id, text)]
+    found = _only(matches, text, "job or agent", "`swarm jobs` and `swarm tree JOB` list them")
+    return swarm.job(found).view().root_id if found.startswith("job-") else found
+
+
+def _job_ids(swarm: Swarm) -> list[str]:
+    # The ids alone: records of thousands of jobs would take seconds to fetch.
+    return [str(job_id) for job_id in swarm.store.client.zrevrange(swarm.store.key("jobs"), 0, -1)]
+
+
+def _agent_ids(swarm: Swarm, job_ids: Sequence[str]) -> list[str]:
+    pipeline = swarm.store.client.pipeline(transaction=False)
+    for job_id in job_ids:
+        pipeline.zrange(swarm.store.key("job", job_id, "agents"), 0, -1)
+    return [str(agent_id) for found in (pipeline.execute() if job_ids else []) for agent_id in found]
+
+
+def _begins(known: str, text: str) -> bool:
+    return known.startswith(text) if "-" in text else known.partition("-")[2].startswith(text)
+
+
+def _only(matches: Sequence[str], text: str, what: str, where: str) -> str:
+    if text in matches or len(matches) == 1:
+        return text if text in matches else matches[0]
+    if not matches or not text:
+        raise UnknownAgent(f"no {what} {text!r}; {where}")
+    shown = ", ".join(matches[:_SHOWN_MATCHES]) + (", …" if len(matches) > _SHOWN_MATCHES else "")
+    raise ConfigurationError(f"{text!r} is the beginning of {len(matches)} ids ({shown}); give more of it")

@@ -1,0 +1,159 @@
+"""How a tree of agents looks in a terminal: a line for each agent, and the totals below."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from swarm.cli.output import one_line, show_cost, show_count, show_duration
+from swarm.cli.tree_fold import OVER, Row, fold_tree
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from swarm.client import AgentView
+
+_GLYPHS = {
+    "queued": "○",
+    "running": "●",
+    "parked": "◐",
+    "completed": "✔",
+    "failed": "✘",
+    "cancelled": "⊘",
+    "timed_out": "◷",
+}
+_PLAIN_GLYPHS = {
+    "queued": ".",
+    "running": "*",
+    "parked": "~",
+    "completed": "+",
+    "failed": "x",
+    "cancelled": "-",
+    "timed_out": "!",
+}
+_COLOURS = {
+    "queued": "dim",
+    "running": "cyan",
+    "parked": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "red",
+    "timed_out": "red",
+}
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_FRAMES_PER_SECOND = 8
+_STATES = ("running", "parked", "queued", "completed", "failed", "cancelled", "timed_out")
+
+
+def render_tree(
+    agents: Sequence[AgentView],
+    console: Console,
+    *,
+    room: int | None = None,
+    live: bool = False,
+    show_ids: bool = False,
+) -> Group:
+    """The tree with its totals, in at most `room` lines; `live` lets the running ones spin."""
+    from rich.console import Group
+
+    unicode = (console.encoding or "").lower().startswith("utf")
+    rows = fold_tree(agents, None if room is None else max(1, room - 1))
+    return Group(_table(rows, unicode=unicode, live=live, show_ids=show_ids), _totals(agents))
+
+
+def _table(rows: Sequence[Row], *, unicode: bool, live: bool, show_ids: bool) -> Table:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2, 0, 0), expand=live)
+    table.add_column(ratio=1 if live else None, no_wrap=True, overflow="ellipsis")
+    for _ in range(5 if show_ids else 4):
+        table.add_column(justify="right", no_wrap=True)
+    now = time.time()
+    for row in rows:
+        line, agent = _line(row, unicode=unicode, live=live, now=now), row.agent
+        if agent is None:
+            table.add_row(line)
+            continue
+        tokens, cost = agent.usage.total_tokens, agent.cost_usd
+        if row.below:
+            tokens, cost = agent.subtree_tokens, agent.subtree_cost_usd
+        cells = [
+            f"{agent.turns} turn{'' if agent.turns == 1 else 's'}",
+            f"{show_count(tokens)} tok",
+            show_cost(cost),
+            _elapsed(agent, now),
+        ]
+        table.add_row(line, *cells, *([agent.id] if show_ids else []))
+    return table
+
+
+def _line(row: Row, *, unicode: bool, live: bool, now: float) -> Text:
+    from rich.text import Text
+
+    line = Text(_guide(row.trunk, unicode=unicode), style="dim")
+    agent = row.agent
+    if agent is None:
+        return line.append(("… " if unicode else "... ") + row.summary, style="dim")
+    glyph = (_GLYPHS if unicode else _PLAIN_GLYPHS)[agent.state]
+    if live and unicode and agent.state == "running":
+        glyph = _SPINNER[int(now * _FRAMES_PER_SECOND) % len(_SPINNER)]
+    line.append(f"{glyph} ", style=f"not dim {_COLOURS[agent.state]}")
+    line.append(one_line(agent.label), style="not dim")
+    if row.below:
+        line.append(f" (+{row.below} below)")
+    if aside := _aside(agent):
+        line.append(f"  {one_line(aside, 160)}")
+    return line
+
+
+def _aside(agent: AgentView) -> str:
+    match agent.state:
+        case "parked":
+            return "waiting" if not agent.activity else f"waiting: {agent.activity}"
+        case "failed" | "cancelled" | "timed_out":
+            return f"{agent.state.replace('_', ' ')}: {agent.reason}" if agent.reason else agent.state.replace("_", " ")
+        case "running":
+            return agent.activity
+        case _:
+            return ""
+
+
+def _guide(trunk: tuple[bool, ...], *, unicode: bool) -> str:
+    if not trunk:
+        return ""
+    through, tee, corner = ("│  ", "├─ ", "└─ ") if unicode else ("|  ", "|- ", "`- ")
+    return "".join(through if more else "   " for more in trunk[:-1]) + (tee if trunk[-1] else corner)
+
+
+def _elapsed(agent: AgentView, now: float) -> str:
+    if agent.started_at is None:
+        return ""
+    return show_duration((agent.ended_at or now) - agent.started_at)
+
+
+def _totals(agents: Sequence[AgentView]) -> Text:
+    from rich.text import Text
+
+    return Text(sum_up(agents), style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def sum_up(agents: Sequence[AgentView]) -> str:
+    """The totals of a tree in one line."""
+    if not agents:
+        return "starting"
+    states = Counter(agent.state for agent in agents)
+    ends = [agent.ended_at for agent in agents if agent.state in OVER and agent.ended_at is not None]
+    end = max(ends) if len(ends) == len(agents) else time.time()
+    parts = [
+        *(f"{states[state]} {state.replace('_', ' ')}" for state in _STATES if states[state]),
+        f"{sum(agent.turns for agent in agents)} turns",
+        f"{sum(agent.tools for agent in agents)} tool calls",
+        f"{show_count(sum(agent.usage.total_tokens for agent in agents))} tokens",
+        show_cost(sum(agent.cost_usd for agent in agents)),
+        show_duration(end - min(agent.created_at for agent in agents)),
+    ]
+    return " · ".join(parts)

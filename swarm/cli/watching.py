@@ -1,0 +1,227 @@
+"""Watching a job to its end: its events arrive on a thread of their own, so signals and redraws never wait for Redis."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from swarm.cli.output import message_console, one_line, show_cost, show_count, show_duration
+from swarm.cli.tree_view import render_tree
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+
+    from swarm.client import AgentView, Event, Job, JobView
+
+_TAKE_SECONDS = 0.125
+"""How long to wait for an event before a redraw is considered: eight times a second."""
+_FEED_SECONDS = 0.5
+_TICK_SECONDS = 0.25
+"""How often the clocks in the picture move on when nothing happens."""
+_SNAPSHOT_SHARE = 4
+"""A snapshot that took t seconds is followed by at least so many times t without one: big trees are asked for less often."""
+_IDLE_CHECK_SECONDS = 3.0
+
+
+class Display(Protocol):
+    """What a job is shown on while it runs."""
+
+    def show(self, events: Sequence[Event]) -> None:
+        """These events have arrived; none means that time has passed."""
+        ...
+
+    def pause(self) -> None:
+        """Leave the terminal to somebody else until the next `show`."""
+        ...
+
+    def close(self) -> None:
+        """Show the last state, and leave it there."""
+        ...
+
+
+class Feed:
+    """The events of one job, fetched by a thread while entered."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._arrived: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._fetch, name="swarm-feed", daemon=True)
+        self.ended = False
+
+    def __enter__(self) -> Feed:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leave.set()
+        # Redis may be stopped next; a thread that is still asking would try to reach it again.
+        self._thread.join(2 * _FEED_SECONDS)
+
+    def take(self, seconds: float) -> list[Event]:
+        """Wait so long for something to happen, then answer all that has. Raises what the thread ran into."""
+        found: list[Event] = []
+        try:
+            item = self._arrived.get(timeout=seconds)
+            while True:
+                if item is None:
+                    self.ended = True
+                    return found
+                if isinstance(item, BaseException):
+                    raise item
+                found.append(item)
+                item = self._arrived.get_nowait()
+        except queue.Empty:
+            return found
+
+    def _fetch(self) -> None:
+        try:
+            for event in self._job.follow(idle_seconds=_FEED_SECONDS):
+                if self._leave.is_set():
+                    return
+                if event is not None:
+                    self._arrived.put(event)
+            self._arrived.put(None)
+        except Exception as error:
+            self._arrived.put(error)
+
+
+def watch(job: Job, display: Display, check: Callable[[], None]) -> JobView:
+    """Show the job until it ends. `check` is called now and then while nothing happens, and raises if nothing will."""
+    checked = time.monotonic()
+    with Feed(job) as feed:
+        while not feed.ended:
+            events = feed.take(_TAKE_SECONDS)
+            display.show(events)
+            if events:
+                checked = time.monotonic()
+            elif time.monotonic() - checked > _IDLE_CHECK_SECONDS:
+                checked = time.monotonic()
+                check()
+    return job.view()
+
+
+def choose_display(job: Job, *, quiet: bool) -> Display:
+    """A living tree on a terminal, a line for each event elsewhere, nothing if nothing is wanted."""
+    if quiet:
+        return Silence()
+    console = message_console()
+    return Picture(job, console) if console.is_terminal and not console.is_dumb_terminal else Lines(job)
+
+
+class Silence:
+    """Shows nothing."""
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Nothing."""
+
+    def pause(self) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class Picture:
+    """The tree, redrawn in place. It asks for the agents only after something has happened to them."""
+
+    def __init__(self, job: Job, console: Console) -> None:
+        self._job, self._console = job, console
+        self._live: Live | None = None
+        self._agents: list[AgentView] = []
+        self._stale = True
+        self._snapshot_at = 0.0
+        self._drawn_at = 0.0
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Redraw, if there is anything new or the clocks must move on."""
+        self._stale = self._stale or bool(events)
+        now = time.monotonic()
+        fresh = self._stale and now >= self._snapshot_at
+        if fresh:
+            self._take_snapshot()
+        if fresh or self._live is None or now - self._drawn_at >= _TICK_SECONDS:
+            self._draw()
+
+    def pause(self) -> None:
+        """Wipe the tree."""
+        if self._live is not None:
+            self._live.transient = True
+            self._live.stop()
+            self._live = None
+
+    def close(self) -> None:
+        """Draw the tree as it is now, for good."""
+        self._take_snapshot()
+        self.pause()
+        self._console.print(render_tree(self._agents, self._console, room=self._room()))
+
+    def _take_snapshot(self) -> None:
+        began = time.monotonic()
+        self._agents = self._job.agents()
+        took = time.monotonic() - began
+        self._stale = False
+        self._snapshot_at = began + max(_TAKE_SECONDS, (1 + _SNAPSHOT_SHARE) * took)
+
+    def _draw(self) -> None:
+        from rich.live import Live
+
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+            self._live.start()
+        self._live.update(render_tree(self._agents, self._console, room=self._room(), live=True), refresh=True)
+        self._drawn_at = time.monotonic()
+
+    def _room(self) -> int:
+        return max(3, self._console.height - 2)
+
+
+class Lines:
+    """A plain line whenever an agent begins or ends: for logs."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._began: float | None = None
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Write what is worth a line."""
+        from rich.text import Text
+
+        chosen = [event for event in events if event.kind in ("job_started", "spawned", "ended", "rescued")]
+        if not chosen:
+            return
+        known = {agent.id: agent for agent in self._job.agents()}
+        console = message_console()
+        for event in chosen:
+            self._began = event.at if self._began is None else self._began
+            if event.agent_id in known:
+                text = f"[{event.at - self._began:7.1f}s] {_describe(event, known[event.agent_id])}"
+                console.print(Text(text), soft_wrap=True)
+
+    def pause(self) -> None:
+        """Nothing: lines are in nobody's way."""
+
+    def close(self) -> None:
+        """Nothing: the last line has been written."""
+
+
+def _describe(event: Event, agent: AgentView) -> str:
+    label = one_line(agent.label)
+    match event.kind:
+        case "job_started":
+            return f"started {label} ({agent.job_id})"
+        case "spawned":
+            return f"spawned {label} ({agent.id})"
+        case "rescued":
+            return f"rescued {label}: its worker died"
+    spent = f"{agent.turns} turns, {show_count(agent.usage.total_tokens)} tokens, {show_cost(agent.cost_usd)}"
+    took = "" if agent.ended_at is None else f", {show_duration(agent.ended_at - agent.created_at)}"
+    reason = f": {one_line(event.fields.get('reason', ''), 300)}" if event.fields.get("reason") else ""
+    return f"ended   {label}: {event.fields.get('state', agent.state)}, {spent}{took}{reason}"
