@@ -15,7 +15,7 @@ from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.payload import check_against_record, read_payload
 from swarm.tasks.publish import TASK_NAME, carry_out
-from swarm.tasks.segment import Ended, GaveUp, HandedOver, Parked, Segment
+from swarm.tasks.segment import Ended, GaveUp, HandedOver, Outcome, Parked, Segment
 
 log = EventLog("swarm.agent")
 
@@ -85,7 +85,7 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str
         task.tell("task-running")
     log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.label)
     with process.running(claim.agent_id) as stop:
-        outcome = Segment(
+        outcome: Outcome = Segment(
             claim,
             store=runtime.store,
             model=runtime.model_for(claim.spec),

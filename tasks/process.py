@@ -72,10 +72,8 @@ class Runtime:
         with self._lock:
             model = self._models.get(spec.base_url)
             if model is None:
-                if spec.base_url:
-                    model = AnthropicModel.rehearsing(self.settings, spec.base_url)
-                else:
-                    model = AnthropicModel(self.settings)
+                url = spec.base_url
+                model = AnthropicModel.rehearsing(self.settings, url) if url else AnthropicModel(self.settings)
                 self._models[spec.base_url] = model
             return model
 
@@ -127,10 +125,11 @@ def stop_here(agent_id: str) -> bool:
 
 
 def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
-    stops = list(_running.values())
-    for stop in stops:
+    # Once is enough: a second signal must not interrupt the first one's way out.
+    fresh = [stop for stop in list(_running.values()) if not stop.event.is_set()]
+    for stop in fresh:
         stop.event.set()
-    if stops:
+    if fresh:
         raise Interrupted("told to stop by the worker")
 
 

@@ -178,11 +178,11 @@ class Segment:
         *,
         activity: str = "",
         counters: Counters | None = None,
-        reserved: tuple[int, int] = (0, 0),
+        settle: bool = False,
     ) -> None:
         stamped = [self._stamp(entry) for entry in entries]
         self.store.append(
-            self.claim, self.life.length + 1, stamped, activity=activity, counters=counters, reserved=reserved
+            self.claim, self.life.length + 1, stamped, activity=activity, counters=counters, settle=settle
         )
         for entry in stamped:
             self.life.apply(entry)
@@ -222,14 +222,14 @@ class Segment:
             return self._park(Condition(until=action.not_before))
         if wait > 0 and self.stop.event.wait(wait):
             self.stop.check()
-        reserved = self._allowance()
-        if isinstance(reserved, Finished):
-            return self._end(reserved)
-        if reserved is not None:
-            self._request_reply(action, reserved)
+        match self._set_aside():
+            case Finished() as finished:
+                return self._end(finished)
+            case True:
+                self._request_reply(action)
         return None
 
-    def _request_reply(self, action: CallModel, reserved: tuple[int, int]) -> None:
+    def _request_reply(self, action: CallModel) -> None:
         request = ModelRequest(
             model=self.spec.model,
             system=self.life.system,
@@ -243,13 +243,13 @@ class Segment:
         try:
             reply = self.model.complete(request, self._tell_activity)
         except PermanentModelError as error:
-            self._append([ModelFailed(error=str(error), error_kind=error.kind, permanent=True)])
+            self._append([ModelFailed(error=str(error), error_kind=error.kind, permanent=True)], settle=self._reserves)
             return
         except TransientModelError as error:
             delay = backoff_seconds(self.life.failures, error, random.random())
             log.warning("model.failed", agent_id=self.claim.agent_id, kind=error.kind, again_in_seconds=delay)
             failed = ModelFailed(error=str(error), error_kind=error.kind, permanent=False, retry_at=time.time() + delay)
-            self._append([failed], activity=f"waiting for the model ({error.kind})")
+            self._append([failed], activity=f"waiting for the model ({error.kind})", settle=self._reserves)
             return
         cost = cost_usd(reply.model, reply.usage) or cost_usd(self.spec.model, reply.usage) or 0.0
         entry = Assistant(
@@ -261,16 +261,22 @@ class Segment:
             request_id=reply.request_id,
             duration_seconds=time.monotonic() - began,
         )
-        self._append([entry], activity=self._activity(reply), counters=_reply_counters(reply, cost), reserved=reserved)
+        self._append(
+            [entry], activity=self._activity(reply), counters=_reply_counters(reply, cost), settle=self._reserves
+        )
 
-    def _allowance(self) -> tuple[int, int] | Finished | None:
-        """Set aside what the next reply may use; None when something was said to the agent instead."""
+    @property
+    def _reserves(self) -> bool:
+        return self.spec.limits.max_tokens is not None or self.spec.limits.budget_usd is not None
+
+    def _set_aside(self) -> bool | Finished:
+        """Set aside what the next reply may use; False when something was said to the agent instead."""
         limits, deadline = self.spec.limits, self.claim.deadline
         if deadline is not None and time.time() > deadline and self.life.last_words is None:
             self._append([last_words("time", "The job has reached its time limit.")])
-            return None
-        if limits.max_tokens is None and limits.budget_usd is None:
-            return (0, 0)
+            return False
+        if not self._reserves:
+            return True
         final = self.life.last_words is not None
         tokens = self._expected_tokens() + (EXPECTED_REPLY_TOKENS // 4 if final else EXPECTED_REPLY_TOKENS)
         cost = round(
@@ -296,12 +302,12 @@ class Segment:
                     )
                 ]
             )
-            return None
+            return False
         if answer >= WARN_AT_SHARE and not self.life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
             text = f"Note from the runtime: {answer:.0%} of the job's limit is used. Come to a close soon."
             self._append([Prompt(text=text, purpose="warning", limit="tokens" if limits.max_tokens else "budget")])
-        return (tokens, cost)
+        return True
 
     def _expected_tokens(self) -> int:
         last = self.life.last

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from swarm.cli.output import message_console, one_line, show_cost, show_count, show_duration
+from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration
 from swarm.cli.tree_view import render_tree
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
-    from swarm.client import AgentView, Event, Job, JobView
+    from swarm.client import AgentView, Event, Job, JobView, Swarm
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""
@@ -108,12 +108,12 @@ def watch(job: Job, display: Display, check: Callable[[], None]) -> JobView:
     return job.view()
 
 
-def choose_display(job: Job, *, quiet: bool) -> Display:
+def choose_display(swarm: Swarm, job: Job, *, quiet: bool) -> Display:
     """A living tree on a terminal, a line for each event elsewhere, nothing if nothing is wanted."""
     if quiet:
         return Silence()
     console = message_console()
-    return Picture(job, console) if console.is_terminal and not console.is_dumb_terminal else Lines(job)
+    return Picture(job, console) if console.is_terminal and not console.is_dumb_terminal else Lines(swarm)
 
 
 class Silence:
@@ -186,24 +186,19 @@ class Picture:
 class Lines:
     """A plain line whenever an agent begins or ends: for logs."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, swarm: Swarm) -> None:
+        self._swarm = swarm
         self._began: float | None = None
 
     def show(self, events: Sequence[Event]) -> None:
         """Write what is worth a line."""
-        from rich.text import Text
-
         chosen = [event for event in events if event.kind in ("job_started", "spawned", "ended", "rescued")]
         if not chosen:
             return
-        known = {agent.id: agent for agent in self._job.agents()}
-        console = message_console()
         for event in chosen:
             self._began = event.at if self._began is None else self._began
-            if event.agent_id in known:
-                text = f"[{event.at - self._began:7.1f}s] {_describe(event, known[event.agent_id])}"
-                console.print(Text(text), soft_wrap=True)
+            described = _describe(event, self._swarm.agent(event.agent_id))
+            print_note(f"[{event.at - self._began:7.1f}s] {described}")
 
     def pause(self) -> None:
         """Nothing: lines are in nobody's way."""

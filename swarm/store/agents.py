@@ -229,13 +229,13 @@ class Store:
         *,
         activity: str = "",
         counters: Counters | None = None,
-        reserved: tuple[int, int] = (0, 0),
+        settle: bool = False,
     ) -> None:
         """Append entries, the first as number `number`. Raises `NotOwner` or `AgentCancelled`, having changed nothing."""
         documents = [encode_entry(entry) for entry in entries]
         changed = counters.changed() if counters else {}
         answer = self._scripts.run(
-            "append", claim.agent_id, claim.generation, number, activity, json.dumps(changed), *reserved, *documents
+            "append", claim.agent_id, claim.generation, number, activity, json.dumps(changed), int(settle), *documents
         )
         self._check(answer, claim)
 

@@ -77,6 +77,14 @@ local function append(id, number, entry)
   redis.call('HSET', agent_key(id), 'length', number)
 end
 
+-- Give back what an agent set aside of the job's tokens and money and did not settle.
+local function give_back(id, job)
+  local held = redis.call('HMGET', agent_key(id), 'reserved_tokens', 'reserved_cost')
+  if held[1] then redis.call('HINCRBY', job_key(job), 'reserved_tokens', '-' .. held[1]) end
+  if held[2] then redis.call('HINCRBY', job_key(job), 'reserved_cost', '-' .. held[2]) end
+  if held[1] or held[2] then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
+end
+
 local COUNTERS = { 'turns', 'tools', 'input', 'output', 'cache_write', 'cache_read', 'cost' }
 
 local end_agent
@@ -106,6 +114,7 @@ end_agent = function(id, state, text, reason, write)
   redis.call('ZREM', P .. ':timers', id)
   redis.call('ZREM', P .. ':ready', id)
   redis.call('ZREM', job_key(job) .. ':capped', id)
+  give_back(id, job)
   if before == 'running' then kill[#kill + 1] = id end
   leave(id, job)
   end_below(id, 'its parent ended: ' .. state)

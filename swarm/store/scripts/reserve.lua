@@ -6,10 +6,7 @@ local id = ARGV[2]
 local refused = refusal(id, ARGV[3])
 if refused then return { refused } end
 local job = field(id, 'job')
-local held = redis.call('HMGET', agent_key(id), 'reserved_tokens', 'reserved_cost')
-if held[1] then redis.call('HINCRBY', job_key(job), 'reserved_tokens', '-' .. held[1]) end
-if held[2] then redis.call('HINCRBY', job_key(job), 'reserved_cost', '-' .. held[2]) end
-redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost')
+give_back(id, job)
 local record = redis.call('HMGET', job_key(job), 'max_tokens', 'max_cost', 'reserved_tokens', 'reserved_cost',
   'input', 'output', 'cache_write', 'cache_read', 'cost')
 local function number(i) return tonumber(record[i] or '0') end

@@ -1,0 +1,245 @@
+"""Running one job from its submission to its end, with whatever it needs on this machine, for `run` and `demo`.
+
+Guarantee: however the command ends (done, failed, Ctrl-C, SIGTERM), what it started is stopped, and a job that was not cancelled
+stays on the queue, durable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from swarm.cli.credentials import require_credentials
+from swarm.cli.interrupts import Interrupts, Terminated
+from swarm.cli.output import one_line, print_note
+from swarm.cli.watching import Display, choose_display, watch
+from swarm.errors import ConfigurationError, SwarmError
+
+if TYPE_CHECKING:
+    from swarm.client import AgentView, Job, JobView, Swarm
+    from swarm.local.stack import StackStatus
+    from swarm.rehearsal import RehearsalServer
+    from swarm.settings import Settings
+
+Deliver = Callable[["JobView", "Sequence[AgentView]"], None]
+_SHOWN_PROBLEMS = 5
+
+
+class WorkerLost(SwarmError):
+    """Nobody is left to run the job that is being watched."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a person asked for."""
+
+    prompt: str
+    agent: str = "build"
+    workspace: Path = field(default_factory=Path)
+    model: str | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
+    """The limits that were given; the others have their defaults."""
+    scenario: str | None = None
+    """A rehearsal to play instead of asking a model."""
+    concurrency: int | None = None
+    """Processes of a worker that has to be started."""
+    quiet: bool = False
+
+
+def run_order(order: Order, settings: Settings, deliver: Deliver) -> int:
+    """Submit the job, show it, hand its end to `deliver`, and answer the exit code."""
+    from swarm.client import Swarm
+
+    check_order(order)
+    if order.scenario is None:
+        require_credentials(settings)
+    with contextlib.ExitStack() as cleanup:
+        interrupts = cleanup.enter_context(Interrupts())
+        server = cleanup.enter_context(_rehearsal(order)) if order.scenario is not None else None
+        stack = cleanup.enter_context(_stack(order, settings))
+        # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
+        cleanup.callback(interrupts.disarm)
+        swarm = Swarm(settings)
+        with interrupts.held():
+            job = submit(swarm, order, server.url if server else None)
+        watching = _Watching(swarm, job, settings, stack, order, interrupts)
+        code = watching.run(deliver)
+        if server is not None:
+            _report_problems(server)
+        return code
+
+
+def check_order(order: Order) -> None:
+    """Refuse what cannot run before anything is started for it."""
+    from swarm.definitions.catalogue import load_catalogue
+
+    try:
+        order.prompt.encode()
+    except UnicodeEncodeError:
+        raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
+    if not order.prompt.strip():
+        raise ConfigurationError("the prompt is empty; say what is to be done")
+    folder = order.workspace.expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
+    load_catalogue(folder).get(order.agent)
+
+
+def submit(swarm: Swarm, order: Order, base_url: str | None = None) -> Job:
+    """Put the job on the queue."""
+    from swarm.agent.spec import Limits
+
+    return swarm.submit(
+        order.prompt,
+        agent=order.agent,
+        workspace=order.workspace,
+        limits=Limits(**order.limits),
+        model=order.model,
+        base_url=base_url,
+    )
+
+
+# -- what a job needs --------------------------------------------------------------------------------------
+
+
+def _rehearsal(order: Order) -> RehearsalServer:
+    from swarm.rehearsal import RehearsalServer, load_scenario
+
+    assert order.scenario is not None
+    return RehearsalServer(load_scenario(order.scenario))
+
+
+@contextlib.contextmanager
+def _stack(order: Order, settings: Settings) -> Iterator[StackStatus]:
+    from swarm.local.stack import temporary_stack
+
+    with temporary_stack(settings, concurrency=order.concurrency) as status:
+        if order.scenario is not None and not status.workers and not order.quiet:
+            print_note("note: the rehearsal's server is on this machine; workers on other machines cannot reach it")
+        yield status
+
+
+def _report_problems(server: RehearsalServer) -> None:
+    unmatched = server.stats()["unmatched"]
+    for request in unmatched[:_SHOWN_PROBLEMS]:
+        print_note(
+            f"the scenario {server.scenario.name} has no reply for turn {request['turn']} of {request['definition']}: "
+            f"{one_line(request['last_result'] or request['last_text'] or request['prompt'])}"
+        )
+    if len(unmatched) > _SHOWN_PROBLEMS:
+        print_note(f"… and for {len(unmatched) - _SHOWN_PROBLEMS} more requests")
+
+
+# -- until it ends -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Watching:
+    swarm: Swarm
+    job: Job
+    settings: Settings
+    stack: StackStatus
+    order: Order
+    interrupts: Interrupts
+
+    def run(self, deliver: Deliver) -> int:
+        """Watch, deliver, and answer the exit code."""
+        display = choose_display(self.swarm, self.job, quiet=self.order.quiet)
+        try:
+            while True:
+                try:
+                    view = watch(self.job, display, self._check)
+                    break
+                except KeyboardInterrupt:
+                    display.pause()
+                    match self._ask():
+                        case "resume":
+                            self.interrupts.arm()
+                        case "detach":
+                            self._say_how_it_goes_on()
+                            return 130
+                        case _:
+                            self.job.cancel("interrupted by a person")
+                            self._finish(display, self.job.view(), deliver)
+                            return 130
+        except Terminated:
+            with contextlib.suppress(OSError):  # the terminal may be gone
+                self._say_how_it_goes_on()
+            raise
+        finally:
+            display.pause()
+        self.interrupts.disarm()
+        self._finish(display, view, deliver)
+        return 0 if view.state == "completed" else 1
+
+    def _finish(self, display: Display, view: JobView, deliver: Deliver) -> None:
+        display.close()
+        deliver(view, self.job.agents())
+
+    def _check(self) -> None:
+        """Raise if the workers that this machine runs for the job are gone."""
+        from swarm.local.processes import tail_log
+        from swarm.local.stack import status
+
+        if self.stack.workers and not status(self.settings).workers:
+            log = self.stack.workers[0].log
+            raise WorkerLost(
+                f"the worker that ran {self.job.id} has ended; `swarm up` starts one, and the job goes on. "
+                f"The end of its log {log}:\n{tail_log(log)}"
+            )
+
+    def _ask(self) -> str:
+        """What to do about a Ctrl-C. Without a person to ask, the job is cancelled."""
+        with contextlib.ExitStack() as opened:
+            terminal = _open_terminal(opened)
+            if terminal is None:
+                return "cancel"
+            print_note(
+                f"{self.job.id} is running. [c]ancel it (Ctrl-C again does, too), "
+                f"[d]etach ({self._after_detaching()}), [r]esume watching?"
+            )
+            while True:
+                self.interrupts.arm()
+                try:
+                    answer = terminal.readline()
+                except KeyboardInterrupt:
+                    return "cancel"
+                self.interrupts.disarm()
+                if not answer:
+                    return "detach"
+                for choice in ("cancel", "detach", "resume"):
+                    if answer.strip().lower() and choice.startswith(answer.strip().lower()):
+                        return choice
+                print_note("c, d or r?")
+
+    def _after_detaching(self) -> str:
+        if self.order.scenario is not None:
+            return "its rehearsed model ends with this command, so the job will fail once it is taken up again"
+        if self._stack_goes():
+            return "the local stack stops; the job goes on after `swarm up`"
+        return "the job goes on"
+
+    def _stack_goes(self) -> bool:
+        from swarm.local.records import load_records
+
+        return any(record.temporary for record in load_records(self.settings))
+
+    def _say_how_it_goes_on(self) -> None:
+        print_note(f"detached from {self.job.id}: {self._after_detaching()}. See it with `swarm tree {self.job.id}`.")
+
+
+def _open_terminal(opened: contextlib.ExitStack) -> TextIO | None:
+    """Where a person can be asked; stdin may be a pipe that held the prompt."""
+    if not sys.stderr.isatty():
+        return None
+    if sys.stdin is not None and sys.stdin.isatty():
+        return sys.stdin
+    try:
+        return opened.enter_context(open(os.ctermid()))  # noqa: PTH123
+    except OSError:
+        return None

@@ -1,0 +1,159 @@
+"""`swarm run`: one job, watched to its end, or put on the queue and left there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from swarm.cli.options import JsonOption, WorkspaceOption, parse_duration
+from swarm.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from swarm.cli.launch import Order
+    from swarm.client import AgentView, JobView
+    from swarm.settings import Settings
+
+
+def run(
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="[PROMPT]", help="What is to be done; - or nothing reads it from a pipe.")
+    ] = None,
+    agent: Annotated[str, typer.Option("--agent", "-a", metavar="TYPE", help="Type of the first agent.")] = "build",
+    workspace: WorkspaceOption = Path(),
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Model of the first agent: haiku, sonnet, opus or a full id.")
+    ] = None,
+    max_depth: Annotated[int | None, typer.Option(min=0, max=64, help="How deep agents may nest.")] = None,
+    max_agents: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Agents in all.")] = None,
+    max_running: Annotated[int | None, typer.Option(min=1, max=100_000, help="Agents that run at once.")] = None,
+    max_turns: Annotated[int | None, typer.Option(min=1, max=100_000, help="Turns of each agent.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of the whole job.")] = None,
+    budget: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Money for the whole job.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(parser=parse_duration, metavar="TIME", help="Time for the whole job: 90, 90s, 10m, 2h.")
+    ] = None,
+    rehearse: Annotated[
+        str | None, typer.Option(metavar="SCENARIO", help="Play a scenario instead of asking a model: a name or a file.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Agents at once on the worker that is started for this job.")
+    ] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Put the job on the queue and print its id.")] = False,
+    as_json: JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """Run a job and print its answer; what happens meanwhile is shown on stderr.
+
+    Without running workers (`swarm up`, or a fleet on SWARM_REDIS_URL) a local stack is started for the job and stopped after it.
+    Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 130 interrupted.
+    """
+    if detach and rehearse is not None:
+        raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
+    if budget == 0:
+        raise typer.BadParameter("a budget must be more than nothing", param_hint="--budget")
+    from swarm.cli.launch import Order, run_order
+    from swarm.settings import load_settings
+
+    given: dict[str, Any] = {
+        "max_depth": max_depth,
+        "max_agents": max_agents,
+        "max_running": max_running,
+        "max_turns": max_turns,
+        "max_tokens": max_tokens,
+        "budget_usd": budget,
+        "timeout_seconds": timeout,
+    }
+    order = Order(
+        prompt=_read_prompt(prompt),
+        agent=agent,
+        workspace=workspace,
+        model=model,
+        limits={name: value for name, value in given.items() if value is not None},
+        scenario=rehearse,
+        concurrency=concurrency,
+        quiet=quiet,
+    )
+    settings = load_settings()
+    if detach:
+        _submit_and_leave(order, settings, as_json=as_json)
+    else:
+        raise typer.Exit(run_order(order, settings, _deliver_json if as_json else _deliver_text))
+
+
+def _read_prompt(argument: str | None) -> str:
+    if argument is not None and argument != "-":
+        return argument
+    if argument is None and (sys.stdin is None or sys.stdin.isatty()):
+        raise typer.BadParameter("say what is to be done: swarm run PROMPT, or pipe the prompt in", param_hint="PROMPT")
+    from swarm.client import MAX_PROMPT_BYTES
+
+    try:
+        # One byte too many is enough for the client to refuse it.
+        return sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1).decode()
+    except UnicodeDecodeError as error:
+        if error.end >= MAX_PROMPT_BYTES:
+            raise ConfigurationError("the prompt has more than 4096 KiB; put it into a file and name that") from None
+        raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
+
+
+def _submit_and_leave(order: Order, settings: Settings, *, as_json: bool) -> None:
+    from swarm.cli.credentials import require_credentials
+    from swarm.cli.launch import check_order, submit
+    from swarm.cli.output import print_json, print_note
+    from swarm.client import Swarm
+    from swarm.local.stack import has_worker, running
+
+    check_order(order)
+    if settings.redis_url is None and not running(settings):
+        raise ConfigurationError("nobody would run the job: start a worker with `swarm up`, or leave --detach away")
+    if settings.redis_url is None:
+        require_credentials(settings)
+    job = submit(Swarm(settings), order)
+    if as_json:
+        print_json({"job_id": job.id})
+    else:
+        typer.echo(job.id)
+    if settings.redis_url is not None and not order.quiet and not has_worker(settings):
+        print_note("note: no worker answers; the job waits until one does (`swarm worker`)")
+
+
+def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
+    from swarm.cli.output import print_note, print_result, show_count
+
+    spent = f"{len(agents)} agent{'' if len(agents) == 1 else 's'}, {show_count(view.usage.total_tokens)} tokens"
+    if view.state != "completed":
+        print_note(f"swarm: {view.id} {view.state.replace('_', ' ')} ({spent}){f': {view.reason}' if view.reason else ''}")
+    elif view.reason:
+        print_note(f"swarm: {view.id} completed, but: {view.reason}")
+    if view.text.strip():
+        print_result(view.text)
+
+
+def _deliver_json(view: JobView, agents: Sequence[AgentView]) -> None:
+    from swarm.cli.output import print_json
+
+    print_json(describe_job(view, agents))
+
+
+def describe_job(view: JobView, agents: Sequence[AgentView]) -> dict[str, Any]:
+    """A job and its agents as one JSON document; the field names are part of the command's interface."""
+    return {
+        "job_id": view.id,
+        "state": view.state,
+        "result": view.text,
+        "reason": view.reason,
+        "title": view.title,
+        "workspace": view.workspace,
+        "turns": view.turns,
+        "tools": view.tools,
+        "usage": view.usage.model_dump(),
+        "cost_usd": view.cost_usd,
+        "created_at": view.created_at,
+        "ended_at": view.ended_at,
+        "limits": view.limits.model_dump(),
+        "agents": [agent.model_dump(exclude={"job_id"}) for agent in agents],
+    }

@@ -1,0 +1,150 @@
+"""`swarm transcript`: an agent's journal, as a conversation for people or line by line for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from swarm.cli.options import JsonOption
+from swarm.cli.output import one_line, output_console, plain, show_cost, show_count, show_duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from swarm.agent.entries import Assistant, Entry, Finished, Started, ToolFinished
+
+_SHOWN_LINES = 12
+_SHOWN_LINE_CHARACTERS = 400
+_SHOWN_INPUT_CHARACTERS = 160
+
+
+def show_transcript(
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="[AGENT|JOB]", help="An id or the beginning of it; for a job, its first agent. Default: the newest job."),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the system prompt.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one journal entry per line, as it is stored.")] = False,
+) -> None:
+    """Print everything an agent has lived: prompts, replies, tool calls and their results, waits."""
+    from swarm.agent.entries import encode_entry
+    from swarm.cli.opening import find_agent, open_swarm
+
+    with open_swarm() as swarm:
+        entries = swarm.journal(find_agent(swarm, target))
+    if as_json:
+        for entry in entries:
+            typer.echo(encode_entry(entry))
+    else:
+        Teller(output_console(), full=full).tell(entries)
+
+
+class Teller:
+    """Tells a journal to a person."""
+
+    def __init__(self, console: Console, *, full: bool) -> None:
+        self._console, self._full = console, full
+        self._calls: dict[str, str] = {}
+
+    def tell(self, entries: Sequence[Entry]) -> None:
+        """Print all of it."""
+        for entry in entries:
+            self._tell_entry(entry)
+        if not entries:
+            self._print("the agent has not begun yet", "dim")
+
+    def _tell_entry(self, entry: Entry) -> None:
+        match entry.kind:
+            case "started":
+                self._tell_start(entry)
+            case "prompt":
+                self._heading("prompt" if entry.purpose == "task" else entry.purpose.replace("_", " "))
+                self._body(entry.text)
+            case "assistant":
+                self._tell_reply(entry)
+            case "model_failed":
+                self._print(f"! the model failed ({entry.error_kind}): {entry.error}", "red" if entry.permanent else "yellow")
+            case "tool_started":
+                pass  # its call was told with the reply, its end follows
+            case "tool_finished":
+                self._tell_result(entry)
+            case "spawned":
+                for call, child in entry.children.items():
+                    self._print(f"⤷ started {child} for {self._calls.get(call, call)}", "cyan")
+            case "mail":
+                self._heading("messages")
+                self._body(entry.text)
+            case "parked":
+                self._print(f"⏸ {_describe_wait(entry.condition.children, entry.condition.mail, entry.condition.until)}", "dim")
+            case "finished":
+                self._tell_end(entry)
+
+    def _tell_start(self, entry: Started) -> None:
+        spec = entry.spec
+        self._print(f"{one_line(spec.label)}  ({spec.agent_id} of {spec.job_id})", "bold")
+        self._print(f"model {spec.model}, depth {spec.depth} of {spec.limits.max_depth}, workspace {spec.workspace}", "dim")
+        self._print(f"tools {', '.join(str(tool['name']) for tool in entry.tools) or 'none'}", "dim")
+        if self._full:
+            self._heading("system")
+            self._body(entry.system)
+
+    def _tell_reply(self, entry: Assistant) -> None:
+        spent = f"{show_count(entry.usage.total_tokens)} tokens, {show_cost(entry.cost_usd)}, {show_duration(entry.duration_seconds)}"
+        self._heading(f"assistant ({spent}{'' if entry.stop_reason in ('end_turn', 'tool_use') else f', {entry.stop_reason}'})")
+        for block in entry.content:
+            match block.get("type"):
+                case "text":
+                    self._body(str(block.get("text", "")))
+                case "thinking":
+                    self._body(str(block.get("thinking", "")), "dim italic")
+                case "tool_use":
+                    call = f"{block.get('name')}({_show_input(block.get('input') or {}, full=self._full)})"
+                    self._calls[str(block.get("id"))] = one_line(call, 80)
+                    self._print(f"→ {call}", "cyan")
+                case kind:
+                    self._print(f"[{kind}]", "dim")
+
+    def _tell_result(self, entry: ToolFinished) -> None:
+        sort = "error" if entry.is_error else "result"
+        self._print(f"← {sort} of {self._calls.get(entry.tool_use_id, entry.tool_use_id)}", "red" if entry.is_error else "green")
+        self._body(entry.text, indent="  ")
+
+    def _tell_end(self, entry: Finished) -> None:
+        colour = "green" if entry.state == "completed" else "red"
+        self._print(f"■ {entry.state.replace('_', ' ')}{f': {entry.reason}' if entry.reason else ''}", f"bold {colour}")
+
+    def _heading(self, text: str) -> None:
+        self._print(f"\n── {text}", "bold")
+
+    def _body(self, text: str, style: str = "", indent: str = "") -> None:
+        lines = plain(text).strip("\n").split("\n")
+        shown = lines if self._full else lines[:_SHOWN_LINES]
+        for line in shown:
+            cut = not self._full and len(line) > _SHOWN_LINE_CHARACTERS
+            self._print(indent + (line[:_SHOWN_LINE_CHARACTERS] + "…" if cut else line), style)
+        if len(lines) > len(shown):
+            self._print(f"{indent}… {len(lines) - len(shown)} more lines (--full shows them)", "dim")
+
+    def _print(self, text: str, style: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(plain(text), style=style), soft_wrap=True)
+
+
+def _show_input(given: dict[str, Any], *, full: bool) -> str:
+    text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+    return text if full else one_line(text, _SHOWN_INPUT_CHARACTERS)
+
+
+def _describe_wait(children: Sequence[str], mail: bool, until: float | None) -> str:
+    reasons = []
+    if children:
+        reasons.append(f"{len(children)} agent{'' if len(children) == 1 else 's'}")
+    if mail:
+        reasons.append("a message")
+    if until is not None:
+        reasons.append("a moment")
+    return f"waits for {' or '.join(reasons) or 'nothing'}, holding no process"
