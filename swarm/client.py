@@ -211,7 +211,12 @@ class Swarm:
             definition=definition,
             description=(title or " ".join(prompt.split()))[:80],
             prompt=prompt,
-            model=resolve_model(model or definition.model, default=self.settings.model, parent=None),
+            model=resolve_model(
+                model or definition.model,
+                default=self.settings.model,
+                parent=None,
+                prices_file=self.settings.prices_file,
+            ),
             workspace=str(folder),
             base_url=base_url,
             limits=limits,

@@ -78,7 +78,8 @@ class Runtime:
             return model
 
 
-_lock = threading.Lock()
+# Re-entrant: a signal handler of the main process may ask for the runtime while it is being made.
+_lock = threading.RLock()
 _runtimes: dict[int, Runtime] = {}
 _running: dict[str, Stop] = {}
 _draining: mmap.mmap | None = None

@@ -65,6 +65,7 @@ WAIT_IN_PLACE_SECONDS = 5.0
 """A shorter wait for the model is slept through; a longer one gives the process back."""
 CONCURRENT_READS = 8
 WARN_AT_SHARE = 0.8
+MAX_REPLY_TOKENS = 32_000
 EXPECTED_REPLY_TOKENS = 4_000
 """What is set aside for a reply before its size is known."""
 
@@ -235,7 +236,7 @@ class Segment:
             system=self.life.system,
             messages=self.life.messages,
             tools=self.life.tools,
-            max_tokens=min(32_000, max_output(self.spec.model)),
+            max_tokens=min(MAX_REPLY_TOKENS, max_output(self.spec.model, prices_file=self.settings.prices_file)),
             tools_allowed=action.tools_allowed,
             effort=self.spec.definition.effort,
         )
@@ -251,7 +252,7 @@ class Segment:
             failed = ModelFailed(error=str(error), error_kind=error.kind, permanent=False, retry_at=time.time() + delay)
             self._append([failed], activity=f"waiting for the model ({error.kind})", settle=self._reserves)
             return
-        cost = cost_usd(reply.model, reply.usage) or cost_usd(self.spec.model, reply.usage) or 0.0
+        cost = self._cost(reply.model, reply.usage)
         entry = Assistant(
             content=reply.content,
             stop_reason=reply.stop_reason,
@@ -278,30 +279,18 @@ class Segment:
         if not self._reserves:
             return True
         final = self.life.last_words is not None
-        tokens = self._expected_tokens() + (EXPECTED_REPLY_TOKENS // 4 if final else EXPECTED_REPLY_TOKENS)
-        cost = round(
-            (
-                cost_usd(
-                    self.spec.model,
-                    Usage(input_tokens=tokens - EXPECTED_REPLY_TOKENS // 4, output_tokens=EXPECTED_REPLY_TOKENS // 4),
-                )
-                or 0.0
-            )
-            * NANO
+        expected = Usage(
+            input_tokens=self._expected_input_tokens(),
+            output_tokens=EXPECTED_REPLY_TOKENS // 4 if final else EXPECTED_REPLY_TOKENS,
         )
-        answer = self.store.reserve(self.claim, tokens, cost)
+        answer = self.store.reserve(
+            self.claim, expected.total_tokens, round(self._cost(self.spec.model, expected) * NANO)
+        )
         if isinstance(answer, OutOfBudget):
-            what = f"{answer.limit:,} tokens" if answer.name == "tokens" else f"${answer.limit / NANO:.4f}"
-            limit = "tokens" if answer.name == "tokens" else "budget"
+            what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
             if final or self.life.turns == 0:
                 return Finished(state="failed", text=self.life.text(), reason=f"the job's limit of {what} is used up")
-            self._append(
-                [
-                    last_words(
-                        "tokens" if limit == "tokens" else "budget", f"The job's limit of {what} is nearly used up."
-                    )
-                ]
-            )
+            self._append([last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
             return False
         if answer >= WARN_AT_SHARE and not self.life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
@@ -309,7 +298,13 @@ class Segment:
             self._append([Prompt(text=text, purpose="warning", limit="tokens" if limits.max_tokens else "budget")])
         return True
 
-    def _expected_tokens(self) -> int:
+    def _cost(self, model: str, usage: Usage) -> float:
+        """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""
+        prices = self.settings.prices_file
+        known = cost_usd(model, usage, prices_file=prices)
+        return known if known is not None else cost_usd(self.spec.model, usage, prices_file=prices) or 0.0
+
+    def _expected_input_tokens(self) -> int:
         last = self.life.last
         return last.usage.total_tokens if last is not None else len(self.spec.prompt) // 3 + 3_000
 

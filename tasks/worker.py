@@ -43,9 +43,13 @@ def _prepare_child(**_: Any) -> None:
 
 
 @signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
-def _leave(**_: Any) -> None:
+def _leave(how: str = "Warm", **_: Any) -> None:
     # Warm or cold, no agent begins another turn here.
     process.start_draining()
+    if how.lower() == "cold":
+        # Others may have these agents now. By now Celery has forgotten its requests, so the leases are asked.
+        for agent_id in process.runtime().store.held_by(process.worker_name()):
+            process.report_dead(agent_id)
 
 
 @signals.worker_ready.connect  # type: ignore[untyped-decorator]
@@ -118,14 +122,8 @@ class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
         thread.start()
 
     def stop(self, worker: Any) -> None:
-        """Warm shutdown: by now no agent runs here."""
+        """The worker stops: no agent runs here any more, or it has been given to others."""
         self._stop.set()
-
-    def terminate(self, worker: Any) -> None:
-        """Cold shutdown: what still runs is given to others at once."""
-        self._stop.set()
-        for agent_id in _requests():
-            process.report_dead(agent_id)
 
 
 app.steps["worker"].add(Keeper)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from swarm.cli.options import JobArgument, JsonOption
-from swarm.cli.output import new_table, one_line, output_console, print_json, print_note, show_cost, show_count, show_duration
+from swarm.cli.output import (
+    new_table,
+    one_line,
+    output_console,
+    print_json,
+    print_note,
+    show_cost,
+    show_count,
+    show_duration,
+)
 
 if TYPE_CHECKING:
     from swarm.client import Event, JobView
@@ -31,7 +40,17 @@ def list_jobs(
     if not views:
         print_note("there is no job yet; start one with `swarm run PROMPT`")
         return
-    table = new_table("job", "state", "age", "time", "agents", "tokens", "cost", "title", numbers=("age", "time", "agents", "tokens", "cost"))
+    table = new_table(
+        "job",
+        "state",
+        "age",
+        "time",
+        "agents",
+        "tokens",
+        "cost",
+        "title",
+        numbers=("age", "time", "agents", "tokens", "cost"),
+    )
     now = time.time()
     for view in views:
         table.add_row(
@@ -67,7 +86,9 @@ def show_tree(
         print_json(describe_job(view, agents))
         return
     console = output_console()
-    console.print(f"{view.id}  {view.state.replace('_', ' ')}{f': {one_line(view.reason, 300)}' if view.reason else ''}")
+    console.print(
+        f"{view.id}  {view.state.replace('_', ' ')}{f': {one_line(view.reason, 300)}' if view.reason else ''}"
+    )
     console.print(render_tree(agents, console, show_ids=True))
 
 
@@ -92,7 +113,11 @@ def _print_event(event: Event, *, as_json: bool) -> None:
     if as_json:
         print_json(event.model_dump(), indent=None)
         return
-    fields = " ".join(f"{name}={one_line(value, 200)!r}" if " " in value else f"{name}={one_line(value)}" for name, value in event.fields.items() if value)
+    fields = " ".join(
+        f"{name}={one_line(value, 200)!r}" if " " in value else f"{name}={one_line(value)}"
+        for name, value in event.fields.items()
+        if value
+    )
     moment = time.strftime("%H:%M:%S", time.localtime(event.at))
     typer.echo(f"{moment}.{int(event.at * 1000) % 1000:03d} {event.kind:<11} {event.agent_id} {fields}".rstrip())
 

@@ -240,6 +240,6 @@ def _open_terminal(opened: contextlib.ExitStack) -> TextIO | None:
     if sys.stdin is not None and sys.stdin.isatty():
         return sys.stdin
     try:
-        return opened.enter_context(open(os.ctermid()))  # noqa: PTH123
+        return opened.enter_context(open(os.ctermid()))
     except OSError:
         return None

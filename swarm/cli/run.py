@@ -34,10 +34,12 @@ def run(
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of the whole job.")] = None,
     budget: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Money for the whole job.")] = None,
     timeout: Annotated[
-        float | None, typer.Option(parser=parse_duration, metavar="TIME", help="Time for the whole job: 90, 90s, 10m, 2h.")
+        float | None,
+        typer.Option(parser=parse_duration, metavar="TIME", help="Time for the whole job: 90, 90s, 10m, 2h."),
     ] = None,
     rehearse: Annotated[
-        str | None, typer.Option(metavar="SCENARIO", help="Play a scenario instead of asking a model: a name or a file.")
+        str | None,
+        typer.Option(metavar="SCENARIO", help="Play a scenario instead of asking a model: a name or a file."),
     ] = None,
     concurrency: Annotated[
         int | None, typer.Option(min=1, help="Agents at once on the worker that is started for this job.")
@@ -126,7 +128,9 @@ def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
 
     spent = f"{len(agents)} agent{'' if len(agents) == 1 else 's'}, {show_count(view.usage.total_tokens)} tokens"
     if view.state != "completed":
-        print_note(f"swarm: {view.id} {view.state.replace('_', ' ')} ({spent}){f': {view.reason}' if view.reason else ''}")
+        print_note(
+            f"swarm: {view.id} {view.state.replace('_', ' ')} ({spent}){f': {view.reason}' if view.reason else ''}"
+        )
     elif view.reason:
         print_note(f"swarm: {view.id} completed, but: {view.reason}")
     if view.text.strip():

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, output_console, plain, show_cost, show_count, show_duration
 
 if TYPE_CHECKING:
@@ -24,7 +23,10 @@ _SHOWN_INPUT_CHARACTERS = 160
 def show_transcript(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="[AGENT|JOB]", help="An id or the beginning of it; for a job, its first agent. Default: the newest job."),
+        typer.Argument(
+            metavar="[AGENT|JOB]",
+            help="An id or the beginning of it; for a job, its first agent. Default: the newest job.",
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the system prompt.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one journal entry per line, as it is stored.")] = False,
@@ -66,7 +68,9 @@ class Teller:
             case "assistant":
                 self._tell_reply(entry)
             case "model_failed":
-                self._print(f"! the model failed ({entry.error_kind}): {entry.error}", "red" if entry.permanent else "yellow")
+                self._print(
+                    f"! the model failed ({entry.error_kind}): {entry.error}", "red" if entry.permanent else "yellow"
+                )
             case "tool_started":
                 pass  # its call was told with the reply, its end follows
             case "tool_finished":
@@ -78,14 +82,18 @@ class Teller:
                 self._heading("messages")
                 self._body(entry.text)
             case "parked":
-                self._print(f"⏸ {_describe_wait(entry.condition.children, entry.condition.mail, entry.condition.until)}", "dim")
+                self._print(
+                    f"⏸ {_describe_wait(entry.condition.children, entry.condition.mail, entry.condition.until)}", "dim"
+                )
             case "finished":
                 self._tell_end(entry)
 
     def _tell_start(self, entry: Started) -> None:
         spec = entry.spec
         self._print(f"{one_line(spec.label)}  ({spec.agent_id} of {spec.job_id})", "bold")
-        self._print(f"model {spec.model}, depth {spec.depth} of {spec.limits.max_depth}, workspace {spec.workspace}", "dim")
+        self._print(
+            f"model {spec.model}, depth {spec.depth} of {spec.limits.max_depth}, workspace {spec.workspace}", "dim"
+        )
         self._print(f"tools {', '.join(str(tool['name']) for tool in entry.tools) or 'none'}", "dim")
         if self._full:
             self._heading("system")
@@ -93,7 +101,9 @@ class Teller:
 
     def _tell_reply(self, entry: Assistant) -> None:
         spent = f"{show_count(entry.usage.total_tokens)} tokens, {show_cost(entry.cost_usd)}, {show_duration(entry.duration_seconds)}"
-        self._heading(f"assistant ({spent}{'' if entry.stop_reason in ('end_turn', 'tool_use') else f', {entry.stop_reason}'})")
+        self._heading(
+            f"assistant ({spent}{'' if entry.stop_reason in ('end_turn', 'tool_use') else f', {entry.stop_reason}'})"
+        )
         for block in entry.content:
             match block.get("type"):
                 case "text":
@@ -109,7 +119,9 @@ class Teller:
 
     def _tell_result(self, entry: ToolFinished) -> None:
         sort = "error" if entry.is_error else "result"
-        self._print(f"← {sort} of {self._calls.get(entry.tool_use_id, entry.tool_use_id)}", "red" if entry.is_error else "green")
+        self._print(
+            f"← {sort} of {self._calls.get(entry.tool_use_id, entry.tool_use_id)}", "red" if entry.is_error else "green"
+        )
         self._body(entry.text, indent="  ")
 
     def _tell_end(self, entry: Finished) -> None:

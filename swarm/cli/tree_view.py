@@ -145,7 +145,7 @@ def sum_up(agents: Sequence[AgentView]) -> str:
     """The totals of a tree in one line."""
     if not agents:
         return "starting"
-    states = Counter(agent.state for agent in agents)
+    states: Counter[str] = Counter(agent.state for agent in agents)
     ends = [agent.ended_at for agent in agents if agent.state in OVER and agent.ended_at is not None]
     end = max(ends) if len(ends) == len(agents) else time.time()
     parts = [

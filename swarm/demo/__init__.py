@@ -80,7 +80,7 @@ def _copy_sample(workspace: Path) -> None:
 
 
 def _commit(workspace: Path) -> None:
-    """Make the copy a repository with one commit, so that `git diff` shows the job's work; if Git cannot, go without."""
+    """Make the copy a repository with one commit, so that `git diff` shows the job's work, unless Git cannot."""
     git = shutil.which("git")
     if git is None:
         return

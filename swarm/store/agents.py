@@ -11,7 +11,7 @@ import json
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import redis
 
@@ -82,7 +82,7 @@ class Rescue(Effect):
 class OutOfBudget:
     """A reservation that does not fit. Amounts are tokens, or nano-dollars for `budget`."""
 
-    name: str
+    name: Literal["tokens", "budget"]
     limit: int
     used: int
 
@@ -319,6 +319,15 @@ class Store:
         if not agent_ids:
             return []
         return list(self._scripts.run("renew", worker, lease_seconds, *agent_ids))
+
+    def held_by(self, worker: str) -> list[str]:
+        """The agents a worker holds a lease on."""
+        leased = list(self.client.zrange(self.key("leases"), 0, -1))
+        return [
+            agent_id
+            for agent_id, (owner,) in zip(leased, self.fields(leased, "worker"), strict=True)
+            if owner == worker
+        ]
 
     def rescue(
         self, *, max_deaths: int, outbox_age_seconds: float, batch: int = 200, dead: Sequence[tuple[str, str]] = ()

@@ -1,0 +1,28 @@
+"""`swarm --help`, against importing the libraries that draw it."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from argparse import Namespace
+
+from bench.measure import Report, alternate
+
+ROUNDS = 15
+
+
+def run(report: Report, chosen: Namespace) -> None:
+    """Wall time of whole processes, in turns."""
+
+    def timed(*arguments: str) -> float:
+        began = time.monotonic()
+        subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+        return time.monotonic() - began
+
+    ours, theirs = alternate(ROUNDS, lambda: timed("-m", "swarm", "--help"), lambda: timed("-c", "import typer, rich"))
+    report.note(
+        f"swarm --help {statistics.median(ours) * 1e3:.0f} ms, imports {statistics.median(theirs) * 1e3:.0f} ms"
+    )
+    report.figure("help", statistics.median(ours) / statistics.median(theirs), "×", target=1.3)

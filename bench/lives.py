@@ -1,0 +1,40 @@
+"""Agent lives run in this very process against a real Redis: the same Segment that a worker's child runs."""
+
+from __future__ import annotations
+
+from swarm import Job, Limits
+from swarm.agent.life import Life
+from swarm.ids import root_agent_id
+from swarm.models import Model
+from swarm.store.agents import Claim
+from swarm.tasks.process import Stop
+from swarm.tasks.segment import Outcome, Segment
+from tests.fleet import Fleet
+
+WIDE = Limits(max_depth=64, max_agents=1_000_000, max_running=100_000, max_turns=100_000)
+
+
+def submit(fleet: Fleet, url: str, prompt: str) -> Job:
+    """A job of one general-purpose root, bound by no limit."""
+    return fleet.swarm.submit(prompt, agent="general-purpose", workspace=fleet.workspace, base_url=url, limits=WIDE)
+
+
+def claim_root(fleet: Fleet, job: Job) -> Claim:
+    """Take the job's root, as a worker would."""
+    claim = fleet.swarm.store.claim(root_agent_id(job.id), "bench", 3600.0)
+    assert isinstance(claim, Claim), claim
+    return claim
+
+
+def run_segment(fleet: Fleet, claim: Claim, model: Model) -> tuple[Outcome, Life]:
+    """Run a claimed segment to its outcome."""
+    segment = Segment(
+        claim,
+        store=fleet.swarm.store,
+        model=model,
+        settings=fleet.settings,
+        tell=lambda effect: None,
+        draining=lambda: False,
+        stop=Stop(claim.agent_id),
+    )
+    return segment.run(), segment.life

@@ -1,0 +1,69 @@
+"""A life of 500 turns: CPU of a late turn, beyond the API request's own, against that of an early one."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from argparse import Namespace
+from contextlib import closing
+
+from bench.bare import Opening, live, make_client
+from bench.lives import claim_root, run_segment, submit
+from bench.measure import Report
+from bench.served import serve
+from swarm.agent.life import fold
+from swarm.models import Model, ModelRequest, Progress, Reply
+from swarm.models.anthropic import AnthropicModel
+from tests.fleet import Fleet
+
+TURNS = 500
+ROUNDS = 3
+EARLY = slice(3, 23)
+LATE = slice(TURNS - 22, TURNS - 2)
+
+
+class Metered:
+    """A model that notes this process's CPU time where a request begins and ends."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.requests: list[float] = []
+        self.between: list[float] = []
+        self._ended = time.process_time()
+
+    def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
+        """Make the request with the real model."""
+        began = time.process_time()
+        self.between.append(began - self._ended)
+        reply = self._model.complete(request, on_progress)
+        self._ended = time.process_time()
+        self.requests.append(self._ended - began)
+        return reply
+
+
+def run(report: Report, chosen: Namespace) -> None:
+    """What is ours is the time between requests, and what our request costs more than the bare SDK's of that turn."""
+    ratios = []
+    with serve() as url, closing(Fleet()) as fleet:
+        client = make_client(url)
+        for _ in range(ROUNDS):
+            metered = Metered(AnthropicModel.rehearsing(fleet.settings, url))
+            claim = claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}"))
+            _, life = run_segment(fleet, claim, metered)
+            assert life.turns == TURNS, life.turns
+            bare: list[float] = []
+            live(client, Opening.of(life), fleet.workspace, bare)
+            began = time.process_time()
+            fold(claim.agent_id, fleet.swarm.store.journal(claim.agent_id))
+            folding = time.process_time() - began
+            early, late = (statistics.median(metered.between[part]) * 1e3 for part in (EARLY, LATE))
+            ratios.append(late / early)
+            report.note(f"between requests: {early:.2f} ms a turn early, {late:.2f} ms late")
+            ours = [statistics.median(metered.requests[part]) * 1e3 for part in (EARLY, LATE)]
+            theirs = [statistics.median(bare[part]) * 1e3 for part in (EARLY, LATE)]
+            report.note(
+                f"the request: {ours[0]:.2f} ms early, {ours[1]:.2f} ms late; "
+                f"bare SDK {theirs[0]:.2f} and {theirs[1]:.2f} ms"
+            )
+            report.note(f"loading and folding the whole journal, once a wake: {folding * 1e3:.0f} ms")
+    report.figure("long_life", statistics.median(ratios), "×", target=1.2)

@@ -1,0 +1,133 @@
+"""`swarm demo`: a job on a sample repository whose test fails before and passes after, without a key."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from swarm.cli.output import plain, print_note
+
+if TYPE_CHECKING:
+    from swarm.client import AgentView, JobView
+    from swarm.demo import Demo
+
+_TEST_SECONDS = 120
+_SHOWN_LINES = 15
+
+
+def demo(
+    real: Annotated[
+        bool, typer.Option("--real", help="Ask the real model instead of the rehearsed one; needs a key.")
+    ] = False,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder", metavar="FOLDER", help="Where to put the sample repository.", show_default="temporary"
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Agents at once on the worker that is started.")
+    ] = None,
+) -> None:
+    """Let agents find and fix a bug in a sample repository, and show that its tests pass afterwards."""
+    from swarm.cli.launch import Order, run_order
+    from swarm.demo import prepare_demo
+    from swarm.settings import load_settings
+
+    settings = load_settings()
+    if real:
+        from swarm.cli.credentials import require_credentials
+
+        require_credentials(settings)
+    prepared = prepare_demo(target)
+    _say(f"A sample repository with a bug in it: {prepared.workspace}")
+    _say("Its tests, before:")
+    if _run_tests(prepared):
+        _say("The tests pass already, so there is nothing to fix. Name an empty folder with --folder.")
+        raise typer.Exit(1)
+    _say(f"The job: {prepared.prompt.strip()}")
+    if real:
+        _say("The model is the real one.")
+    else:
+        _say(
+            "The model's words are rehearsed (a script on this machine, over real HTTP). Everything else is real: "
+            "Redis, the worker, the agents and their queue, the files they read and change, the tests they run."
+        )
+    order = Order(
+        prompt=prepared.prompt,
+        workspace=prepared.workspace,
+        scenario=None if real else str(prepared.scenario),
+        concurrency=concurrency,
+    )
+    code = run_order(order, settings, _deliver)
+    if code == 130:
+        raise typer.Exit(code)
+    _say("What changed:")
+    _show_changes(prepared.workspace)
+    _say("Its tests, after:")
+    passed = _run_tests(prepared)
+    _say("The tests failed before and pass now." if passed else "The tests still fail.")
+    if not real:
+        _say("Remember: the model's words were rehearsed, everything else was real. With a key: swarm demo --real")
+    raise typer.Exit(0 if passed and code == 0 else 1)
+
+
+def _deliver(view: JobView, agents: Sequence[AgentView]) -> None:
+    from swarm.cli.tree_view import sum_up
+
+    _say(f"The job {view.state.replace('_', ' ')}: {sum_up(agents)}")
+    if view.reason:
+        _print(view.reason)
+    _print(view.text)
+
+
+def _run_tests(prepared: Demo) -> bool:
+    _print("$ " + shlex.join([Path(prepared.test_command[0]).name, *prepared.test_command[1:]]))
+    try:
+        ran = subprocess.run(
+            prepared.test_command,
+            cwd=prepared.workspace,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_TEST_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        print_note(f"the tests did not end within {_TEST_SECONDS} s")
+        return False
+    lines = ran.stdout.decode(errors="replace").rstrip().splitlines()
+    _print("\n".join((["…"] if len(lines) > _SHOWN_LINES else []) + lines[-_SHOWN_LINES:]))
+    return ran.returncode == 0
+
+
+def _show_changes(workspace: Path) -> None:
+    if shutil.which("git") is None or not (workspace / ".git").exists():
+        _print("(git is not installed, so the differences cannot be shown)")
+        return
+    for arguments in (["--stat"], []):
+        # No pager, no configuration of the person's: the output is part of ours.
+        command = ["git", "-C", str(workspace), "--no-pager", "diff", "--no-ext-diff", "--no-color", *arguments]
+        ran = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
+        _print(ran.stdout.decode(errors="replace").rstrip())
+
+
+def _say(text: str) -> None:
+    line = f"\n▸ {plain(text)}"
+    if sys.stdout.isatty():
+        from swarm.cli.output import output_console
+
+        output_console().print(line, style="bold")
+    else:
+        typer.echo(line)
+
+
+def _print(text: str) -> None:
+    if text.strip():
+        typer.echo("\n".join(f"  {line}" for line in plain(text).splitlines()))

@@ -1,0 +1,198 @@
+"""`swarm doctor`: what this machine has, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from swarm.cli.options import JsonOption
+from swarm.cli.output import new_table, output_console, plain, print_json
+from swarm.errors import SwarmError
+
+if TYPE_CHECKING:
+    from swarm.settings import Settings
+
+_OLDEST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    needed: bool = True
+    """Whether nothing works without it; else it is for some uses only."""
+
+
+def doctor(as_json: JsonOption = False) -> None:
+    """Check what agents need on this machine; exit code 1 if something needed is missing."""
+    from swarm.settings import load_settings
+
+    checks = run_checks(load_settings())
+    if as_json:
+        print_json([asdict(check) for check in checks])
+    else:
+        _print_checks(checks)
+    if any(check.needed and not check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+def run_checks(settings: Settings) -> list[Check]:
+    """Look at everything; nothing is started or changed."""
+    checks: list[Callable[[Settings], Check]] = [
+        _check_python,
+        _check_sdk,
+        _check_key,
+        _check_git,
+        _check_ripgrep,
+        _check_state_folder,
+        _check_server if settings.redis_url is None else _check_redis,
+        _check_worker,
+    ]
+    return [check(settings) for check in checks]
+
+
+def _print_checks(checks: list[Check]) -> None:
+    table = new_table("", "what", "found")
+    for check in checks:
+        mark, style = ("ok", "green") if check.ok else ("MISSING", "bold red") if check.needed else ("note", "yellow")
+        table.add_row(mark, check.name, plain(check.found), style=None if check.ok else style)
+    console = output_console()
+    console.print(table)
+    for check in checks:
+        if not check.ok and check.remedy:
+            console.print(f"{check.name}: {check.remedy}", soft_wrap=True)
+
+
+# -- the checks --------------------------------------------------------------------------------------------
+
+
+def _check_python(settings: Settings) -> Check:
+    found = ".".join(str(part) for part in sys.version_info[:3])
+    return Check(
+        "Python", sys.version_info >= _OLDEST_PYTHON, f"{found} ({sys.executable})", "install Python 3.11 or newer"
+    )
+
+
+def _check_sdk(settings: Settings) -> Check:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return Check("Anthropic SDK", True, version("anthropic"))
+    except PackageNotFoundError:
+        return Check("Anthropic SDK", False, "not installed", "install it: pip install anthropic")
+
+
+def _check_key(settings: Settings) -> Check:
+    from swarm.cli.credentials import find_credentials
+
+    found = find_credentials(settings)
+    remedy = "set ANTHROPIC_API_KEY where the workers run; `swarm demo` works without"
+    return Check("key for the model", found is not None, found or "none", remedy, needed=False)
+
+
+def _check_git(settings: Settings) -> Check:
+    path = shutil.which("git")
+    remedy = "install git; without it agents cannot look into a repository's history"
+    if path is None:
+        return Check("git", False, "not on the PATH", remedy, needed=False)
+    return Check("git", True, _first_line([path, "--version"]) or path, remedy, needed=False)
+
+
+def _check_ripgrep(settings: Settings) -> Check:
+    from swarm.tools.ripgrep import find_ripgrep
+
+    try:
+        path = find_ripgrep()
+    except SwarmError as error:
+        return Check("ripgrep", False, "not found", str(error))
+    found = _first_line([path, "--version"])
+    return Check("ripgrep", found is not None, f"{found or 'does not run'} ({path})", "install ripgrep (`rg`)")
+
+
+def _check_state_folder(settings: Settings) -> Check:
+    folder = settings.state_folder()
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    remedy = "make it writable, or set SWARM_STATE_DIR to a folder that is"
+    try:
+        if not existing.is_dir():
+            return Check("state folder", False, f"{existing} is not a folder", remedy)
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        return Check("state folder", False, f"{folder}: {error.strerror}", remedy)
+    return Check("state folder", True, str(folder))
+
+
+def _check_server(settings: Settings) -> Check:
+    from swarm.local.redis_server import find_server, read_redis_status
+
+    status = read_redis_status(settings)
+    if status.running:
+        return Check("Redis", True, f"{status.version} ({status.origin}), running at {status.url}")
+    try:
+        server = find_server()
+    except SwarmError as error:
+        return Check("Redis", False, "no server to start", str(error))
+    return Check("Redis", True, f"{server.version} ({server.origin}) at {server.path}, not running")
+
+
+def _check_redis(settings: Settings) -> Check:
+    import redis
+
+    from swarm.local.server_binary import OLDEST_VERSION
+    from swarm.store.connection import connect, hide_password, ping_or_raise
+
+    assert settings.redis_url is not None
+    try:
+        with connect(settings) as client:
+            ping_or_raise(client)
+            info = client.info()
+    except (SwarmError, redis.RedisError) as error:
+        return Check("Redis", False, "does not answer", str(error))
+    version = str(info.get("redis_version", "?"))
+    found = f"{version} at {hide_password(settings.redis_url)}"
+    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < OLDEST_VERSION:
+        return Check("Redis", False, found, f"it must be {'.'.join(map(str, OLDEST_VERSION))} or newer")
+    if info.get("redis_mode") == "cluster":
+        return Check(
+            "Redis", False, f"{found}, a cluster", "use one Redis with replicas; a Redis Cluster does not work"
+        )
+    worries = []
+    if info.get("maxmemory_policy", "noeviction") != "noeviction":
+        worries.append(f"it may evict data (maxmemory-policy {info['maxmemory_policy']}): set it to noeviction")
+    if not info.get("aof_enabled"):
+        worries.append("a restart of it loses the latest steps: set appendonly yes")
+    return Check("Redis", not worries, found, "; ".join(worries), needed=False)
+
+
+def _check_worker(settings: Settings) -> Check:
+    from swarm.local.stack import has_worker
+
+    remedy = "`swarm run` starts one for its job; `swarm up` or `swarm worker` keep one running"
+    try:
+        alive = has_worker(settings)
+    except SwarmError as error:
+        return Check("worker", False, "unknown", str(error), needed=False)
+    return Check("worker", alive, "running" if alive else "none", remedy, needed=False)
+
+
+def _first_line(command: list[str]) -> str | None:
+    try:
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, env=os.environ
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return ran.stdout.splitlines()[0] if ran.returncode == 0 and ran.stdout else None

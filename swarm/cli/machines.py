@@ -1,0 +1,160 @@
+"""`swarm up`, `down`, `status`, `worker` and `flower`: the processes that run agents and show them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from swarm.cli.options import JsonOption
+from swarm.cli.output import print_json, print_note, show_duration
+
+if TYPE_CHECKING:
+    from swarm.local.stack import StackStatus
+
+PASSES_ARGUMENTS: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""For commands that hand what they do not know on to Celery."""
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def bring_up(
+    workers: Annotated[int, typer.Option(min=0, help="Workers to run.")] = 1,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Agents at once on each worker.")] = None,
+    flower: Annotated[bool, typer.Option("--flower", help="Run the Flower dashboard, too.")] = False,
+    flower_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65_535, help="Port of Flower (implies --flower); 0 takes a free one.", show_default="5555"
+        ),
+    ] = None,
+) -> None:
+    """Start the local stack: Redis, workers and, if asked for, Flower. What runs already is kept."""
+    from swarm.cli.credentials import find_credentials
+    from swarm.cli.interrupts import Interrupts
+    from swarm.local.stack import up
+    from swarm.settings import load_settings
+
+    settings = load_settings()
+    port = flower_port if flower_port is not None else 5555 if flower else None
+    with Interrupts():
+        status = up(settings, workers=workers, concurrency=concurrency, flower_port=port)
+    _print_status(status)
+    if find_credentials(settings) is None:
+        print_note("note: there is no key for the model; set ANTHROPIC_API_KEY and restart (`swarm down`, `swarm up`)")
+
+
+def take_down() -> None:
+    """Stop the local stack. Agents stop at their next turn, and their jobs go on after `swarm up`."""
+    from swarm.cli.interrupts import Interrupts
+    from swarm.local.stack import down, status
+    from swarm.settings import load_settings
+
+    settings = load_settings()
+    before = status(settings)
+    with Interrupts() as interrupts, interrupts.held():
+        down(settings)
+    ours = before.redis.running and before.redis.origin != "external"
+    typer.echo("stopped" if before.workers or before.flower or ours else "nothing was running")
+
+
+def show_status(as_json: JsonOption = False) -> None:
+    """Show what of the local stack runs."""
+    from swarm.local.stack import status
+    from swarm.settings import load_settings
+
+    found = status(load_settings())
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        _print_status(found)
+
+
+def _print_status(status: StackStatus) -> None:
+    from datetime import UTC, datetime
+
+    redis = status.redis
+    about = f"{redis.version or 'unknown version'}, {redis.origin}" if redis.running else "does not answer"
+    if not redis.running and redis.origin != "external":
+        about = "stopped"
+    typer.echo(f"redis   {about}  {redis.url}")
+    for worker in status.workers:
+        age = show_duration((datetime.now(UTC) - worker.started_at).total_seconds())
+        state = "ready" if worker.ready else "starting"
+        where = f", model at {worker.base_url}" if worker.base_url else ""
+        typer.echo(
+            f"worker  {state}, process {worker.pid}, {worker.concurrency} agents at once, since {age}{where}  {worker.log}"
+        )
+    if not status.workers:
+        typer.echo("worker  none here; `swarm up` starts one")
+    if status.flower is not None:
+        typer.echo(f"flower  {status.flower.url}, process {status.flower.pid}")
+
+
+def run_worker(ctx: typer.Context) -> None:
+    """Run a worker in the foreground: `celery -A swarm.tasks worker`, with sensible defaults.
+
+    Arguments are Celery's own, e.g. `swarm worker -c 16 --hostname agents@%h`.
+    """
+    from swarm.local.workers import default_concurrency
+
+    given = list(ctx.args)
+    arguments = ["worker", *given]
+    if not _has_option(given, "-c", "--concurrency", "--autoscale"):
+        arguments += ["-c", str(default_concurrency())]
+    if not _has_option(given, "-l", "--loglevel"):
+        arguments += ["--loglevel", "INFO"]
+    _become_celery(arguments)
+
+
+def run_flower(
+    ctx: typer.Context,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on.")] = 5555,
+    address: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
+) -> None:
+    """Run the Flower dashboard in the foreground; further arguments are Flower's own."""
+    if address not in _LOOPBACK and not _has_option(list(ctx.args), "--basic-auth", "--basic_auth", "--auth"):
+        print_note(f"note: whoever reaches {address}:{port} can see and stop jobs; consider --basic-auth=USER:PASSWORD")
+    configuration = Path(__file__).resolve().parents[1] / "flower_config.py"
+    _become_celery(["flower", f"--port={port}", f"--address={address}", f"--conf={configuration}", *ctx.args])
+
+
+def _has_option(given: list[str], *names: str) -> bool:
+    for argument in given:
+        for name in names:
+            if argument == name or argument.startswith(f"{name}="):
+                return True
+            if not name.startswith("--") and argument.startswith(name) and not argument.startswith("--"):
+                return True  # -c16
+    return False
+
+
+def _become_celery(arguments: list[str]) -> None:
+    """Replace this process by Celery's, so that signals and the supervisor's process id mean what they should."""
+    from swarm.settings import load_settings
+    from swarm.store.connection import connect, ping_or_raise
+
+    settings = load_settings()
+    if settings.redis_url is None:
+        _prepare_local_redis()
+    else:
+        with connect(settings) as client:
+            ping_or_raise(client)
+    environment = dict(os.environ)
+    root = str(Path(__file__).resolve().parents[2])
+    if root not in (str(Path(entry).resolve()) for entry in sys.path[1:] if entry):
+        # Not installed: only the working folder leads to us, and -P takes that away.
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+    sys.stdout.flush()
+    # -P: the checkout's top-level folders must not hide modules of the standard library.
+    os.execve(sys.executable, [sys.executable, "-P", "-m", "celery", "-A", "swarm.tasks", *arguments], environment)
+
+
+def _prepare_local_redis() -> None:
+    """Without a Redis that is set, the local one is meant; it stays when the worker ends, until `swarm down`."""
+    from swarm.local.stack import up
+    from swarm.settings import load_settings
+
+    up(load_settings(), workers=0)

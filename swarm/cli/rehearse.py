@@ -1,0 +1,46 @@
+"""`swarm rehearse`: serve a scenario as if it were the model, until interrupted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def rehearse(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A shipped scenario (hello, tree …) or a YAML file.")
+    ],
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on; 0 takes a free one.")] = 0,
+    latency: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="Time each reply takes, instead of the scenario's own."),
+    ] = None,
+) -> None:
+    """Serve a scenario's scripted replies under the Messages API, for workers to be started against."""
+    from swarm.cli.interrupts import Interrupts
+    from swarm.cli.output import print_note
+    from swarm.errors import ConfigurationError
+    from swarm.rehearsal import RehearsalServer, load_scenario
+
+    loaded = load_scenario(scenario)
+    try:
+        server = RehearsalServer(loaded, port=port, latency_seconds=latency)
+    except OSError as error:
+        raise ConfigurationError(f"port {port} cannot be used ({error.strerror}); name another with --port") from error
+    with Interrupts() as interrupts:
+        try:
+            typer.echo(f"rehearsing {loaded.name} at {server.url}")
+            print_note(
+                f"Start workers against it:  SWARM_BASE_URL={server.url} swarm up\n"
+                f"then give them work:       SWARM_BASE_URL={server.url} swarm run PROMPT\n"
+                "Ctrl-C ends it."
+            )
+            server.serve_forever()
+        except KeyboardInterrupt:
+            pass  # the usual end
+        finally:
+            interrupts.disarm()
+            server.close()
+            stats = server.stats()
+            print_note(f"answered {stats['requests']} requests, {len(stats['unmatched'])} without a fitting reply")

@@ -1,0 +1,105 @@
+"""How long the fleet needed after each blow, computed from the job's event stream. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+HOLDING_ENDS = ("parked", "ended", "handed_over", "rescued")
+"""Events after which an agent holds no process."""
+SIGNS_OF_LIFE = ("running", "progress", "parked", "ended", "handed_over")
+
+
+@dataclass(frozen=True)
+class Blow:
+    """One thing done to the fleet. Times are Unix seconds by this host's clock, which is Redis' too."""
+
+    kind: str
+    at: float
+    worker_pid: int | None
+    """The main process of the worker that was hit; None when all were."""
+    over_at: float
+    """When what was taken away was back (a restarted Redis); `at` for the others."""
+
+
+@dataclass(frozen=True)
+class Happening:
+    """One event of the job."""
+
+    at: float
+    kind: str
+    agent_id: str
+    worker_pid: int | None
+
+
+def read_happenings(rows: Sequence[tuple[str, Mapping[str, str]]]) -> list[Happening]:
+    """The events as they are in the stream; a worker's name holds its main process' id."""
+    happenings = []
+    for event_id, fields in rows:
+        worker = fields.get("worker", "").split(":")
+        pid = int(worker[1]) if len(worker) == 3 else None
+        happenings.append(Happening(int(event_id.split("-")[0]) / 1000, fields["kind"], fields["agent"], pid))
+    return happenings
+
+
+def recoveries(blows: Sequence[Blow], happenings: Sequence[Happening]) -> dict[str, list[float]]:
+    """Kind of blow → seconds that each affected agent needed.
+
+    After a blow to one worker: each agent that had to be rescued from it, until it runs again. After a blow to all: each
+    agent that held a process, until its next sign of life, counted from when Redis was back.
+    """
+    found: dict[str, list[float]] = {blow.kind: [] for blow in blows}
+    claimed: dict[str, float] = {}
+    for index, event in enumerate(happenings):
+        if event.kind == "running":
+            claimed[event.agent_id] = event.at
+        if event.kind != "rescued":
+            continue
+        cause = _cause(blows, event, claimed.get(event.agent_id, 0.0))
+        again = _next(happenings[index + 1 :], event.agent_id, ("running",))
+        if cause is not None and again is not None:
+            found[cause.kind].append(again.at - cause.at)
+    for blow in blows:
+        if blow.worker_pid is None:
+            later = [event for event in happenings if event.at >= blow.over_at]
+            for agent_id in _holding(happenings, blow.at):
+                sign = _next(later, agent_id, SIGNS_OF_LIFE)
+                if sign is not None:
+                    found[blow.kind].append(max(0.0, sign.at - blow.over_at))
+    return found
+
+
+def _cause(blows: Sequence[Blow], rescued: Happening, claimed_at: float) -> Blow | None:
+    """The blow to the agent's worker that the rescue made good, if one fell while it was claimed."""
+    fell = [
+        blow for blow in blows if claimed_at <= blow.at <= rescued.at and blow.worker_pid in (rescued.worker_pid, None)
+    ]
+    whole = [blow for blow in fell if blow.kind in ("worker", "stop")]
+    if whole:
+        return whole[-1]
+    # Nothing tells which agent a killed child ran, so with another blow in between it is not held to be the cause.
+    return fell[-1] if fell and fell[-1].worker_pid is not None else None
+
+
+def _holding(happenings: Sequence[Happening], at: float) -> set[str]:
+    """The agents that held a process at that time."""
+    holding: set[str] = set()
+    for event in happenings:
+        if event.at > at:
+            break
+        if event.kind == "running":
+            holding.add(event.agent_id)
+        elif event.kind in HOLDING_ENDS:
+            holding.discard(event.agent_id)
+    return holding
+
+
+def _next(happenings: Sequence[Happening], agent_id: str, kinds: Sequence[str]) -> Happening | None:
+    return next((event for event in happenings if event.agent_id == agent_id and event.kind in kinds), None)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The nearest-rank percentile; `share` is 0..1."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

@@ -1,0 +1,113 @@
+"""What a fleet lives through: deploys, Redis away, newer journals, time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+
+from swarm.local.redis_server import find_redis
+from tests.fleet import Fleet, wait_for
+
+
+def test_sigquit_hands_over_at_once_even_in_the_middle_of_a_reply(fleet: Fleet) -> None:
+    first = fleet.start_worker(2)
+    server = fleet.rehearse(latency_seconds=8)
+    job = fleet.submit("TREE depth=0 fanout=0 steps=0", server)
+    root = job.view().root_id
+    wait_for("the request is under way", lambda: server.stats()["in_flight"] == 1)
+    first.stop(signal.SIGQUIT, 6)
+    assert fleet.swarm.agent(root).state == "queued"
+    fleet.start_worker(2)
+    assert job.wait(30).text == "DONE 1"
+
+
+def test_redis_may_be_away_for_ten_seconds_under_load(fleet: Fleet) -> None:
+    fleet.start_worker(3)
+    fleet.start_worker(3)
+    job = fleet.submit("TREE depth=2 fanout=5 steps=6", fleet.rehearse(latency_seconds=0.2))
+    wait_for("work is going on", lambda: job.view().turns > 20)
+    redis = find_redis(fleet.settings)
+    assert redis is not None
+    redis.kill()
+    redis.wait(5)
+    time.sleep(10)  # the outage itself, not a wait for something
+    fleet.restart_redis()
+    view = job.wait(90)
+    assert (view.state, view.text, view.agents) == ("completed", "DONE 31", 31)
+    assert all(worker.process.poll() is None for worker in fleet.workers), "no worker died of it"
+
+
+def test_losing_every_connection_costs_nothing(fleet: Fleet) -> None:
+    worker = fleet.start_worker(3)
+    job = fleet.submit("TREE depth=2 fanout=3 steps=4", fleet.rehearse(latency_seconds=0.1))
+    for turns in (5, 15, 25):
+        wait_for("work is going on", lambda turns=turns: job.view().turns > turns)  # type: ignore[misc]
+        fleet.swarm.store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
+    view = job.wait(60)
+    assert (view.state, view.text) == ("completed", "DONE 13")
+    assert worker.process.poll() is None
+
+
+def test_a_journal_that_only_a_newer_worker_can_read_is_left_for_it(fleet: Fleet) -> None:
+    job = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse())
+    root, client = job.view().root_id, fleet.swarm.store.client
+    client.xadd(f"swarm:journal:{root}", {"e": json.dumps({"v": 2, "kind": "dreamt"})}, id="1-0")
+    client.hset(f"swarm:agent:{root}", "length", 1)
+    worker = fleet.start_worker(1)
+    wait_for("it was refused", lambda: "journal entry 1 cannot be read" in worker.text())
+    fleet.wait_state(root, "queued")
+    other = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse()).wait(20)
+    assert other.state == "completed"
+
+
+def test_finished_jobs_expire_and_unfinished_ones_never_do(fleet: Fleet) -> None:
+    fleet.start_worker(2)
+    server = fleet.rehearse()
+    done = fleet.submit("TREE depth=1 fanout=2 steps=1", server)
+    done.wait(30)
+    fleet.workers[0].stop()
+    waiting = fleet.submit("TREE depth=0 fanout=0 steps=1", server)
+    client = fleet.swarm.store.client
+    for key in client.scan_iter("swarm:*"):
+        of_done = done.id in key or any(agent.id in key for agent in done.agents())
+        of_waiting = waiting.id in key or waiting.view().root_id in key
+        if of_done and ":running" not in key:
+            assert 0 < client.ttl(key) <= 7 * 86_400, key
+        if of_waiting:
+            assert client.ttl(key) == -1, key
+
+
+def test_a_background_shell_dies_with_its_agent(fleet: Fleet) -> None:
+    marker = f"87{os.getpid()}"
+    fleet.start_worker(1)
+    server = fleet.rehearse(
+        f"""
+name: daemon
+rules:
+  - when: {{turn: 0}}
+    reply: {{tools: [{{name: Bash, input: {{command: "sleep {marker}", run_in_background: true}}}}]}}
+  - when: {{prompt: stay}}
+    reply: {{text: never, latency_seconds: 60}}
+  - reply: {{text: started it}}
+"""
+    )
+
+    def sleepers() -> list[psutil.Process]:
+        return [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", marker]]
+
+    assert fleet.submit("go", server).wait(30).text == "started it"
+    wait_for("it is gone", lambda: not sleepers(), 5)
+
+    fleet.submit("stay", server)
+    wait_for("it runs", sleepers)
+    fleet.workers[0].kill()
+    assert Path(f"/proc/{sleepers()[0].pid}").exists(), "it belongs to its agent, which still lives, not to the worker"
+    fleet.swarm.jobs()[0]
+    fleet.swarm.cancel(fleet.swarm.jobs()[0].root_id)
+    fleet.start_worker(1)
+    wait_for("the next worker on this host finds and ends it", lambda: not sleepers(), 25)

