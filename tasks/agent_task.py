@@ -27,16 +27,24 @@ class AgentEnded(SwarmError):
 class AgentRequest(Request):  # type: ignore[misc]
     """A delivery as the worker's main process sees it: the first to know that a child process died."""
 
+    reported_dead = False
+
+    def report_dead(self) -> None:
+        """End the claim of the process that ran this delivery; once, for by now a sibling may have the next claim."""
+        if not self.reported_dead:
+            self.reported_dead = True
+            process.report_dead(self.id)
+
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """A lost process ends its claim at once instead of when the lease runs out."""
         if type(exc_info.exception).__name__ in ("WorkerLostError", "Terminated"):
-            process.report_dead(self.id)
+            self.report_dead()
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
     def on_timeout(self, soft: bool, timeout: float) -> Any:
         """A hung process was killed at the hard limit."""
         if not soft:
-            process.report_dead(self.id)
+            self.report_dead()
         return super().on_timeout(soft, timeout)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 from celery import bootsteps, signals
 from celery.worker import state as worker_state
 from celery.worker.control import control_command
@@ -131,10 +132,25 @@ app.steps["worker"].add(Keeper)
 
 def _renew_leases() -> None:
     runtime = process.runtime()
-    lost = runtime.store.renew(process.worker_name(), list(_requests()), runtime.settings.lease_seconds)
+    requests = _requests()
+    # The pool may take its time to notice a death (5 s and more after a lost connection), and would hold the claim so long.
+    for request in [request for request in requests.values() if _died(request.worker_pid)]:
+        request.report_dead()
+        del requests[request.id]
+    lost = runtime.store.renew(process.worker_name(), list(requests), runtime.settings.lease_seconds)
     for agent_id in lost:
         if stop_agent(agent_id):
             log.warning("agent.lost", agent_id=agent_id)
+
+
+def _died(pid: int | None) -> bool:
+    """Whether a pool process has died; collecting it is left to the pool."""
+    if not pid or pid == os.getpid():
+        return False
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 class Sweep:

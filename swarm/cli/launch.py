@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
-from swarm.cli.output import one_line, print_note
+from swarm.cli.output import message_console, one_line, print_note
 from swarm.cli.watching import Display, choose_display, watch
 from swarm.errors import ConfigurationError, SwarmError
 
@@ -118,10 +118,27 @@ def _rehearsal(order: Order) -> RehearsalServer:
 def _stack(order: Order, settings: Settings) -> Iterator[StackStatus]:
     from swarm.local.stack import temporary_stack
 
-    with temporary_stack(settings, concurrency=order.concurrency) as status:
+    with contextlib.ExitStack() as cleanup:
+        with _busy("getting workers ready", order):
+            status = cleanup.enter_context(temporary_stack(settings, concurrency=order.concurrency))
         if order.scenario is not None and not status.workers and not order.quiet:
             print_note("note: the rehearsal's server is on this machine; workers on other machines cannot reach it")
-        yield status
+        try:
+            yield status
+        finally:
+            with _busy("stopping what was started for this job", order):
+                cleanup.close()
+
+
+@contextlib.contextmanager
+def _busy(what: str, order: Order) -> Iterator[None]:
+    """Say on a terminal what takes its time just now, and wipe it afterwards."""
+    console = None if order.quiet else message_console()
+    if console is None or not console.is_terminal or console.is_dumb_terminal:
+        yield
+    else:
+        with console.status(what):
+            yield
 
 
 def _report_problems(server: RehearsalServer) -> None:

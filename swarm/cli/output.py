@@ -80,6 +80,11 @@ def one_line(text: str, length: int = 100) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+def show_number(number: int, what: str) -> str:
+    """So many of something: 1 turn, 2 turns."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def show_count(number: int) -> str:
     """A count, short: 950, 12.3k, 4.1M."""
     for limit, divisor, unit in ((1_000, 1, ""), (999_950, 1_000, "k"), (999_950_000, 1_000_000, "M")):

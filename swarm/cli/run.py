@@ -124,9 +124,9 @@ def _submit_and_leave(order: Order, settings: Settings, *, as_json: bool) -> Non
 
 
 def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
-    from swarm.cli.output import print_note, print_result, show_count
+    from swarm.cli.output import print_note, print_result, show_count, show_number
 
-    spent = f"{len(agents)} agent{'' if len(agents) == 1 else 's'}, {show_count(view.usage.total_tokens)} tokens"
+    spent = f"{show_number(len(agents), 'agent')}, {show_count(view.usage.total_tokens)} tokens"
     if view.state != "completed":
         print_note(
             f"swarm: {view.id} {view.state.replace('_', ' ')} ({spent}){f': {view.reason}' if view.reason else ''}"

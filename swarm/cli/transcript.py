@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swarm.cli.output import one_line, output_console, plain, show_cost, show_count, show_duration
+from swarm.cli.output import one_line, output_console, plain, show_cost, show_count, show_duration, show_number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -154,7 +154,7 @@ def _show_input(given: dict[str, Any], *, full: bool) -> str:
 def _describe_wait(children: Sequence[str], mail: bool, until: float | None) -> str:
     reasons = []
     if children:
-        reasons.append(f"{len(children)} agent{'' if len(children) == 1 else 's'}")
+        reasons.append(show_number(len(children), "agent"))
     if mail:
         reasons.append("a message")
     if until is not None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from swarm.cli.output import one_line, show_cost, show_count, show_duration
+from swarm.cli.output import one_line, show_cost, show_count, show_duration, show_number
 from swarm.cli.tree_fold import OVER, Row, fold_tree
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _table(rows: Sequence[Row], *, unicode: bool, live: bool, show_ids: bool) ->
         if row.below:
             tokens, cost = agent.subtree_tokens, agent.subtree_cost_usd
         cells = [
-            f"{agent.turns} turn{'' if agent.turns == 1 else 's'}",
+            show_number(agent.turns, "turn"),
             f"{show_count(tokens)} tok",
             show_cost(cost),
             _elapsed(agent, now),
@@ -150,8 +150,8 @@ def sum_up(agents: Sequence[AgentView]) -> str:
     end = max(ends) if len(ends) == len(agents) else time.time()
     parts = [
         *(f"{states[state]} {state.replace('_', ' ')}" for state in _STATES if states[state]),
-        f"{sum(agent.turns for agent in agents)} turns",
-        f"{sum(agent.tools for agent in agents)} tool calls",
+        show_number(sum(agent.turns for agent in agents), "turn"),
+        show_number(sum(agent.tools for agent in agents), "tool call"),
         f"{show_count(sum(agent.usage.total_tokens for agent in agents))} tokens",
         show_cost(sum(agent.cost_usd for agent in agents)),
         show_duration(end - min(agent.created_at for agent in agents)),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration
+from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration, show_number
 from swarm.cli.tree_view import render_tree
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _describe(event: Event, agent: AgentView) -> str:
             return f"spawned {label} ({agent.id})"
         case "rescued":
             return f"rescued {label}: its worker died"
-    spent = f"{agent.turns} turns, {show_count(agent.usage.total_tokens)} tokens, {show_cost(agent.cost_usd)}"
+    spent = f"{show_number(agent.turns, 'turn')}, {show_count(agent.usage.total_tokens)} tokens, {show_cost(agent.cost_usd)}"
     took = "" if agent.ended_at is None else f", {show_duration(agent.ended_at - agent.created_at)}"
     reason = f": {one_line(event.fields.get('reason', ''), 300)}" if event.fields.get("reason") else ""
     return f"ended   {label}: {event.fields.get('state', agent.state)}, {spent}{took}{reason}"
