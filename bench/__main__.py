@@ -1,4 +1,4 @@
-"""Run benchmarks: `python -m bench` for all of them, `python -m bench NAME … [--quick] [--KEY VALUE]` for some."""
+"""Run benchmarks: `python -m bench` for all of them, `python -m bench NAME …` for some."""
 
 from __future__ import annotations
 

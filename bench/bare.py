@@ -12,6 +12,8 @@ from typing import Any
 from swarm.agent.life import Life
 
 MAX_TOKENS = 32_000
+IN_FLIGHT = 200
+"""Requests at once: a tree's 1 000 leaves, all connecting together, run into the SDK's connect timeout."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,11 @@ def live(client: Any, opening: Opening, folder: Path, turn_cpu: list[float] | No
     raise RuntimeError("the conversation did not end")
 
 
-async def live_async(client: Any, opening: Opening, folder: Path) -> str:
+async def live_async(client: Any, gate: asyncio.Semaphore, opening: Opening, folder: Path) -> str:
     """One conversation and, for its `Agent` calls, the conversations below it, all at once; answers its last text."""
     messages: list[Any] = [{"role": "user", "content": opening.prompt}]
     while True:
-        async with client.messages.stream(**opening.request(messages)) as stream:
+        async with gate, client.messages.stream(**opening.request(messages)) as stream:
             reply = await stream.get_final_message()
         messages.append({"role": "assistant", "content": reply.content})
         calls = [block for block in reply.content if block.type == "tool_use"]
@@ -79,7 +81,7 @@ async def live_async(client: Any, opening: Opening, folder: Path) -> str:
         children = [call for call in calls if call.name == "Agent"]
         if children:
             below = [Opening(opening.model, opening.system, opening.tools, call.input["prompt"]) for call in children]
-            texts = await asyncio.gather(*(live_async(client, child, folder) for child in below))
+            texts = await asyncio.gather(*(live_async(client, gate, child, folder) for child in below))
             results: list[Any] = [
                 {"type": "tool_result", "tool_use_id": call.id, "content": text}
                 for call, text in zip(children, texts, strict=True)
@@ -101,9 +103,9 @@ def run_async(url: str, openings: list[Opening], folder: Path) -> tuple[float, l
     import anthropic
 
     async def everything() -> list[str]:
-        # The SDK's own limits (1000 connections) are kept; its pool is the one a program would use.
+        gate = asyncio.Semaphore(IN_FLIGHT)
         async with anthropic.AsyncAnthropic(base_url=url, api_key="bench", max_retries=0) as client:
-            return list(await asyncio.gather(*(live_async(client, opening, folder) for opening in openings)))
+            return list(await asyncio.gather(*(live_async(client, gate, opening, folder) for opening in openings)))
 
     began = time.monotonic()
     texts = asyncio.run(everything())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery import Task
-from celery.exceptions import Ignore
+from celery.exceptions import Ignore, Terminated, WorkerLostError
 from celery.worker.request import Request
 
 from swarm.errors import PayloadRefused, SwarmError
@@ -37,7 +37,9 @@ class AgentRequest(Request):  # type: ignore[misc]
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """A lost process ends its claim at once instead of when the lease runs out."""
-        if type(exc_info.exception).__name__ in ("WorkerLostError", "Terminated"):
+        # Billiard wraps the exception to carry its traceback along.
+        error = getattr(exc_info.exception, "exc", exc_info.exception)
+        if isinstance(error, (WorkerLostError, Terminated)):
             self.report_dead()
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 

@@ -140,11 +140,16 @@ def prepare_main() -> None:
     import gc
 
     from swarm.models.anthropic import preload
+    from swarm.models.catalogue import load_catalogue
+    from swarm.tools.registry import builtin_tools, validate_input
 
     worker_name()
     _main_pid = os.getpid()
     _draining = mmap.mmap(-1, 1)
     preload()
+    load_catalogue(load_settings().prices_file)
+    # The first validation imports the validator.
+    validate_input(builtin_tools()["LS"], {})
     gc.collect()
     # What is frozen is never touched by the collector, so children share these pages with their parent.
     gc.freeze()

@@ -182,9 +182,12 @@ class _Watching:
                             return 130
                         case _:
                             self.job.cancel("interrupted by a person")
-                            self._finish(display, self.job.view(), deliver)
-                            return 130
+                            view = self.job.view()
+                            self._finish(display, view, deliver)
+                            # It may have ended while the person was thinking.
+                            return 0 if view.state == "completed" else 130
         except Terminated:
+            display.pause()
             with contextlib.suppress(OSError):  # the terminal may be gone
                 self._say_how_it_goes_on()
             raise

@@ -1,0 +1,459 @@
+"""The wake race at every interleaving around `park`, one atomic step after the other, against a real Redis.
+
+Every test runs twice: with a plain client, and with one that sends every script again, as a client does whose connection
+broke before the answer came. No worker runs, and nothing waits: time passes by moving a timer.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+import redis
+
+from swarm.agent.entries import Condition, Finished, Parked, Prompt, Spawned
+from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits
+from swarm.definitions.catalogue import load_catalogue
+from swarm.errors import AgentCancelled, NotOwner
+from swarm.ids import child_agent_id, new_job_id, root_agent_id
+from swarm.store.agents import Claim, Counters, Effect, OutOfBudget, Refused, Store
+from tests.fleet import Fleet
+
+
+class Repeating(redis.Redis):
+    """A client that runs every script twice and only hears the second answer."""
+
+    def evalsha(self, *args: Any, **options: Any) -> Any:
+        super().evalsha(*args, **options)
+        return super().evalsha(*args, **options)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Fleet]:
+    fleet = Fleet()
+    yield fleet
+    fleet.close()
+
+
+@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
+def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
+    """A swarm of its own in the shared Redis."""
+    return Store(request.param.from_url(server.url, decode_responses=True), f"t{secrets.token_hex(4)}")
+
+
+class Family:
+    """A root that runs and has spawned children; its steps and theirs, by name."""
+
+    def __init__(self, store: Store, server: Fleet, children: int = 2, **limits: Any) -> None:
+        self.store = store
+        self.exact = type(store.client) is redis.Redis
+        """Whether answers tell what a step did: of a repeated step, the outbox alone tells."""
+        job_id = new_job_id()
+        definition = load_catalogue(server.workspace).get("general-purpose")
+        self.spec = AgentSpec(
+            agent_id=root_agent_id(job_id),
+            job_id=job_id,
+            definition=definition,
+            description="root",
+            prompt="go",
+            model="model",
+            workspace=str(server.workspace),
+            limits=Limits(**limits),
+        )
+        self.root = self.spec.agent_id
+        store.submit(self.spec, catalogue="{}", retention_seconds=60)
+        self.claim = self._claim(self.root)
+        self.length = 0
+        self.children = [child_agent_id(self.root, f"call-{i}") for i in range(children)]
+        self.claims: dict[int, Claim] = {}
+        self.woken = 0
+        if children:
+            spawned = Spawned(children={f"call-{i}": child for i, child in enumerate(self.children)})
+            effect = store.spawn(self.claim, 1, spawned, [self.child_spec(child) for child in self.children])
+            assert isinstance(effect, Effect)
+            self.length = 1
+
+    def child_spec(self, agent_id: str) -> AgentSpec:
+        return self.spec.model_copy(update={"agent_id": agent_id, "parent_id": self.root, "depth": 1})
+
+    def _claim(self, agent_id: str, lease_seconds: float = 60) -> Claim:
+        claim = self.store.claim(agent_id, "worker", lease_seconds)
+        assert isinstance(claim, Claim), claim
+        return claim
+
+    # -- steps ---------------------------------------------------------------------------------------------
+
+    def start_child(self, index: int) -> None:
+        claim = self.store.claim(self.children[index], f"worker-{index}", 60)
+        if isinstance(claim, Claim):
+            self.claims[index] = claim
+
+    def finish_child(self, index: int) -> Effect | None:
+        claim = self.claims.get(index)
+        if claim is None:
+            return None
+        try:
+            self.store.append(claim, 1, [Prompt(text="lived")], counters=Counters(turns=1, input=10, cost=7))
+            return self.store.finish(claim, 2, Finished(state="completed", text="done"))
+        except AgentCancelled:
+            return None
+
+    def park(self, condition: Condition) -> Effect | None:
+        effect = self.store.park(self.claim, self.length + 1, Parked(condition=condition), condition)
+        self.length += effect is not None
+        return effect
+
+    # -- looks ---------------------------------------------------------------------------------------------
+
+    def state(self, agent_id: str | None = None) -> str:
+        return self.store.agent(agent_id or self.root)["state"]
+
+    def in_outbox(self) -> bool:
+        return self.store.client.zscore(self.store.key("ready"), self.root) is not None
+
+    def check_publish(self, effect: Effect | None, *, expected: bool) -> None:
+        """The step put the root on the queue, or did not."""
+        assert self.in_outbox() == expected
+        if self.exact and effect is not None:
+            assert list(effect.publish).count(self.root) == int(expected)
+
+    def check_nothing_waits(self) -> None:
+        """No trace of a wait is left."""
+        client, key = self.store.client, self.store.key
+        assert not client.exists(key("await", self.root))
+        assert client.zscore(key("timers"), self.root) is None
+        assert client.hmget(key("agent", self.root), "wait_mode", "wait_mail") == [None, None]
+
+
+def interleavings(*threads: Sequence[str]) -> list[tuple[str, ...]]:
+    """Every order of the steps that keeps each thread's own."""
+    if not any(threads):
+        return [()]
+    found = []
+    for index, thread in enumerate(threads):
+        if thread:
+            rest = [*threads[:index], thread[1:], *threads[index + 1 :]]
+            found += [(thread[0], *tail) for tail in interleavings(*rest)]
+    return found
+
+
+def by_name(order: tuple[str, ...]) -> str:
+    return " ".join(order)
+
+
+# -- children against park -----------------------------------------------------------------------------------
+
+TWO_CHILDREN = interleavings(["park"], ["start 0", "finish 0"], ["start 1", "finish 1"])
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+@pytest.mark.parametrize("order", TWO_CHILDREN, ids=by_name)
+def test_the_parent_is_woken_once_whenever_its_children_end(
+    store: Store, server: Fleet, mode: Literal["all", "any"], order: tuple[str, ...]
+) -> None:
+    family = Family(store, server)
+    ended, state = 0, "running"
+    for step in order:
+        word, _, index = step.partition(" ")
+        holds = ended == 2 or (mode == "any" and ended > 0)
+        if word == "start":
+            family.start_child(int(index))
+        elif word == "park":
+            effect = family.park(Condition(children=family.children, mode=mode))
+            assert (effect is None) == holds, "it parks exactly if there is something to wait for"
+            state = "running" if holds else "parked"
+        else:
+            effect = family.finish_child(int(index))
+            ended += 1
+            now_holds = ended == 2 or mode == "any"
+            wakes = state == "parked" and now_holds
+            state = "queued" if wakes else state
+            if state != "running":
+                family.check_publish(effect if wakes else None, expected=state == "queued")
+        assert family.state() == state
+    family.check_nothing_waits()
+    if state == "queued":
+        again = store.claim(family.root, "other", 60)
+        assert isinstance(again, Claim) and again.generation == 2
+        assert store.claim(family.root, "third", 60) == Refused("running"), "a doubled wake-up runs nothing"
+    record, job = store.agent(family.root), store.job(family.spec.job_id)
+    assert (record["below_turns"], record["below_input"], record["below_cost"]) == ("2", "20", "14")
+    assert (job["turns"], job["input"], job["cost"], job["agents"]) == ("2", "20", "14", "3")
+    assert len(list(store.journal(family.root))) == family.length
+
+
+@pytest.mark.parametrize("order", interleavings(["park"], ["start 0", "finish 0"], ["cancel"]), ids=by_name)
+def test_a_child_that_is_cancelled_wakes_its_parent_like_one_that_ends(
+    store: Store, server: Fleet, order: tuple[str, ...]
+) -> None:
+    family = Family(store, server, children=1)
+    child = family.children[0]
+    for step in order:
+        before = family.state()
+        over = family.state(child) in TERMINAL_STATES
+        match step:
+            case "start 0":
+                family.start_child(0)
+            case "finish 0":
+                family.finish_child(0)
+            case "cancel":
+                store.cancel(child, "not needed")
+            case "park":
+                assert (family.park(Condition(children=[child])) is None) == over
+        if before == "parked" and family.state(child) in TERMINAL_STATES:
+            assert family.state() == "queued" and family.in_outbox()
+    cancelled_first = order.index("cancel") < order.index("finish 0")
+    assert family.state(child) == ("cancelled" if cancelled_first else "completed")
+    ends = [entry for entry in store.journal(child) if isinstance(entry, Finished)]
+    assert len(ends) == 1
+    assert family.state() in ("queued", "running")
+    family.check_nothing_waits()
+
+
+@pytest.mark.parametrize("order", interleavings(["park"], ["start 0", "finish 0"], ["cancel"]), ids=by_name)
+def test_a_parent_that_is_cancelled_is_never_woken(store: Store, server: Fleet, order: tuple[str, ...]) -> None:
+    family = Family(store, server, children=1)
+    for step in order:
+        match step:
+            case "start 0":
+                family.start_child(0)
+            case "finish 0":
+                family.finish_child(0)
+            case "cancel":
+                store.cancel(family.root, "enough")
+            case "park" if order.index("cancel") < order.index("park"):
+                with pytest.raises(AgentCancelled):
+                    family.park(Condition(children=family.children))
+            case "park":
+                family.park(Condition(children=family.children))
+        if order.index("cancel") <= order.index(step):
+            assert family.state() == "cancelled" and not family.in_outbox()
+    assert family.state(family.children[0]) in ("cancelled", "completed")
+    assert store.claim(family.root, "worker", 60) == Refused("cancelled")
+    family.check_nothing_waits()
+    assert not store.client.exists(
+        store.key("leases"), store.key("ready"), store.key("job", family.spec.job_id, "running")
+    )
+
+
+# -- timers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", interleavings(["park"], ["start 0", "finish 0"], ["time"]), ids=by_name)
+def test_a_deadline_and_a_childs_end_wake_once_between_them(
+    store: Store, server: Fleet, order: tuple[str, ...]
+) -> None:
+    family = Family(store, server, children=1)
+    time_is_up = child_ended = False
+    state = "running"
+    for step in order:
+        match step:
+            case "start 0":
+                family.start_child(0)
+            case "finish 0":
+                family.finish_child(0)
+                child_ended = True
+            case "time":
+                time_is_up = True
+                store.client.zadd(store.key("timers"), {family.root: 1}, xx=True)
+                store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+            case "park":
+                until = time.time() + (-1 if time_is_up else 3600)
+                effect = family.park(Condition(children=family.children, until=until))
+                assert (effect is None) == (child_ended or time_is_up)
+                state = "running" if effect is None else "parked"
+        if state == "parked" and (child_ended or time_is_up):
+            state = "queued"
+        assert family.state() == state
+    family.check_nothing_waits()
+    if state == "queued":
+        family.claim = family._claim(family.root)
+    assert family.park(Condition(children=family.children)) is None, "the child has ended: there is nothing to wait for"
+
+
+# -- claims --------------------------------------------------------------------------------------------------
+
+
+def test_of_two_deliveries_of_one_wake_up_one_runs(store: Store, server: Fleet) -> None:
+    family = Family(store, server, children=1)
+    first = store.claim(family.children[0], "one", 60)
+    assert isinstance(first, Claim)
+    assert store.claim(family.children[0], "two", 60) == Refused("running")
+    assert store.claim(family.children[0], "one", 60) == Refused("running"), "not even on the same worker"
+    assert store.agent(family.children[0])["gen"] == "1"
+
+
+def test_only_the_claim_of_the_worker_that_died_is_ended(store: Store, server: Fleet) -> None:
+    family = Family(store, server, children=0)
+    for worker, rescued in (("another", []), ("worker", [family.root])):
+        rescue = store.rescue(max_deaths=5, outbox_age_seconds=0, batch=0, dead=[(family.root, worker)])
+        if family.exact:
+            assert list(rescue.rescued) == rescued
+        assert family.state() == ("queued" if rescued else "running")
+    assert store.agent(family.root)["deaths"] == "1"
+
+
+def test_beyond_the_cap_agents_wait_and_each_leaver_lets_one_in(store: Store, server: Fleet) -> None:
+    family = Family(store, server, max_running=1)
+    family.start_child(0)
+    family.start_child(1)
+    assert not family.claims and family.state(family.children[0]) == "queued"
+    family.park(Condition(children=family.children))
+    let_in = [child for child in family.children if store.client.zscore(store.key("ready"), child) is not None]
+    assert len(let_in) == 1
+    index = family.children.index(let_in[0])
+    family.start_child(index)
+    family.start_child(1 - index)
+    assert set(family.claims) == {index}
+    family.finish_child(index)
+    family.start_child(1 - index)
+    family.finish_child(1 - index)
+    assert family.state() == "queued"
+    family._claim(family.root)
+
+
+# -- stale writes --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A way to lose a claim."""
+
+    name: str
+    happen: Callable[[Family], Any]
+    error: type[Exception] = NotOwner
+
+
+def _expire(family: Family) -> None:
+    family.store.client.zadd(family.store.key("leases"), {family.root: 1}, xx=True)
+    family.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+
+
+def _reclaim(family: Family) -> None:
+    _expire(family)
+    family._claim(family.root)
+
+
+def _quarantine(family: Family) -> None:
+    family.store.client.zadd(family.store.key("leases"), {family.root: 1}, xx=True)
+    family.store.rescue(max_deaths=1, outbox_age_seconds=float("inf"))
+    assert family.state() == "failed"
+
+
+def _time_out(family: Family) -> None:
+    family.store.client.zadd(family.store.key("deadlines"), {family.spec.job_id: 1}, xx=True)
+    family.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+    assert family.state() == "timed_out"
+
+
+LOSSES = [
+    Loss("rescued", _expire),
+    Loss("claimed by another", _reclaim),
+    Loss("quarantined", _quarantine),
+    Loss("timed out", _time_out),
+    Loss("cancelled", lambda family: family.store.cancel(family.root, "enough"), AgentCancelled),
+]
+
+WRITES: dict[str, Callable[[Family], Any]] = {
+    "append": lambda f: f.store.append(f.claim, f.length + 1, [Prompt(text="x")], counters=Counters(turns=1)),
+    "append two": lambda f: f.store.append(f.claim, f.length + 1, [Prompt(text="x"), Prompt(text="y")]),
+    "reserve": lambda f: f.store.reserve(f.claim, 100, 100),
+    "spawn": lambda f: f.store.spawn(
+        f.claim, f.length + 1, Spawned(children={"late": "agent-late"}), [f.child_spec("agent-late")]
+    ),
+    "park": lambda f: f.park(Condition(children=f.children)),
+    "finish": lambda f: f.store.finish(f.claim, f.length + 1, Finished(state="completed", text="late")),
+    "hand over": lambda f: f.store.hand_over(f.claim, "late"),
+}
+
+
+def _everything(store: Store) -> dict[str, Any]:
+    """All that this swarm keeps."""
+    kept: dict[str, Any] = {}
+    for key in store.client.scan_iter(store.key("*"), count=1000):
+        match store.client.type(key):
+            case "hash":
+                kept[key] = store.client.hgetall(key)
+            case "stream":
+                kept[key] = store.client.xrange(key)
+            case "zset":
+                kept[key] = store.client.zrange(key, 0, -1, withscores=True)
+            case "set":
+                kept[key] = store.client.smembers(key)
+    return kept
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_a_write_after_the_claim_was_lost_is_refused_and_changes_nothing(
+    store: Store, server: Fleet, loss: Loss, write: str
+) -> None:
+    family = Family(store, server, max_tokens=1_000_000, timeout_seconds=3600)
+    loss.happen(family)
+    before = _everything(store)
+    if write == "hand over" and loss.name == "rescued":
+        WRITES[write](family)  # It is on the queue, which is all that was wanted.
+    else:
+        with pytest.raises(loss.error):
+            WRITES[write](family)
+    assert _everything(store) == before
+
+
+@pytest.mark.parametrize("write", ["append", "reserve", "spawn", "hand over"])
+@pytest.mark.parametrize("left", ["park", "finish"])
+def test_a_segment_that_has_left_can_write_no_more(store: Store, server: Fleet, left: str, write: str) -> None:
+    family = Family(store, server, max_tokens=1_000_000)
+    WRITES[left](family)
+    if left == "finish":
+        family.length += 1
+    before = _everything(store)
+    with pytest.raises(NotOwner):
+        WRITES[write](family)
+    assert _everything(store) == before
+
+
+# -- repeats -------------------------------------------------------------------------------------------------
+
+
+def test_every_step_counts_once_however_often_it_is_sent(store: Store, server: Fleet) -> None:
+    """One whole life; with the repeating client each of its steps is sent twice."""
+    family = Family(store, server, children=1, max_tokens=1000)
+    client, key = store.client, store.key
+    store.submit(family.spec, catalogue="{}", retention_seconds=60)
+    assert client.hget(key("job", family.spec.job_id), "agents") == "2"
+    assert not isinstance(store.reserve(family.claim, 400, 0), OutOfBudget)
+    counters = Counters(turns=1, input=300, cost=5)
+    store.append(family.claim, 2, [Prompt(text="reply")], counters=counters, reserved=(400, 0))
+    job = store.job(family.spec.job_id)
+    assert (job["turns"], job["input"], job["cost"], job["reserved_tokens"]) == ("1", "300", "5", "0")
+    family.length = 2
+    family.start_child(0)
+    assert family.park(Condition(children=family.children)) is not None
+    family.finish_child(0)
+    claim = family._claim(family.root)
+    store.hand_over(claim, "a deploy")
+    claim = family._claim(family.root)
+    assert claim.generation == 3
+    store.finish(claim, 4, Finished(state="completed", text="all"))
+    assert [entry.kind for entry in store.journal(family.root)] == ["spawned", "prompt", "parked", "finished"]
+    job = store.job(family.spec.job_id)
+    assert (job["state"], job["turns"], job["input"], job["agents"]) == ("completed", "2", "310", "2")
+    assert store.agent(family.root)["below_input"] == "10"
+    events = [fields["kind"] for _, fields in client.xrange(key("events", family.spec.job_id))]
+    assert events.count("spawned") == events.count("parked") == events.count("woken") == events.count("job_ended") == 1
+    assert events.count("running") == 4 and events.count("ended") == 2
+    for name in ("leases", "ready", "timers"):
+        assert not client.exists(key(name))
+
+
+def test_what_an_ended_agent_had_set_aside_is_given_back(store: Store, server: Fleet) -> None:
+    family = Family(store, server, children=1, max_tokens=1000)
+    family.start_child(0)
+    assert not isinstance(store.reserve(family.claims[0], 800, 0), OutOfBudget)
+    assert isinstance(store.reserve(family.claim, 800, 0), OutOfBudget)
+    store.cancel(family.children[0], "not needed")
+    assert not isinstance(store.reserve(family.claim, 800, 0), OutOfBudget)
