@@ -26,7 +26,9 @@ def run(report: Report, chosen: Namespace) -> None:
             woken: dict[str, float] = {}
             queued: dict[str, float] = {}
             for event in job.follow():
-                match event.kind if event else "":
+                if event is None:
+                    continue
+                match event.kind:
                     case "woken":
                         woken[event.agent_id] = event.at
                     case "spawned":

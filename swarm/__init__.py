@@ -6,7 +6,6 @@ The public names are loaded when they are first used, so that `import swarm` cos
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
         try:
             return version("celery-swarm")
         except PackageNotFoundError:

@@ -95,15 +95,20 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str
         task.tell("task-running")
     log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.label)
     with process.running(claim.agent_id) as stop:
-        outcome: Outcome = Segment(
-            claim,
-            store=runtime.store,
-            model=runtime.model_for(claim.spec),
-            settings=runtime.settings,
-            tell=lambda effect: carry_out(app, runtime.store, effect),
-            draining=process.draining,
-            stop=stop,
-        ).run()
+        try:
+            outcome: Outcome = Segment(
+                claim,
+                store=runtime.store,
+                model=runtime.model_for(claim.spec),
+                settings=runtime.settings,
+                tell=lambda effect: carry_out(app, runtime.store, effect),
+                draining=process.draining,
+                stop=stop,
+            ).run()
+        except Exception:
+            # A broken invariant, or a Redis that stayed away. It counts as a death: tried again, but not for ever.
+            process.report_dead(claim.agent_id)
+            raise
     match outcome:
         case Ended(state="completed", summary=summary):
             log.info("agent.completed", agent_id=claim.agent_id, summary=summary)

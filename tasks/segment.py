@@ -231,7 +231,8 @@ class Segment:
         return None
 
     def _request_reply(self, action: CallModel) -> None:
-        request = ModelRequest(
+        # Built without validation: walking the whole conversation again would make late turns dearer than early ones.
+        request = ModelRequest.model_construct(
             model=self.spec.model,
             system=self.life.system,
             messages=self.life.messages,

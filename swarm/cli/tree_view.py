@@ -62,14 +62,16 @@ def render_tree(
 
     unicode = (console.encoding or "").lower().startswith("utf")
     rows = fold_tree(agents, None if room is None else max(1, room - 1))
-    return Group(_table(rows, unicode=unicode, live=live, show_ids=show_ids), _totals(agents))
+    return Group(
+        _table(rows, unicode=unicode, live=live, expand=console.is_terminal, show_ids=show_ids), _totals(agents)
+    )
 
 
-def _table(rows: Sequence[Row], *, unicode: bool, live: bool, show_ids: bool) -> Table:
+def _table(rows: Sequence[Row], *, unicode: bool, live: bool, expand: bool, show_ids: bool) -> Table:
     from rich.table import Table
 
-    table = Table.grid(padding=(0, 2, 0, 0), expand=live)
-    table.add_column(ratio=1 if live else None, no_wrap=True, overflow="ellipsis")
+    table = Table.grid(padding=(0, 2, 0, 0), expand=expand)
+    table.add_column(ratio=1 if expand else None, no_wrap=True, overflow="ellipsis")
     for _ in range(5 if show_ids else 4):
         table.add_column(justify="right", no_wrap=True)
     now = time.time()

@@ -63,18 +63,17 @@ def recoveries(blows: Sequence[Blow], happenings: Sequence[Happening]) -> dict[s
     for blow in blows:
         if blow.worker_pid is None:
             later = [event for event in happenings if event.at >= blow.over_at]
-            for agent_id in _holding(happenings, blow.at):
+            for agent_id, claim in _holding(happenings, blow.at).items():
                 sign = _next(later, agent_id, SIGNS_OF_LIFE)
-                if sign is not None:
+                if sign is not None and not _fell_on(blows, claim, sign.at):
                     found[blow.kind].append(max(0.0, sign.at - blow.over_at))
     return found
 
 
 def _cause(blows: Sequence[Blow], rescued: Happening, claimed_at: float) -> Blow | None:
     """The blow to the agent's worker that the rescue made good, if one fell while it was claimed."""
-    fell = [
-        blow for blow in blows if claimed_at <= blow.at <= rescued.at and blow.worker_pid in (rescued.worker_pid, None)
-    ]
+    ours = (rescued.worker_pid, None)
+    fell = [blow for blow in blows if claimed_at <= blow.at <= rescued.at and blow.worker_pid in ours]
     whole = [blow for blow in fell if blow.kind in ("worker", "stop")]
     if whole:
         return whole[-1]
@@ -82,16 +81,21 @@ def _cause(blows: Sequence[Blow], rescued: Happening, claimed_at: float) -> Blow
     return fell[-1] if fell and fell[-1].worker_pid is not None else None
 
 
-def _holding(happenings: Sequence[Happening], at: float) -> set[str]:
-    """The agents that held a process at that time."""
-    holding: set[str] = set()
+def _fell_on(blows: Sequence[Blow], claim: Happening, until: float) -> bool:
+    """Whether the agent's own worker was hit, too, while it held that claim."""
+    return any(claim.at <= blow.at <= until and blow.worker_pid == claim.worker_pid for blow in blows)
+
+
+def _holding(happenings: Sequence[Happening], at: float) -> dict[str, Happening]:
+    """The agents that held a process at that time, each with the event of its claim."""
+    holding: dict[str, Happening] = {}
     for event in happenings:
         if event.at > at:
             break
         if event.kind == "running":
-            holding.add(event.agent_id)
+            holding[event.agent_id] = event
         elif event.kind in HOLDING_ENDS:
-            holding.discard(event.agent_id)
+            holding.pop(event.agent_id, None)
     return holding
 
 

@@ -427,7 +427,7 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, server: F
     assert client.hget(key("job", family.spec.job_id), "agents") == "2"
     assert not isinstance(store.reserve(family.claim, 400, 0), OutOfBudget)
     counters = Counters(turns=1, input=300, cost=5)
-    store.append(family.claim, 2, [Prompt(text="reply")], counters=counters, reserved=(400, 0))
+    store.append(family.claim, 2, [Prompt(text="reply")], counters=counters, settle=True)
     job = store.job(family.spec.job_id)
     assert (job["turns"], job["input"], job["cost"], job["reserved_tokens"]) == ("1", "300", "5", "0")
     family.length = 2

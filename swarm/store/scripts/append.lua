@@ -4,7 +4,7 @@
 -- Answers {'ok'} | {'repeat'} | {'stale'} | {'cancelled'}
 local id = ARGV[2]
 local number = tonumber(ARGV[4])
-local refused = refusal(id, ARGV[3], number, #ARGV - 7)
+local refused = refusal(id, ARGV[3], { running = true }, number, #ARGV - 7)
 if refused then return { refused } end
 for i = 8, #ARGV do append(id, number + i - 8, ARGV[i]) end
 local job = field(id, 'job')

@@ -80,8 +80,9 @@ end
 -- Give back what an agent set aside of the job's tokens and money and did not settle.
 local function give_back(id, job)
   local held = redis.call('HMGET', agent_key(id), 'reserved_tokens', 'reserved_cost')
-  if held[1] then redis.call('HINCRBY', job_key(job), 'reserved_tokens', '-' .. held[1]) end
-  if held[2] then redis.call('HINCRBY', job_key(job), 'reserved_cost', '-' .. held[2]) end
+  -- Not '-' .. amount: '-0' is no integer to Redis.
+  if held[1] then redis.call('HINCRBY', job_key(job), 'reserved_tokens', string.format('%.0f', 0 - tonumber(held[1]))) end
+  if held[2] then redis.call('HINCRBY', job_key(job), 'reserved_cost', string.format('%.0f', 0 - tonumber(held[2]))) end
   if held[1] or held[2] then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
 end
 
@@ -146,14 +147,14 @@ end
 
 -- Every write of a segment begins with this: nil when generation `gen` still owns the agent and `number` (if given) is its
 -- journal's next entry; else the refusal. 'repeat' means that this very step has been done already: a client sends a script
--- again when its connection broke before the answer came, and nobody but the owner of a generation writes under it.
-local function refusal(id, gen, number, count)
+-- again when its connection broke before the answer came, and nobody but the owner of a generation writes under it, except
+-- an end from outside. So a step is a repeat only in one of the states that it leaves the agent in (`leaves`).
+local function refusal(id, gen, leaves, number, count)
   local record = redis.call('HMGET', agent_key(id), 'state', 'gen', 'length')
   local state, length = record[1], tonumber(record[3] or '0')
   if state == 'cancelled' then return 'cancelled' end
   if record[2] ~= gen then return 'stale' end
-  if number and length == number + count - 1 then return 'repeat' end
-  if not number and state == 'queued' then return 'repeat' end
+  if leaves[state] and (not number or length == number + count - 1) then return 'repeat' end
   if state ~= 'running' or (number and length ~= number - 1) then return 'stale' end
   return nil
 end

@@ -2,7 +2,7 @@
 -- It costs no attempt.
 -- ARGV: prefix, agent, generation, why
 local id = ARGV[2]
-local refused = refusal(id, ARGV[3])
+local refused = refusal(id, ARGV[3], { queued = true })
 if refused then return { refused } end
 local job = field(id, 'job')
 leave(id, job)

@@ -4,7 +4,7 @@
 -- Answers {'parked', publish} | {'go on'} | {'stale'} | {'cancelled'}
 local id = ARGV[2]
 local number = tonumber(ARGV[4])
-local refused = refusal(id, ARGV[3], number, 1)
+local refused = refusal(id, ARGV[3], { parked = true, queued = true }, number, 1)
 if refused then return { refused } end
 local mode, until_time = ARGV[6], ARGV[8]
 local alive, ended = {}, 0

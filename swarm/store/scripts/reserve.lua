@@ -3,7 +3,7 @@
 -- ARGV: prefix, agent, generation, tokens, cost
 -- Answers {'ok', share of the tightest limit used, 0..1} | {'limit', name, limit, used} | {'stale'} | {'cancelled'}
 local id = ARGV[2]
-local refused = refusal(id, ARGV[3])
+local refused = refusal(id, ARGV[3], {})
 if refused then return { refused } end
 local job = field(id, 'job')
 give_back(id, job)

@@ -3,7 +3,7 @@
 -- Answers {'ok', publish} | {'limit', how many more agents the job may have} | {'depth'} | {'stale'} | {'cancelled'}
 local parent = ARGV[2]
 local number = tonumber(ARGV[4])
-local refused = refusal(parent, ARGV[3], number, 1)
+local refused = refusal(parent, ARGV[3], { running = true }, number, 1)
 if refused then return { refused } end
 local record = redis.call('HMGET', agent_key(parent), 'job', 'depth')
 local job, depth = record[1], tonumber(record[2])

@@ -1,0 +1,204 @@
+"""The process dies exactly between two writes: at every such point the job completes, and everything counts once."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from swarm import Job
+from swarm.rehearsal import RehearsalServer
+from tests.chaos import verify
+from tests.chaos.crashing_worker import CrashingWorker, Order, crashing_environment, orders_folder
+from tests.chaos.evidence import collect
+from tests.fleet import Fleet, wait_for
+
+WRITING = "TREE depth=1 fanout=2 steps=1 write=1"
+READING = "TREE depth=1 fanout=2 steps=1"
+ONE_CHILD = "TREE depth=1 fanout=1 steps=1 write=1"
+
+
+class Line:
+    """A fleet with one crashing worker, which is replaced when it has died as a whole."""
+
+    def __init__(self) -> None:
+        self.fleet = Fleet()
+        self.worker: CrashingWorker | None = None
+        self.env: dict[str, str] = {}
+
+    def man(self, **env: str) -> None:
+        """Have a living worker with exactly these variables."""
+        if self.worker is not None and self.env != env:
+            self.worker.kill()
+        if self.worker is None or self.worker.process.poll() is not None:
+            self.env = env
+            self.worker = CrashingWorker(self.fleet, 2, **env)
+
+    def order(self, *orders: Order) -> list[Path]:
+        """Forget what was ordered, and order this."""
+        shutil.rmtree(orders_folder(self.fleet), ignore_errors=True)
+        (self.fleet.workspace / "effects.log").unlink(missing_ok=True)
+        return [order.give(orders_folder(self.fleet)) for order in orders]
+
+    def see_through(self, job: Job, seconds: float = 40) -> verify.Evidence:
+        """Wait for the job's end, whatever dies, and check what it left."""
+
+        def probe() -> bool:
+            self.man(**self.env)
+            return job.view().ended
+
+        wait_for("the job ends", probe, seconds)
+        evidence = collect(self.fleet, job)
+        assert not (broken := verify.check(evidence)), "\n".join(broken)
+        return evidence
+
+
+@pytest.fixture(scope="module")
+def line() -> Iterator[Line]:
+    line = Line()
+    yield line
+    line.fleet.close()
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where to die, and what must come of it."""
+
+    name: str
+    order: Order
+    prompt: str = WRITING
+    again: int = 0
+    """Calls of the model that have to be made again."""
+    interrupted: int = 0
+    """Calls of tools that the model must be told were interrupted."""
+    effects: int = 2
+    """Effects that must be there in the end."""
+
+
+WINDOWS = [
+    Window("the message was taken, no claim made", Order("claim", "before")),
+    Window("claimed, nothing written", Order("claim", "after", depth=1)),
+    Window("claimed, the whole worker dies", Order("claim", "after", depth=1, whole=True)),
+    Window("before the first entry", Order("append", "before", kind="started")),
+    Window("after the first entry", Order("append", "after", kind="started")),
+    Window("tokens reserved, the model not called", Order("reserve", "after", depth=1)),
+    Window("the model has answered, nothing written", Order("append", "before", kind="assistant", depth=1), again=1),
+    Window(
+        "the model has answered, the whole worker dies",
+        Order("append", "before", kind="assistant", depth=1, whole=True),
+        prompt=ONE_CHILD,
+        again=1,
+        effects=1,
+    ),
+    Window("the reply is written", Order("append", "after", kind="assistant", depth=1)),
+    Window("before a call with effects is noted", Order("append", "before", kind="tool_started")),
+    Window(
+        "a call with effects is noted, not run", Order("append", "after", kind="tool_started"), interrupted=1, effects=1
+    ),
+    Window(
+        "an effect has happened, unwritten", Order("append", "before", kind="tool_finished", depth=1), interrupted=1
+    ),
+    Window("an effect is written", Order("append", "after", kind="tool_finished", depth=1)),
+    Window(
+        "a call without effects ran, unwritten",
+        Order("append", "before", kind="tool_finished", depth=1),
+        prompt=READING,
+        effects=0,
+    ),
+    Window("before the children are made", Order("spawn", "before")),
+    Window("the children are made, not published", Order("spawn", "after")),
+    Window("the children are made, the whole worker dies", Order("spawn", "after", whole=True)),
+    Window("before the parent parks", Order("park", "before")),
+    Window("the parent has parked", Order("park", "after")),
+    Window("before the end", Order("finish", "before", depth=1)),
+    Window("ended, the parent's wake-up not published", Order("finish", "after", depth=1), ONE_CHILD, effects=1),
+    Window("ended, the whole worker dies", Order("finish", "after", depth=1, whole=True), ONE_CHILD, effects=1),
+    Window("before the parent takes its children's results", Order("append", "before", kind="tool_finished", depth=0)),
+    Window("before the root's end", Order("finish", "before", depth=0)),
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=lambda window: window.name)
+def test_dying_there_costs_time_and_nothing_else(line: Line, window: Window) -> None:
+    line.man()
+    server = line.fleet.rehearse()
+    [done] = line.order(window.order)
+    job = line.fleet.submit(window.prompt, server, max_tokens=1_000_000)
+    evidence = line.see_through(job)
+    assert done.exists(), "it died there"
+    assert len(evidence.effects) == window.effects
+    assert verify.interrupted(evidence) == window.interrupted
+    assert _calls(server) == evidence.sums["turns"] + window.again
+
+
+def _calls(server: RehearsalServer) -> int:
+    return int(server.stats()["requests"])
+
+
+def test_handed_over_and_not_published_it_goes_on(line: Line) -> None:
+    # Every agent gives its process back after its first turn.
+    line.man(SWARM_SEGMENT_SECONDS="0.1")
+    [done] = line.order(Order("hand_over", "after", depth=1))
+    evidence = line.see_through(line.fleet.submit(WRITING, line.fleet.rehearse(latency_seconds=0.2)))
+    assert done.exists() and len(evidence.effects) == 2
+
+
+def test_rescued_and_not_published_it_goes_on(line: Line) -> None:
+    """The agent's process dies, its worker puts it back, and dies before it has told anybody."""
+    line.man()
+    dones = line.order(Order("append", "before", kind="assistant", depth=1), Order("rescue", "after"))
+    evidence = line.see_through(line.fleet.submit(WRITING, line.fleet.rehearse()))
+    assert all(done.exists() for done in dones) and len(evidence.effects) == 2
+
+
+# -- clients that die ----------------------------------------------------------------------------------------
+
+
+def _die_as_client(line: Line, program: str) -> None:
+    program = f"from tests.chaos.crashing_worker import install; install()\nfrom swarm import Limits, Swarm\n{program}"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=crashing_environment(line.fleet),
+        cwd=line.fleet.folder,
+        capture_output=True,
+        timeout=30,
+        text=True,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+
+def test_a_job_whose_client_died_before_publishing_it_runs(line: Line) -> None:
+    line.man()
+    line.order(Order("submit", "after"))
+    server, workspace = line.fleet.rehearse(), str(line.fleet.workspace)
+    given = f"agent='general-purpose', workspace={workspace!r}, base_url={server.url!r}"
+    _die_as_client(line, f"Swarm().submit({WRITING!r}, {given})")
+    [view] = line.fleet.swarm.jobs(1)
+    evidence = line.see_through(line.fleet.swarm.job(view.id))
+    assert len(evidence.effects) == 2
+
+
+def test_a_cancel_whose_client_died_before_telling_the_workers_stops_them(line: Line) -> None:
+    line.man()
+    seconds = f"87{line.fleet.settings.state_folder().stat().st_ino % 100000}"
+    server = line.fleet.rehearse(
+        f"name: sleeper\nrules: [{{reply: {{tools: [{{name: Bash, input: {{command: sleep {seconds}}}}}]}}}}]\n"
+    )
+    job = line.fleet.submit("sleep", server)
+
+    def sleepers() -> list[psutil.Process]:
+        return [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", seconds]]
+
+    wait_for("the shell runs", sleepers)
+    line.order(Order("cancel", "after"))
+    _die_as_client(line, f"Swarm().job({job.id!r}).cancel()")
+    assert job.view().state == "cancelled"
+    wait_for("its shell is gone", lambda: not sleepers(), 10)
+    assert not any(collect(line.fleet, job).keys.values())
