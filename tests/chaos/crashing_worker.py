@@ -97,7 +97,7 @@ def install() -> None:
 
     for step in ("submit", "claim", "append", "reserve", "spawn", "park", "hand_over", "finish", "cancel", "rescue"):
         setattr(Store, step, _crashing(step, getattr(Store, step)))
-    AnthropicModel.complete = _crashing("complete", AnthropicModel.complete)
+    AnthropicModel.complete = _crashing("complete", AnthropicModel.complete)  # type: ignore[method-assign]
 
 
 def _crashing(step: str, do: Callable[..., Any]) -> Callable[..., Any]:

@@ -37,7 +37,7 @@ def test_an_agent_that_kills_its_worker_five_times_is_failed_and_its_parent_told
     assert poisoned.reason.startswith("killed its worker 5 times")
     assert (sound.state, sound.text, sound.deaths) == ("completed", "well done", 0), "its sibling is unharmed"
     results = [entry for entry in fleet.swarm.journal(root.id) if entry.kind == "tool_finished"]
-    told = {entry.is_error: entry.text for entry in results}  # type: ignore[union-attr]
+    told = {entry.is_error: entry.text for entry in results}
     assert "killed its worker 5 times" in told[True] and "well done" in told[False]
     assert (view.state, root.deaths) == ("completed", 0)
     assert fleet.swarm.journal(poisoned.id)[-1].kind == "finished"

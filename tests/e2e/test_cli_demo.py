@@ -1,0 +1,64 @@
+"""`swarm demo` and the dashboard, as a person who has just installed the package sees them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from tests.e2e.cli_world import World, wait_until
+
+pytest.importorskip("swarm.demo")
+
+
+def test_the_demo_turns_failing_tests_into_passing_ones_and_leaves_no_process(world: World) -> None:
+    folder = world.home / "sample"
+    ran = world.run("demo", "--folder", str(folder))
+    text = ran.stdout.decode()
+    assert ran.returncode == 0, text + ran.stderr.decode()
+    assert "rehearsed" in text
+    assert (
+        text.index("FAILED")
+        < text.index("What changed")
+        < text.index("fail before and pass now".replace("fail", "failed"))
+    )
+    assert "diff --git" in text
+    assert world.processes() == []
+
+
+def test_flower_shows_agents_under_their_readable_names(world: World) -> None:
+    assert world.run("up", "--workers", "1", "--concurrency", "2").returncode == 0
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    flower = world.start("flower", "--port", str(port))
+    try:
+        page = f"http://127.0.0.1:{port}/tasks/datatable?draw=1&start=0&length=10&search%5Bvalue%5D="
+        page += "&order%5B0%5D%5Bcolumn%5D=0&order%5B0%5D%5Bdir%5D=asc&columns%5B0%5D%5Bdata%5D=name"
+        wait_until(lambda: _read(page) is not None, "Flower answers")
+        ran = world.run("run", "-q", "--rehearse", "tree", "-w", str(world.workspace), "TREE depth=1 fanout=2 steps=1")
+        assert ran.returncode == 0, ran.stderr.decode()
+        names = [
+            "build: TREE depth=1 fanout=2 steps=1",
+            "general-purpose: tree branch 0",
+            "general-purpose: tree branch 1",
+        ]
+        wait_until(lambda: sorted(row["name"] for row in _read(page) or []) == names, "three readable rows")
+        wait_until(lambda: {row["state"] for row in _read(page) or []} == {"SUCCESS"}, "three ended rows")
+    finally:
+        flower.send_signal(signal.SIGTERM)
+        flower.communicate(timeout=60)
+
+
+def _read(page: str) -> list[dict[str, Any]] | None:
+    try:
+        with urllib.request.urlopen(page, timeout=10) as answer:
+            rows: list[dict[str, Any]] = json.load(answer)["data"]
+            return rows
+    except (OSError, urllib.error.URLError):
+        return None
