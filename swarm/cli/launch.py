@@ -76,12 +76,15 @@ def run_order(order: Order, settings: Settings, deliver: Deliver) -> int:
 
 def check_order(order: Order) -> None:
     """Refuse what cannot run before anything is started for it."""
+    from swarm.client import MAX_PROMPT_BYTES
     from swarm.definitions.catalogue import load_catalogue
 
     try:
-        order.prompt.encode()
+        size = len(order.prompt.encode())
     except UnicodeEncodeError:
         raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
+    if size > MAX_PROMPT_BYTES:
+        raise ConfigurationError("the prompt has more than 4096 KiB; put it into a file of the workspace and name that")
     if not order.prompt.strip():
         raise ConfigurationError("the prompt is empty; say what is to be done")
     folder = order.workspace.expanduser().resolve()

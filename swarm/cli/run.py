@@ -93,12 +93,11 @@ def _read_prompt(argument: str | None) -> str:
         raise typer.BadParameter("say what is to be done: swarm run PROMPT, or pipe the prompt in", param_hint="PROMPT")
     from swarm.client import MAX_PROMPT_BYTES
 
+    # One byte too many is enough to see that it is too long; a character cut in two by that is no matter.
+    data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
     try:
-        # One byte too many is enough for the client to refuse it.
-        return sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1).decode()
-    except UnicodeDecodeError as error:
-        if error.end >= MAX_PROMPT_BYTES:
-            raise ConfigurationError("the prompt has more than 4096 KiB; put it into a file and name that") from None
+        return data.decode(errors="strict" if len(data) <= MAX_PROMPT_BYTES else "replace")
+    except UnicodeDecodeError:
         raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
 
 
