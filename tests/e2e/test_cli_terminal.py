@@ -11,10 +11,15 @@ import struct
 import termios
 import time
 
+import pytest
+
 from tests.e2e.cli_world import PATIENCE_SECONDS, ROOT, World
 
 SLOW = "TREE depth=1 fanout=2 steps=25 think=700"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+# A pseudo-terminal and its timing: run by hand with -m long.
+pytestmark = pytest.mark.long
 
 
 class Terminal:
