@@ -77,6 +77,41 @@ class LimitReached(SwarmError):
     """A limit of the job or the agent forbids this; the message names the limit and its value."""
 
 
+# -- messages ----------------------------------------------------------------------------------------------
+
+
+class MessageRefused(SwarmError):
+    """A message that was not delivered to anybody; the message of the error is for the sender."""
+
+
+class UnknownReceiver(MessageRefused):
+    """Nobody in the job has that name or id."""
+
+
+class ReceiverEnded(MessageRefused):
+    """The receiver was cancelled, or its job is over: it will never read again."""
+
+
+class MailboxFull(MessageRefused):
+    """The receiver has too many unread messages."""
+
+    def __init__(self, receiver: str, limit: int) -> None:
+        self.receiver = receiver
+        super().__init__(f"the mailbox of {receiver} is full ({limit:,} unread messages); try again later")
+
+
+class MessageTooLong(MessageRefused):
+    """The body exceeds the limit."""
+
+
+class StaleRequest(MessageRefused):
+    """The request that is answered does not exist, is over, or is not the sender's to answer."""
+
+
+class BadName(SwarmError):
+    """A name that no agent may bear, or that another agent bears."""
+
+
 # -- the model --------------------------------------------------------------------------------------------
 
 

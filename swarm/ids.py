@@ -27,10 +27,19 @@ def child_agent_id(parent_id: str, tool_use_id: str) -> str:
     return _derived("child", parent_id, tool_use_id)
 
 
+def request_id(agent_id: str, tool_use_id: str) -> str:
+    """The id of the request that an agent opened with a call; derived, as its children's ids are."""
+    return "request-" + _digest("request", agent_id, tool_use_id)
+
+
 def is_agent_id(text: str) -> bool:
     """Whether `text` has the form of an agent id."""
     return bool(_ID.match(text)) and text.startswith("agent-")
 
 
 def _derived(*causes: str) -> str:
-    return "agent-" + hashlib.sha256("\0".join(causes).encode()).hexdigest()[:16]
+    return "agent-" + _digest(*causes)
+
+
+def _digest(*causes: str) -> str:
+    return hashlib.sha256("\0".join(causes).encode()).hexdigest()[:16]

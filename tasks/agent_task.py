@@ -109,6 +109,9 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str
             # A broken invariant, or a Redis that stayed away. It counts as a death: tried again, but not for ever.
             process.report_dead(claim.agent_id)
             raise
+        finally:
+            if stop.told:
+                runtime.forget_models()
     match outcome:
         case Ended(state="completed", summary=summary):
             log.info("agent.completed", agent_id=claim.agent_id, summary=summary)

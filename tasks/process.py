@@ -14,13 +14,13 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
 
 from swarm.agent.spec import AgentSpec
-from swarm.errors import Interrupted
+from swarm.errors import Interrupted, ToolError
 from swarm.log import EventLog
 from swarm.models import Model
 from swarm.settings import Settings, load_settings
@@ -31,7 +31,8 @@ from swarm.tasks.publish import carry_out
 
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
-"""Sent by the main process to the child that runs an agent which must stop."""
+"""Sent by the main process to the child that runs an agent which must stop; whose id it finds in memory that they share."""
+_STOP_WIDTH = 64
 
 
 @dataclass
@@ -39,12 +40,43 @@ class Stop:
     """How a running segment learns that it must stop where it is."""
 
     agent_id: str
+    told: bool = False
     event: threading.Event = field(default_factory=threading.Event)
+    """Set by other threads only: a signal may come while its lock is held."""
+    _waiting: bool = False
 
     def check(self) -> None:
         """Raise `Interrupted` once the agent must stop."""
-        if self.event.is_set():
+        if self.told:
             raise Interrupted(f"agent {self.agent_id} was told to stop")
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """A stretch that a stop signal may tear apart. Anywhere else it might leave a lock held, and hang the process for ever."""
+        self._waiting = True
+        try:
+            self.check()
+            yield
+        finally:
+            self._waiting = False
+
+    @contextmanager
+    def unbroken(self) -> Iterator[None]:
+        """A stretch within `waiting` that stays whole."""
+        before, self._waiting = self._waiting, False
+        try:
+            yield
+        finally:
+            self._waiting = before
+        self.check()
+
+    def on_signal(self) -> None:
+        """Called by the signal's handler, on the thread that runs the agent."""
+        self.told = True
+        if self._waiting:
+            # Once is enough: a second signal must not interrupt the first one's way out.
+            self._waiting = False
+            self.check()
 
 
 class Runtime:
@@ -77,12 +109,19 @@ class Runtime:
                 self._models[spec.base_url] = model
             return model
 
+    def forget_models(self) -> None:
+        """Make new clients from now on: a call that was torn apart may have left a lock of the old one held."""
+        with self._lock:
+            self._models.clear()
+
 
 # Re-entrant: a signal handler of the main process may ask for the runtime while it is being made.
 _lock = threading.RLock()
 _runtimes: dict[int, Runtime] = {}
 _running: dict[str, Stop] = {}
 _draining: mmap.mmap | None = None
+_to_stop: mmap.mmap | None = None
+_to_stop_lock = threading.Lock()
 _main_pid = 0
 
 
@@ -92,8 +131,14 @@ def runtime() -> Runtime:
         found = _runtimes.get(os.getpid())
         if found is None:
             _runtimes.clear()
-            found = _runtimes[os.getpid()] = Runtime(load_settings())
+            found = _runtimes[os.getpid()] = Runtime(_settings())
         return found
+
+
+@cache
+def _settings() -> Settings:
+    """Read in the main process; reading them again would cost every child two megabytes."""
+    return load_settings()
 
 
 @cache
@@ -121,38 +166,69 @@ def stop_here(agent_id: str) -> bool:
     """Tell a segment of this very process to stop."""
     stop = _running.get(agent_id)
     if stop is not None:
+        stop.told = True
         stop.event.set()
     return stop is not None
 
 
+def stop_child(agent_id: str, pid: int) -> None:
+    """Tell the pool child that runs an agent to stop it; by now the child may run another one, which goes on."""
+    if _to_stop is None:
+        return
+    with _to_stop_lock:
+        if _to_stop.tell() + _STOP_WIDTH > len(_to_stop):
+            _to_stop.seek(0)
+        _to_stop.write(agent_id.encode()[:_STOP_WIDTH].ljust(_STOP_WIDTH))
+    with suppress(ProcessLookupError):
+        os.kill(pid, STOP_SIGNAL)
+
+
 def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
-    # Once is enough: a second signal must not interrupt the first one's way out.
-    fresh = [stop for stop in list(_running.values()) if not stop.event.is_set()]
-    for stop in fresh:
-        stop.event.set()
-    if fresh:
-        raise Interrupted("told to stop by the worker")
+    meant = _to_stop[:] if _to_stop is not None else b""
+    for stop in list(_running.values()):
+        if stop.agent_id.encode() in meant:
+            stop.on_signal()
 
 
 def prepare_main() -> None:
     """Make the main process ready to fork: its name, the shared drain flag, the heavy imports, frozen."""
-    global _draining, _main_pid
+    global _draining, _to_stop, _main_pid
     import gc
 
     from swarm.models.anthropic import preload
     from swarm.models.catalogue import load_catalogue
-    from swarm.tools.registry import builtin_tools, validate_input
 
+    settings = _settings()
     worker_name()
     _main_pid = os.getpid()
     _draining = mmap.mmap(-1, 1)
-    preload()
-    load_catalogue(load_settings().prices_file)
-    # The first validation imports the validator.
-    validate_input(builtin_tools()["LS"], {})
+    _to_stop = mmap.mmap(-1, _STOP_WIDTH * 256)
+    preload(settings)
+    load_catalogue(settings.prices_file)
+    runtime()
+    _warm_up_tools()
+    _warm_up_celery()
     gc.collect()
     # What is frozen is never touched by the collector, so children share these pages with their parent.
     gc.freeze()
+
+
+def _warm_up_tools() -> None:
+    """Import every tool, and compile the validators of their schemas."""
+    from swarm.tools.registry import builtin_tools, validate_input
+
+    for tool in builtin_tools().values():
+        try:
+            validate_input(tool, {})
+        except ToolError:
+            pass  # a parameter is missing, of course
+
+
+def _warm_up_celery() -> None:
+    """Build what a child's first task would build: how tasks and events are sent. Nothing of it connects."""
+    app.amqp.router  # noqa: B018
+    app.amqp.send_task_message  # noqa: B018
+    app.events.Dispatcher  # noqa: B018
 
 
 def prepare_child() -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from celery import Celery
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
 
 from swarm.log import EventLog
 from swarm.store.agents import Effect, Store
@@ -23,7 +21,7 @@ _FIELDS = ("state", "job", "parent", "depth", "gen", "definition", "label")
 
 
 def carry_out(app: Celery, store: Store, effect: Effect | None) -> None:
-    """Do what a step of the store asked for. Never raises for a broker that is away: the outbox keeps what was not sent."""
+    """Do what a step of the store asked for. A broker that is away is no error: the outbox keeps what was not sent."""
     if effect is None:
         return
     try:
@@ -31,8 +29,9 @@ def carry_out(app: Celery, store: Store, effect: Effect | None) -> None:
             publish_agents(app, store, effect.publish)
         if effect.kill:
             app.control.broadcast(STOP_COMMAND, arguments={"agents": list(effect.kill)}, reply=False)
-    except (OperationalError, RedisError, OSError) as error:
-        log.warning("publish.deferred", agents=len(effect.publish), error=error)
+    except Exception as error:
+        # A broken connection has many names: Kombu may go on with a channel that it has closed, an AttributeError.
+        log.warning("publish.deferred", agents=len(effect.publish), error=repr(error))
 
 
 def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
@@ -59,19 +58,24 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
                 TASK_NAME,
                 args=(payload.model_dump(mode="json"),),
                 task_id=agent_id,
-                priority=_priority(int(depth or 0), fresh=generation == "0"),
+                priority=priority(int(depth or 0), fresh=generation == "0"),
                 # Prompts stay out of logs and Flower: a row shows the agent's readable name.
                 argsrepr=label,
                 kwargsrepr="{}",
                 root_id=agent_id if not parent else None,
                 parent_id=parent or None,
                 producer=producer,
+                # The list needs no declaring, and a connection that breaks meanwhile would cost the message.
+                declare=[],
                 ignore_result=True,
             )
 
 
-def _priority(depth: int, *, fresh: bool) -> int:
-    """Wakes before fresh starts, deeper before shallower: trees finish instead of widening."""
+def priority(depth: int, *, fresh: bool) -> int:
+    """Wakes before fresh starts, deeper before shallower: trees finish instead of widening.
+
+    One of Celery's steps for this queue, so that each kind of message has a list of its own.
+    """
     if not fresh:
         return 0
     return max(3, 9 - 3 * depth)

@@ -13,14 +13,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import BaseModel
 
 from swarm.agent.entries import (
     Assistant,
     Condition,
-    Entry,
     Finished,
     ModelFailed,
     Prompt,
@@ -29,34 +25,37 @@ from swarm.agent.entries import (
     ToolFinished,
     ToolStarted,
 )
-from swarm.agent.entries import (
-    Parked as ParkedEntry,
-)
 from swarm.agent.life import (
+    AwaitMail,
     Begin,
     CallModel,
     CollectChildren,
     Done,
     End,
     Life,
+    Rest,
     RunTools,
     Say,
+    SendMessage,
     Settle,
     SpawnAgents,
-    fold,
+    WaitAgents,
     last_words,
     next_action,
 )
 from swarm.agent.prompts import child_result, system_prompt, task_message
+from swarm.agent.spec import AgentSpec
 from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, PermanentModelError, TransientModelError
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
 from swarm.models.catalogue import cost_usd, max_output
 from swarm.settings import Settings
-from swarm.store.agents import NANO, Claim, Counters, Effect, OutOfBudget, Store
+from swarm.store.agents import NANO, Claim, Counters, Effect, GoOn, NotSpawned, OutOfBudget, Store
+from swarm.tasks.journal import Journal
+from swarm.tasks.post import Post
 from swarm.tasks.process import Stop
-from swarm.tasks.spawning import plan_children
+from swarm.tasks.spawning import DEPTH_TEXT, Plan, plan_children
 from swarm.tasks.toolbox import Toolbox
 
 log = EventLog("swarm.segment")
@@ -103,9 +102,6 @@ class GaveUp:
 Outcome = Ended | Parked | HandedOver | GaveUp
 
 
-EntryT = TypeVar("EntryT", bound=BaseModel)
-
-
 class Segment:
     """Runs one claimed segment. Not reusable."""
 
@@ -123,17 +119,18 @@ class Segment:
         self.claim, self.spec = claim, claim.spec
         self.store, self.model, self.settings = store, model, settings
         self.tell, self.draining, self.stop = tell, draining, stop
-        self.life = Life(claim.agent_id)
-        self.toolbox = Toolbox(claim, store, self.life, stop.check)
+        self.journal = Journal(claim, store)
+        self.post = Post(self.journal)
+        self.toolbox = Toolbox(self.journal, tell, stop.check)
         self._yield_at = time.monotonic() + settings.segment_seconds
         self._told_activity_at = 0.0
 
     def run(self) -> Outcome:
         """Run until the agent ends or gives its process back."""
         try:
-            self.life = fold(self.claim.agent_id, self.store.journal(self.claim.agent_id))
-            self.toolbox = Toolbox(self.claim, self.store, self.life, self.stop.check)
+            self.journal.load()
             while True:
+                self.stop.check()
                 outcome = self._step()
                 if outcome is not None:
                     return outcome
@@ -149,47 +146,40 @@ class Segment:
         except Interrupted:
             return self._interrupted()
 
+    @property
+    def life(self) -> Life:
+        """What the journal tells so far."""
+        return self.journal.life
+
     def _step(self) -> Outcome | None:
         match next_action(self.life, self.toolbox.has_effects):
             case Begin():
                 return self._begin()
             case Say(prompt=prompt):
-                self._append([prompt])
+                self.journal.append([prompt])
             case CallModel() as action:
                 return self._call_model(action)
             case RunTools(calls=calls):
                 self._run_tools(calls)
             case Settle(results=results):
-                self._append(results, counters=Counters(tools=len(results)))
+                self.journal.append(results, counters=Counters(tools=len(results)))
             case SpawnAgents(calls=calls):
                 self._spawn(calls)
             case CollectChildren(children=children):
                 return self._collect(children)
+            case SendMessage(call=call):
+                self.tell(self.post.send(call))
+            case WaitAgents(call=call, since=since):
+                return self._wait(call, since)
+            case AwaitMail():
+                return None if self.post.take_mail() else self._park(Condition(mail="any"))
+            case Rest(finished=finished):
+                return self._rest(finished)
             case End(finished=finished):
                 return self._end(finished)
             case Done():
                 return GaveUp("it had ended already")
         return None
-
-    # -- journal -------------------------------------------------------------------------------------------
-
-    def _append(
-        self,
-        entries: Sequence[Entry],
-        *,
-        activity: str = "",
-        counters: Counters | None = None,
-        settle: bool = False,
-    ) -> None:
-        stamped = [self._stamp(entry) for entry in entries]
-        self.store.append(
-            self.claim, self.life.length + 1, stamped, activity=activity, counters=counters, settle=settle
-        )
-        for entry in stamped:
-            self.life.apply(entry)
-
-    def _stamp(self, entry: EntryT) -> EntryT:
-        return entry.model_copy(update={"at": time.time(), "generation": self.claim.generation})
 
     # -- the actions ---------------------------------------------------------------------------------------
 
@@ -198,18 +188,16 @@ class Segment:
             where = f"the workspace {self.spec.workspace} does not exist on the worker's host {socket.gethostname()}"
             reason = f"{where}; share the folder with the workers under the same path, or run a worker where it is"
             return self._end(Finished(state="failed", reason=reason))
+        task = Prompt(text=task_message(self.spec, now=self.spec.created_at or time.time()))
+        if self.spec.fork is not None:
+            self.journal.append([Started(spec=self.spec), task], activity="starting")
+            # The parent's conversation comes before the task.
+            self.journal.load()
+            return None
         tools = self.toolbox.choose()
-        can_spawn = any(tool.name == "Agent" for tool in tools)
-        self._append(
-            [
-                Started(
-                    spec=self.spec,
-                    system=system_prompt(self.spec.definition, can_spawn=can_spawn),
-                    tools=[tool.schema() for tool in tools],
-                ),
-                Prompt(text=task_message(self.spec, now=self.spec.created_at or time.time())),
-            ],
-            activity="starting",
+        system = system_prompt(self.spec, {tool.name for tool in tools})
+        self.journal.append(
+            [Started(spec=self.spec, system=system, tools=[tool.schema() for tool in tools]), task], activity="starting"
         )
         return None
 
@@ -218,10 +206,15 @@ class Segment:
             return self._hand_over("its worker is going away")
         if time.monotonic() > self._yield_at:
             return self._hand_over("others wait for the process")
+        between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
+        if self.journal.unread and between_turns and self.post.take_mail():
+            return None
         wait = action.not_before - time.time()
         if wait > WAIT_IN_PLACE_SECONDS:
             return self._park(Condition(until=action.not_before))
-        if wait > 0 and self.stop.event.wait(wait):
+        if wait > 0:
+            with self.stop.waiting():
+                self.stop.event.wait(wait)
             self.stop.check()
         match self._set_aside():
             case Finished() as finished:
@@ -243,15 +236,18 @@ class Segment:
         )
         began = time.monotonic()
         try:
-            reply = self.model.complete(request, self._tell_activity)
+            with self.stop.waiting():
+                reply = self.model.complete(request, self._tell_activity)
         except PermanentModelError as error:
-            self._append([ModelFailed(error=str(error), error_kind=error.kind, permanent=True)], settle=self._reserves)
+            self.journal.append(
+                [ModelFailed(error=str(error), error_kind=error.kind, permanent=True)], settle=self._reserves
+            )
             return
         except TransientModelError as error:
             delay = backoff_seconds(self.life.failures, error, random.random())
             log.warning("model.failed", agent_id=self.claim.agent_id, kind=error.kind, again_in_seconds=delay)
             failed = ModelFailed(error=str(error), error_kind=error.kind, permanent=False, retry_at=time.time() + delay)
-            self._append([failed], activity=f"waiting for the model ({error.kind})", settle=self._reserves)
+            self.journal.append([failed], activity=f"waiting for the model ({error.kind})", settle=self._reserves)
             return
         cost = self._cost(reply.model, reply.usage)
         entry = Assistant(
@@ -263,7 +259,7 @@ class Segment:
             request_id=reply.request_id,
             duration_seconds=time.monotonic() - began,
         )
-        self._append(
+        self.journal.append(
             [entry], activity=self._activity(reply), counters=_reply_counters(reply, cost), settle=self._reserves
         )
 
@@ -275,7 +271,7 @@ class Segment:
         """Set aside what the next reply may use; False when something was said to the agent instead."""
         limits, deadline = self.spec.limits, self.claim.deadline
         if deadline is not None and time.time() > deadline and self.life.last_words is None:
-            self._append([last_words("time", "The job has reached its time limit.")])
+            self.journal.append([last_words("time", "The job has reached its time limit.")])
             return False
         if not self._reserves:
             return True
@@ -291,12 +287,14 @@ class Segment:
             what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
             if final or self.life.turns == 0:
                 return Finished(state="failed", text=self.life.text(), reason=f"the job's limit of {what} is used up")
-            self._append([last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
+            self.journal.append([last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
             return False
         if answer >= WARN_AT_SHARE and not self.life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
             text = f"Note from the runtime: {answer:.0%} of the job's limit is used. Come to a close soon."
-            self._append([Prompt(text=text, purpose="warning", limit="tokens" if limits.max_tokens else "budget")])
+            self.journal.append(
+                [Prompt(text=text, purpose="warning", limit="tokens" if limits.max_tokens else "budget")]
+            )
         return True
 
     def _cost(self, model: str, usage: Usage) -> float:
@@ -311,38 +309,38 @@ class Segment:
 
     def _run_tools(self, calls: Sequence[Block]) -> None:
         if len(calls) == 1 and self.toolbox.has_effects(calls[0]["name"]):
-            self._append([ToolStarted(tool_use_id=calls[0]["id"])], activity=self.toolbox.activity(calls[0]))
+            self.journal.append([ToolStarted(tool_use_id=calls[0]["id"])], activity=self.toolbox.activity(calls[0]))
         if len(calls) == 1:
             results = [self.toolbox.run(calls[0])]
         else:
             with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
                 results = list(pool.map(self.toolbox.run, calls))
-        self._append(results, counters=Counters(tools=len(results)))
+        self.journal.append(results, counters=Counters(tools=len(results)))
 
     def _spawn(self, calls: Sequence[Block]) -> None:
-        plan = plan_children(calls, self.spec, self.toolbox.catalogue)
-        refused = [
-            ToolFinished(tool_use_id=call_id, text=text, is_error=True) for call_id, text in plan.refused.items()
-        ]
-        children = dict(plan.children)
-        while children:
-            entry = Spawned(children={call_id: spec.agent_id for call_id, spec in children.items()})
-            answer = self.store.spawn(self.claim, self.life.length + 1, self._stamp(entry), list(children.values()))
+        plan = plan_children(
+            calls,
+            self.spec,
+            self.toolbox.catalogue,
+            length=self.life.length,
+            find=lambda who: self.post.find_child(who, teammates=False),
+        )
+        while plan.children:
+            entry = self.journal.stamp(
+                Spawned(
+                    children={call_id: child.agent_id for call_id, child in plan.children.items()},
+                    background=plan.background(),
+                )
+            )
+            answer = self.store.spawn(self.claim, self.journal.next_number, entry, list(plan.children.values()))
             if isinstance(answer, Effect):
                 self.life.apply(entry)
                 self.tell(answer)
                 break
-            # The job has room for fewer: the first ones start, the others are told why not.
-            text = (
-                "The nesting limit is reached: you cannot start agents. Do the work yourself."
-                if answer < 0
-                else f"The job's limit of {self.spec.limits.max_agents} agents is reached: this one was not started. Do it yourself."
-            )
-            for call_id in list(children)[max(0, answer) :]:
-                refused.append(ToolFinished(tool_use_id=call_id, text=text, is_error=True))
-                del children[call_id]
-        if refused:
-            self._append(refused, counters=Counters(tools=len(refused)))
+            _refuse(plan, answer, self.spec.limits.max_agents)
+        if plan.refused:
+            refused = [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
+            self.journal.append(refused, counters=Counters(tools=len(refused)))
 
     def _collect(self, children: dict[str, str]) -> Outcome | None:
         ended = self.store.ended(list(children.values()))
@@ -353,26 +351,51 @@ class Segment:
         for call_id, agent_id in children.items():
             text, failed = child_result(agent_id, ended[agent_id])
             results.append(ToolFinished(tool_use_id=call_id, text=self.toolbox.fit(call_id, text), is_error=failed))
-        self._append(results, counters=Counters(tools=len(results)))
+        self.journal.append(results, counters=Counters(tools=len(results)))
         return None
+
+    def _wait(self, call: Block, since: Condition | None) -> Outcome | None:
+        effect = self.post.wait(call, since)
+        if effect is None:
+            return None
+        self.tell(effect)
+        return Parked(Condition(mail="talk"))
 
     # -- ways out ------------------------------------------------------------------------------------------
 
     def _park(self, condition: Condition) -> Outcome | None:
-        entry = self._stamp(ParkedEntry(condition=condition))
-        effect = self.store.park(self.claim, self.life.length + 1, entry, condition)
-        if effect is None:
+        answer = self.journal.park(condition)
+        if isinstance(answer, GoOn):
+            self.journal.unread += answer.why == "mail"
             return None
-        self.tell(effect)
+        self.tell(answer)
         return Parked(condition)
+
+    def _rest(self, finished: Finished) -> Outcome | None:
+        condition = Condition(rest=True)
+        match self.journal.park(condition):
+            case GoOn(why="mail"):
+                self.post.take_mail()
+                return None
+            case GoOn():
+                return self._end(finished)
+            case effect:
+                self.tell(effect)
+                return Parked(condition)
 
     def _hand_over(self, why: str) -> HandedOver:
         self.tell(self.store.hand_over(self.claim, why))
         return HandedOver(why)
 
-    def _end(self, finished: Finished) -> Outcome:
-        finished = self._stamp(finished)
-        self.tell(self.store.finish(self.claim, self.life.length + 1, finished))
+    def _end(self, finished: Finished) -> Outcome | None:
+        finished = self.journal.stamp(finished)
+        # Whoever is asked something while it gives its answer takes the question in and goes on.
+        unless_mail = finished.state == "completed" and self.life.last_words is None and not self.life.leaving
+        answer = self.store.finish(self.claim, self.journal.next_number, finished, unless_mail=unless_mail)
+        if isinstance(answer, GoOn):
+            self.post.take_mail()
+            return None
+        self.tell(answer)
         self.life.apply(finished)
         self.toolbox.clear()
         summary = (
@@ -405,7 +428,8 @@ class Segment:
     def _tell_activity(self, activity: str) -> None:
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
-            self.store.client.hset(self.store.key("agent", self.claim.agent_id), "activity", activity)
+            with self.stop.unbroken():
+                self.store.client.hset(self.store.key("agent", self.claim.agent_id), "activity", activity)
 
 
 def _reply_counters(reply: Reply, cost: float) -> Counters:
@@ -417,3 +441,26 @@ def _reply_counters(reply: Reply, cost: float) -> Counters:
         cache_read=reply.usage.cache_read_input_tokens,
         cost=round(cost * NANO),
     )
+
+
+def _refuse(plan: Plan, answer: NotSpawned, max_agents: int) -> None:
+    """Move the calls that the store could not serve from the plan's children to its refusals."""
+    ids = {call_id: child.agent_id for call_id, child in plan.children.items()}
+    fresh = [call_id for call_id, child in plan.children.items() if isinstance(child, AgentSpec)]
+    match answer.why:
+        case "name":
+            text = f"The name {answer.detail!r} is taken in this job, and names are not reused. Choose another one."
+            chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
+        case "resume":
+            state = answer.detail or "not yours"
+            text = f"{answer.child} is {state}: it cannot go on. Start a new agent."
+            chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
+        case "depth":
+            text, chosen = DEPTH_TEXT, fresh
+        case "limit":
+            # The first ones start, the others are told why not.
+            text = f"The job's limit of {max_agents} agents is reached: this one was not started. Do it yourself."
+            chosen = fresh[answer.room :]
+    for call_id in chosen:
+        del plan.children[call_id]
+        plan.refused[call_id] = text

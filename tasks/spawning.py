@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.errors import SwarmError, ToolError, UnknownDefinition
 from swarm.ids import child_agent_id
+from swarm.mailbox import check_body, check_name
 from swarm.models import Block
 from swarm.models.catalogue import resolve_model
+from swarm.store.agents import Continuation
 from swarm.tools.agents import DEFAULT_TYPE, agent_tool
 from swarm.tools.registry import validate_input
 
@@ -20,30 +24,68 @@ DEPTH_TEXT = "The nesting limit is reached: you cannot start agents. Do the work
 
 @dataclass
 class Plan:
-    """Children to make, and calls to refuse, both by tool_use id."""
+    """Children to make or to have go on, and calls to refuse, all by tool_use id."""
 
-    children: dict[str, AgentSpec] = field(default_factory=dict)
+    children: dict[str, AgentSpec | Continuation] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 
+    def background(self) -> list[str]:
+        """The calls whose child is not waited for."""
+        return [call_id for call_id, child in self.children.items() if child.background]
 
-def plan_children(calls: Sequence[Block], parent: AgentSpec, catalogue: Catalogue) -> Plan:
-    """Decide what each call makes. The depth is checked here and, against the record, in the step that makes them."""
+
+def plan_children(
+    calls: Sequence[Block], parent: AgentSpec, catalogue: Catalogue, *, length: int, find: Callable[[str], str]
+) -> Plan:
+    """Decide what each call makes.
+
+    `length` is the length of the parent's journal, where a fork begins; `find` answers the id of an agent that is called by id or
+    name, or raises. Depth, names and limits are checked again, against the records, in the step that makes the children.
+    """
     plan = Plan()
     tool = agent_tool(catalogue.for_spawning())
     for call in calls:
         try:
+            given = validate_input(tool, call["input"])
+            if given.get("agent_id"):
+                plan.children[call["id"]] = _continuation(given, find)
+                continue
             if parent.depth >= parent.limits.max_depth:
                 raise ToolError(DEPTH_TEXT)
-            validate_input(tool, call["input"])
-            plan.children[call["id"]] = _child(call, parent, catalogue)
+            plan.children[call["id"]] = _child(call, parent, catalogue, length)
         except SwarmError as error:
             plan.refused[call["id"]] = str(error)
     return plan
 
 
-def _child(call: Block, parent: AgentSpec, catalogue: Catalogue) -> AgentSpec:
+def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continuation:
+    for name in ("fork", "teammate", "result_schema", "name"):
+        if given.get(name):
+            raise ToolError(f"`{name}` is for a new agent; it cannot go with `agent_id`.")
+    return Continuation(
+        find(given["agent_id"]), check_body(given["prompt"]), background=bool(given.get("run_in_background"))
+    )
+
+
+def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, length: int) -> AgentSpec:
     given = call["input"]
-    definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent.definition)
+    teammate, fork = bool(given.get("teammate")), bool(given.get("fork"))
+    name = check_name(given["name"]) if given.get("name") else None
+    if teammate and name is None:
+        raise ToolError("A teammate needs a `name`: the others write to it by that.")
+    if teammate and parent.teammate:
+        raise ToolError("Teams do not nest: a teammate cannot have teammates. Start an agent without `teammate`.")
+    if fork:
+        definition = _forked(given, parent)
+    else:
+        definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent.definition)
+    if schema := given.get("result_schema"):
+        if fault := check_schema(schema):
+            raise ToolError(f"`result_schema` is not a JSON schema: {fault}")
+        definition = definition.model_copy(update={"result_schema": schema})
+    model = parent.model
+    if not fork:
+        model = resolve_model(given.get("model") or definition.model, default=parent.model, parent=parent.model)
     return AgentSpec(
         agent_id=child_agent_id(parent.agent_id, call["id"]),
         job_id=parent.job_id,
@@ -52,11 +94,27 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue) -> AgentSpec:
         definition=definition,
         description=" ".join(given["description"].split())[:200],
         prompt=given["prompt"],
-        model=resolve_model(given.get("model") or definition.model, default=parent.model, parent=parent.model),
+        model=model,
+        name=name,
+        background=teammate or bool(given.get("run_in_background", definition.background)),
+        teammate=teammate,
+        role=given.get("role"),
+        fork=length if fork else None,
         workspace=parent.workspace,
         base_url=parent.base_url,
         limits=parent.limits,
     )
+
+
+def _forked(given: dict[str, Any], parent: AgentSpec) -> AgentDefinition:
+    if parent.fork is not None:
+        raise ToolError(
+            "You are a fork yourself, and forks are not forked. Start a fresh agent, or do the work yourself."
+        )
+    for name in ("subagent_type", "model"):
+        if given.get(name):
+            raise ToolError(f"A fork is what you are, in type and model; `{name}` cannot go with `fork`.")
+    return parent.definition
 
 
 def _definition(name: str, catalogue: Catalogue) -> AgentDefinition:

@@ -11,20 +11,25 @@ from functools import cached_property
 from pathlib import Path
 
 from swarm.agent.entries import ToolFinished
-from swarm.agent.life import SPAWN_TOOL, Life
+from swarm.agent.life import SPAWN_TOOL
 from swarm.definitions.catalogue import Catalogue
 from swarm.errors import ToolError
 from swarm.log import EventLog
 from swarm.models import Block
 from swarm.permissions.filter import filter_tools
-from swarm.store.agents import Claim, Store
+from swarm.store.agents import Effect, Store
+from swarm.tasks.journal import Journal
+from swarm.tasks.peers import Subtree
 from swarm.tools import Tool, ToolContext
 from swarm.tools.agents import agent_tool
 from swarm.tools.background import kill_shells
+from swarm.tools.peers import peer_tools
 from swarm.tools.registry import builtin_tools, validate_input
 from swarm.tools.truncate import fit
 
 log = EventLog("swarm.tools")
+_FOR_PARENTS = frozenset({"WaitAgents", "ListAgents", "StopAgent"})
+"""Useless to whoever can start no agents."""
 
 
 def scratch_root() -> Path:
@@ -51,10 +56,12 @@ class AgentOutputs:
 class Toolbox:
     """The tools of one segment."""
 
-    def __init__(self, claim: Claim, store: Store, life: Life, check: Callable[[], None]) -> None:
-        self._spec, self._store, self._life, self._check = claim.spec, store, life, check
-        self._outputs = AgentOutputs(store, claim.agent_id)
-        self._scratch = scratch_root() / claim.agent_id
+    def __init__(self, journal: Journal, tell: Callable[[Effect | None], None], check: Callable[[], None]) -> None:
+        self._journal, self._check = journal, check
+        self._spec, self._store = journal.claim.spec, journal.store
+        self._outputs = AgentOutputs(self._store, self._spec.agent_id)
+        self._peers = Subtree(self._spec, self._store, tell)
+        self._scratch = scratch_root() / self._spec.agent_id
 
     def clear(self) -> None:
         """The agent is over: end what its shells left running and remove its private folder."""
@@ -70,27 +77,33 @@ class Toolbox:
     def choose(self) -> list[Tool]:
         """The tools this agent gets: everything there is, through the filter pipeline."""
         spec = self._spec
-        available = {**builtin_tools(), SPAWN_TOOL: agent_tool(self.catalogue.for_spawning())}
+        available = {**self._tools, SPAWN_TOOL: agent_tool(self.catalogue.for_spawning())}
         names = filter_tools(
             list(available),
             spec.definition,
             depth=spec.depth,
             max_depth=spec.limits.max_depth,
             is_root=spec.parent_id is None,
-            background=False,
+            background=spec.background,
         )
+        if SPAWN_TOOL not in names:
+            names = [name for name in names if name not in _FOR_PARENTS]
         return [available[name] for name in names]
+
+    @cached_property
+    def _tools(self) -> dict[str, Tool]:
+        return {**builtin_tools(), **peer_tools()}
 
     def has_effects(self, name: str) -> bool:
         """Whether a call of this tool may not simply be repeated; an unknown one does nothing at all."""
-        tool = builtin_tools().get(name)
+        tool = self._tools.get(name)
         return tool is not None and tool.effects
 
     def activity(self, call: Block) -> str:
         """The activity line for a call."""
         if call["name"] == SPAWN_TOOL:
             return f"Agent {str(call['input'].get('description', ''))[:80]}"
-        tool = builtin_tools().get(call["name"])
+        tool = self._tools.get(call["name"])
         if tool is None or tool.activity is None:
             return str(call["name"])
         try:
@@ -109,11 +122,9 @@ class Toolbox:
         known = dict(context.files_read)
         blocks = None
         try:
-            tool = builtin_tools().get(call["name"])
-            if tool is None or call["name"] not in self._life.tool_names():
-                raise ToolError(
-                    f"There is no tool {call['name']!r}; you have: {', '.join(sorted(self._life.tool_names()))}."
-                )
+            tool, names = self._tools.get(call["name"]), self._journal.life.tool_names()
+            if tool is None or call["name"] not in names:
+                raise ToolError(f"There is no tool {call['name']!r}; you have: {', '.join(sorted(names))}.")
             validate_input(tool, call["input"])
             result = tool.run(context, call["input"])
             text, failed, blocks = fit(context, call["id"], result.text), result.is_error, result.blocks
@@ -140,7 +151,8 @@ class Toolbox:
             tool_use_id=tool_use_id,
             outputs=self._outputs,
             read_only=self._spec.definition.read_only,
-            files_read=dict(self._life.files_read),
+            files_read=dict(self._journal.life.files_read),
             scratch=self._scratch,
+            peers=self._peers,
             check=self._check,
         )

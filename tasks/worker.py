@@ -23,13 +23,13 @@ from swarm.log import EventLog
 from swarm.store.agents import Store
 from swarm.tasks import process
 from swarm.tasks.app import PRIORITY_STEPS, app
-from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out
+from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, priority
 from swarm.tasks.toolbox import scratch_root
 from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
-"""How long a queued agent may go unclaimed, while the queue is empty, before its message counts as lost."""
+"""How long a queued agent may go unclaimed, while its list of the queue is empty, before its message counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
 
 
@@ -74,10 +74,7 @@ def stop_agent(agent_id: str) -> bool:
     request = _requests().get(agent_id)
     if request is None or not request.worker_pid or request.worker_pid == os.getpid():
         return False
-    try:
-        os.kill(request.worker_pid, process.STOP_SIGNAL)
-    except ProcessLookupError:
-        return False
+    process.stop_child(agent_id, request.worker_pid)
     return True
 
 
@@ -168,10 +165,12 @@ class Sweep:
         lock = store.key("rescue-lock")
         if not store.client.set(lock, process.worker_name(), nx=True, px=max(200, int(settings.sweep_seconds * 900))):
             return
-        # Only an empty queue can have lost a message; while it is long, waiting is all that is wrong.
-        idle = _queue_length(store, settings.key_prefix) == 0
+        # Only an empty list can have lost a message; while it is long, waiting is all that is wrong.
+        quiet = _quiet_kinds(store, settings.key_prefix)
         rescue = store.rescue(
-            max_deaths=settings.max_deaths, outbox_age_seconds=OUTBOX_AGE_SECONDS if idle else float("inf")
+            max_deaths=settings.max_deaths,
+            outbox_age_seconds=OUTBOX_AGE_SECONDS if any(quiet) else float("inf"),
+            quiet=quiet,
         )
         for agent_id in rescue.rescued:
             log.warning("agent.rescued", agent_id=agent_id, why="its lease ran out")
@@ -188,9 +187,13 @@ def _is_alive(store: Store) -> Callable[[str], bool]:
     return alive
 
 
-def _queue_length(store: Store, queue: str) -> int:
+def _quiet_kinds(store: Store, queue: str) -> list[bool]:
+    """Whether no message is queued for agents that were woken, for fresh ones at depth 0, at 1, at 2 and below."""
     pipeline = store.client.pipeline(transaction=False)
     for step in PRIORITY_STEPS:
         # Kombu's name for the list of a priority step; step 0 has the queue's own name.
         pipeline.llen(f"{queue}\x06\x16{step}" if step else queue)
-    return sum(pipeline.execute())
+    lengths = dict(zip(PRIORITY_STEPS, pipeline.execute(), strict=True))
+    return [
+        lengths[step] == 0 for step in (priority(0, fresh=False), *(priority(depth, fresh=True) for depth in range(3)))
+    ]

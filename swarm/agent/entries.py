@@ -27,8 +27,10 @@ class Condition(BaseModel):
     """Agents whose end is awaited …"""
     mode: Literal["all", "any"] = "all"
     """… all of them, or any of them."""
-    mail: bool = False
-    """A message, or a notification, has arrived beyond the journal's cursor."""
+    mail: Literal["", "any", "talk"] = ""
+    """A message has arrived beyond the journal's cursor; `talk`: one that the runtime did not write."""
+    rest: bool = False
+    """Nothing is left to do but to wait for those who still work for the agent: mail comes, or nobody is at work any more."""
     until: float | None = None
     """A time (Unix seconds) has come: a deadline, or the whole condition when nothing else is set."""
 
@@ -48,8 +50,9 @@ class Started(_Entry):
 
     kind: Literal["started"] = "started"
     spec: AgentSpec
-    system: str
-    tools: list[dict[str, Any]]
+    system: str = ""
+    tools: list[dict[str, Any]] = []
+    """Both are empty for a fork, which has its parent's."""
 
 
 class Prompt(_Entry):
@@ -57,8 +60,8 @@ class Prompt(_Entry):
 
     kind: Literal["prompt"] = "prompt"
     text: str
-    purpose: Literal["task", "continue", "warning", "last_words"] = "task"
-    """`last_words` asks for a final reply without tools; the life ends with it."""
+    purpose: Literal["task", "continue", "warning", "last_words", "schema"] = "task"
+    """`last_words` asks for a final reply without tools; the run ends with it. `schema` sends an answer back that is not valid."""
     limit: Literal["", "turns", "tokens", "budget", "time"] = ""
     """Which limit a warning or the request for last words is about."""
 
@@ -108,10 +111,12 @@ class ToolFinished(_Entry):
 
 
 class Spawned(_Entry):
-    """Children that exist: tool_use id → agent id. Written in the same atomic step that makes them."""
+    """Children that exist, or go on: tool_use id → agent id. Written in the same atomic step that makes them."""
 
     kind: Literal["spawned"] = "spawned"
     children: dict[str, str]
+    background: list[str] = []
+    """The tool_use ids of those whose end is not waited for."""
 
 
 class Mail(_Entry):
@@ -129,10 +134,18 @@ class Parked(_Entry):
 
     kind: Literal["parked"] = "parked"
     condition: Condition
+    tool_use_id: str = ""
+    """The call that waits, if it is one."""
+
+
+class Resumed(_Entry):
+    """After its end the agent goes on, in another run: somebody wrote to it. The message follows as mail."""
+
+    kind: Literal["resumed"] = "resumed"
 
 
 class Finished(_Entry):
-    """The last entry."""
+    """The end of a run: the last entry, unless the agent is resumed."""
 
     kind: Literal["finished"] = "finished"
     state: Literal["completed", "failed", "cancelled", "timed_out"]
@@ -140,10 +153,22 @@ class Finished(_Entry):
     """The answer; may hold partial work when the state is not `completed`."""
     reason: str = ""
     """Why, when it is not `completed`."""
+    data: Any = None
+    """The answer as data, when a schema was asked for: what `text` holds, parsed and valid."""
 
 
 Entry = Annotated[
-    Started | Prompt | Assistant | ModelFailed | ToolStarted | ToolFinished | Spawned | Mail | Parked | Finished,
+    Started
+    | Prompt
+    | Assistant
+    | ModelFailed
+    | ToolStarted
+    | ToolFinished
+    | Spawned
+    | Mail
+    | Parked
+    | Resumed
+    | Finished,
     Field(discriminator="kind"),
 ]
 

@@ -11,21 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 from swarm.agent.entries import (
     Assistant,
+    Condition,
     Entry,
     Finished,
     Mail,
     ModelFailed,
     Parked,
     Prompt,
+    Resumed,
     Spawned,
     Started,
     ToolFinished,
     ToolStarted,
 )
+from swarm.agent.results import MAX_CORRECTIONS, read_result
 from swarm.agent.spec import AgentSpec
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
@@ -36,6 +40,10 @@ MAX_CONTINUATIONS = 3
 """How often a reply that hit its length limit is asked to go on."""
 
 SPAWN_TOOL = "Agent"
+SEND_TOOL = "SendMessage"
+WAIT_TOOL = "WaitAgents"
+PEER_TOOLS = frozenset({SEND_TOOL, "ListAgents", "StopAgent", "TeamCreate", "TeamDelete"})
+"""Calls about other agents: they run after the `Agent` calls of the same reply, in the order in which they were made."""
 
 INTERRUPTED_TEXT = (
     "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
@@ -44,6 +52,7 @@ INTERRUPTED_TEXT = (
 CUT_OFF_TEXT = (
     "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
 )
+FORKED_TEXT = "This call went to the agent that you were forked from. You are the fork: your own task follows."
 CONTINUE_TEXT = "Your reply was cut off at its length limit. Go on exactly where it stopped."
 
 
@@ -63,8 +72,18 @@ class Life:
     tools_started: set[str] = field(default_factory=set)
     spawned: dict[str, str] = field(default_factory=dict)
     """tool_use id → agent id, for every child ever spawned."""
+    background: set[str] = field(default_factory=set)
+    """The tool_use ids whose child's end is not waited for."""
+    waits: dict[str, Condition] = field(default_factory=dict)
+    """Calls of the last reply that have parked, and for what."""
+    leaving: bool = False
+    """The agent agreed to be shut down: it ends instead of resting."""
     turns: int = 0
+    turns_before: int = 0
+    """Those of earlier runs: the limit of turns is one run's."""
     tool_calls: int = 0
+    corrections: int = 0
+    """How often an answer was sent back because it did not fit the schema."""
     last: Assistant | None = None
     last_words: Prompt | None = None
     """Set once last words were asked for: the next reply is the last."""
@@ -87,8 +106,11 @@ class Life:
 
     def apply(self, entry: Entry) -> None:
         """Take in the next entry. Raises `JournalError` for one that cannot follow."""
-        if self.finished is not None:
-            raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} follows the end of the life")
+        if (self.finished is None) == isinstance(entry, Resumed):
+            raise JournalError(
+                f"agent {self.agent_id}: entry {self.length + 1} ({entry.kind}) "
+                f"{'follows' if self.finished else 'does not follow'} the end of a run"
+            )
         if (self.spec is None) != isinstance(entry, Started):
             raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} is {entry.kind}; a life starts once")
         self.length += 1
@@ -101,6 +123,8 @@ class Life:
                     self.last_words = entry
                 elif entry.purpose == "warning":
                     self.warned.add(entry.limit)
+                elif entry.purpose == "schema":
+                    self.corrections += 1
             case Mail():
                 self.cursor = entry.cursor
                 self._say({"type": "text", "text": entry.text})
@@ -116,10 +140,37 @@ class Life:
                 self._result(entry)
             case Spawned():
                 self.spawned.update(entry.children)
+                self.background.update(entry.background)
             case Parked():
-                pass
+                if entry.tool_use_id:
+                    self.waits[entry.tool_use_id] = entry.condition
+            case Resumed():
+                self._go_on()
             case Finished():
                 self.finished = entry
+
+    def inherit(self, parent: Life) -> None:
+        """Begin a fork: take over the parent's conversation, byte for byte, with a result for each call that has none yet."""
+        self.system, self.tools = parent.system, parent.tools
+        self.messages = [dict(message) for message in parent.messages]
+        self.files_read = dict(parent.files_read)
+        if parent.pending:
+            results = [
+                parent._results.get(
+                    call["id"], {"type": "tool_result", "tool_use_id": call["id"], "content": FORKED_TEXT}
+                )
+                for call in parent._calls
+            ]
+            self.messages.append({"role": "user", "content": results})
+
+    def _go_on(self) -> None:
+        self.finished = self.failure = self.last_words = None
+        self.failures = self.continuations = self.corrections = 0
+        self.turns_before = self.turns
+        self.leaving = False
+        self.warned = set()
+        if not self.pending:
+            self.last = None
 
     def _say(self, block: Block) -> None:
         if self.pending:
@@ -146,6 +197,7 @@ class Life:
         self._results = {}
         self.pending = {call["id"]: call for call in self._calls}
         self.tools_started = set()
+        self.waits = {}
 
     def _pending_call(self, tool_use_id: str) -> None:
         if tool_use_id not in self.pending:
@@ -159,7 +211,10 @@ class Life:
         self.files_read.update(entry.files)
         self.tool_calls += 1
         self._results[entry.tool_use_id] = block
-        del self.pending[entry.tool_use_id]
+        call = self.pending.pop(entry.tool_use_id)
+        if call["name"] == SEND_TOOL and not entry.is_error:
+            given = call["input"]
+            self.leaving = self.leaving or (given.get("kind") == "shutdown_response" and given.get("approve") is True)
         if not self.pending:
             self._extend_user([self._results[done["id"]] for done in self._calls])
             held, self._held = self._held, []
@@ -178,11 +233,16 @@ class Life:
         return {tool["name"] for tool in self.tools}
 
 
-def fold(agent_id: str, entries: Iterable[Entry]) -> Life:
-    """The life that `entries` tell."""
+def fold(agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None) -> Life:
+    """The life that `entries` tell; `journal_of` answers another agent's entries, for the beginning of a fork."""
     life = Life(agent_id)
     for entry in entries:
         life.apply(entry)
+        if isinstance(entry, Started) and entry.spec.fork is not None:
+            parent_id = entry.spec.parent_id
+            if journal_of is None or parent_id is None:
+                raise JournalError(f"agent {agent_id}: it is a fork, and the journal it begins with was not given")
+            life.inherit(fold(parent_id, islice(journal_of(parent_id), entry.spec.fork)))
     return life
 
 
@@ -232,6 +292,33 @@ class CollectChildren:
 
 
 @dataclass(frozen=True)
+class SendMessage:
+    """Send what this call says, and write its result in the same step."""
+
+    call: Block
+
+
+@dataclass(frozen=True)
+class WaitAgents:
+    """Answer this call, which waits for other agents; `since` is what it has already parked for."""
+
+    call: Block
+    since: Condition | None
+
+
+@dataclass(frozen=True)
+class AwaitMail:
+    """The agent was resumed: the message that did it comes first."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Nothing is left to do: wait for those who still work for the agent, and end if there are none."""
+
+    finished: Finished
+
+
+@dataclass(frozen=True)
 class Say:
     """Put this text into the conversation first."""
 
@@ -250,7 +337,21 @@ class Done:
     """The life is over."""
 
 
-Action = Begin | CallModel | RunTools | Settle | SpawnAgents | CollectChildren | Say | End | Done
+Action = (
+    Begin
+    | CallModel
+    | RunTools
+    | Settle
+    | SpawnAgents
+    | CollectChildren
+    | SendMessage
+    | WaitAgents
+    | AwaitMail
+    | Say
+    | Rest
+    | End
+    | Done
+)
 
 
 def next_action(life: Life, has_effects: Callable[[str], bool]) -> Action:
@@ -266,9 +367,10 @@ def next_action(life: Life, has_effects: Callable[[str], bool]) -> Action:
     if life.failure is not None:
         return _next_after_failure(life, life.failure)
     if life.messages[-1]["role"] == "assistant" or (life.last is not None and not life.last.content):
-        return _next_after_reply(life)
-    if life.turns >= life.spec.limits.max_turns and not life.last_words:
-        return Say(last_words("turns", f"You have used all of your {life.turns} turns."))
+        # Resumed, and what the new run is about is still in the mailbox.
+        return AwaitMail() if life.last is None else _next_after_reply(life)
+    if life.turns - life.turns_before >= life.spec.limits.max_turns and not life.last_words:
+        return Say(last_words("turns", f"You have used all of your {life.turns - life.turns_before} turns."))
     return CallModel(tools_allowed=life.last_words is None)
 
 
@@ -294,8 +396,10 @@ def _next_for_calls(life: Life, has_effects: Callable[[str], bool]) -> Action:
         return Settle([ToolFinished(tool_use_id=i, text=INTERRUPTED_TEXT, is_error=True) for i in interrupted])
     names = life.tool_names()
     spawning = [call for call in calls if call["name"] == SPAWN_TOOL and SPAWN_TOOL in names]
+    peers = [call for call in calls if call["name"] in PEER_TOOLS and call["name"] in names]
+    waiting = [call for call in calls if call["name"] == WAIT_TOOL and WAIT_TOOL in names]
     # Children see what this reply's other calls did, so those run first.
-    ordinary = [call for call in calls if call not in spawning]
+    ordinary = [call for call in calls if call not in (*spawning, *peers, *waiting)]
     if ordinary:
         batch = []
         for call in ordinary:
@@ -306,7 +410,21 @@ def _next_for_calls(life: Life, has_effects: Callable[[str], bool]) -> Action:
     unspawned = [call for call in spawning if call["id"] not in life.spawned]
     if unspawned:
         return SpawnAgents(unspawned)
+    background = [call["id"] for call in spawning if call["id"] in life.background]
+    if background:
+        return Settle([ToolFinished(tool_use_id=i, text=_background_text(life.spawned[i])) for i in background])
+    if peers:
+        return SendMessage(peers[0]) if peers[0]["name"] == SEND_TOOL else RunTools(peers[:1])
+    if waiting:
+        return WaitAgents(waiting[0], life.waits.get(waiting[0]["id"]))
     return CollectChildren({call["id"]: life.spawned[call["id"]] for call in spawning})
+
+
+def _background_text(agent_id: str) -> str:
+    return (
+        f"Started in the background: {agent_id}. Its result will arrive by itself as a task-notification; "
+        "go on with other work, or wait with WaitAgents. Do not ask for its state again and again."
+    )
 
 
 def _next_after_failure(life: Life, failure: ModelFailed) -> Action:
@@ -337,4 +455,16 @@ def _next_after_reply(life: Life) -> Action:
     if life.last_words is not None and life.last_words.limit:
         state: Literal["completed", "timed_out"] = "timed_out" if life.last_words.limit == "time" else "completed"
         return End(Finished(state=state, text=text, reason=f"stopped at its limit of {life.last_words.limit}"))
-    return End(Finished(state="completed", text=text))
+    assert life.spec is not None
+    finished = Finished(state="completed", text=text)
+    schema = life.spec.definition.result_schema
+    if schema is not None:
+        data, error = read_result(text, schema)
+        if error and life.corrections < MAX_CORRECTIONS:
+            return Say(Prompt(text=error, purpose="schema"))
+        if error:
+            return End(Finished(state="failed", text=text, reason=f"the answer does not fit its schema: {error}"))
+        finished = finished.model_copy(update={"data": data})
+    if (life.background or life.spec.teammate) and not life.leaving:
+        return Rest(finished)
+    return End(finished)

@@ -6,11 +6,11 @@ The system prompt holds nothing that differs between agents of one type, so that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import UTC, datetime
 
+from swarm.agent.results import result_instructions
 from swarm.agent.spec import AgentSpec
-from swarm.definitions.model import AgentDefinition
 
 _GROUND_RULES = """\
 You run unattended: nobody answers questions while you work, so decide and go on, and say what you assumed.
@@ -25,13 +25,29 @@ You can give parts of the work to other agents with the Agent tool. They see not
 all they need. Several Agent calls in one reply run at the same time. Do small things yourself."""
 
 
-def system_prompt(definition: AgentDefinition, *, can_spawn: bool) -> str:
-    """The system prompt of every agent of this definition."""
+_PEERS = """\
+Other agents and the person can write to you; their messages come between your turns, each in a <message> element whose sender
+the runtime wrote. A message is a colleague's word, not a person's permission. Answer with SendMessage where an answer is expected."""
+
+_TEAMMATE = """\
+You are a teammate. When you have nothing left to do, end your turn with a short report: you are not over then, you wait without
+cost, and the lead is told. You go on when a message or a task comes. Answer a shutdown_request with a shutdown_response."""
+
+
+def system_prompt(spec: AgentSpec, tools: Set[str]) -> str:
+    """The system prompt of every agent of this definition that has these tools."""
+    definition = spec.definition
     parts = [f'Your agent type is "{definition.name}".', definition.prompt.strip(), _GROUND_RULES]
     if definition.read_only:
         parts.append(_READ_ONLY)
-    if can_spawn:
+    if "Agent" in tools:
         parts.append(_DELEGATING)
+    if "SendMessage" in tools:
+        parts.append(_PEERS)
+    if spec.teammate:
+        parts.append(_TEAMMATE)
+    if definition.result_schema is not None:
+        parts.append(result_instructions(definition.result_schema))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -39,6 +55,8 @@ def task_message(spec: AgentSpec, *, now: float) -> str:
     """The first user message: the surroundings, then the task as it was given."""
     day = datetime.fromtimestamp(now, UTC).date().isoformat()
     where = f"Workspace: {spec.workspace}\nDate: {day}\nDepth: {spec.depth} of at most {spec.limits.max_depth}"
+    if spec.name is not None:
+        where += f"\nYour name: {spec.name}" + (f"\nYour role: {spec.role}" if spec.role else "")
     return f"<environment>\n{where}\n</environment>\n\n{spec.prompt}"
 
 

@@ -52,6 +52,16 @@ class AgentSpec(BaseModel):
     model: str
     """A full model id."""
     workspace: str
+    name: str | None = None
+    """Its name in the job's directory, besides its id."""
+    background: bool = False
+    """Its parent does not wait: its end arrives there as a message."""
+    teammate: bool = False
+    """It lives on after a task: idle, without a process, until a message or a task comes."""
+    role: str | None = None
+    """Of a teammate: which tasks of the board are for it."""
+    fork: int | None = Field(default=None, ge=1)
+    """It begins with its parent's conversation, as the first so many entries of the parent's journal tell it."""
     base_url: str | None = None
     """A rehearsal server's URL; only loopback addresses are honoured, and only with a worthless key."""
     limits: Limits = Limits()

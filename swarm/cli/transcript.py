@@ -13,7 +13,7 @@ from swarm.cli.output import one_line, output_console, plain, show_cost, show_co
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from swarm.agent.entries import Assistant, Entry, Finished, Started, ToolFinished
+    from swarm.agent.entries import Assistant, Condition, Entry, Finished, Started, ToolFinished
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
@@ -82,9 +82,9 @@ class Teller:
                 self._heading("messages")
                 self._body(entry.text)
             case "parked":
-                self._print(
-                    f"⏸ {_describe_wait(entry.condition.children, entry.condition.mail, entry.condition.until)}", "dim"
-                )
+                self._print(f"⏸ {_describe_wait(entry.condition)}", "dim")
+            case "resumed":
+                self._print("▶ goes on: somebody wrote to it", "cyan")
             case "finished":
                 self._tell_end(entry)
 
@@ -151,12 +151,14 @@ def _show_input(given: dict[str, Any], *, full: bool) -> str:
     return text if full else one_line(text, _SHOWN_INPUT_CHARACTERS)
 
 
-def _describe_wait(children: Sequence[str], mail: bool, until: float | None) -> str:
+def _describe_wait(condition: Condition) -> str:
     reasons = []
-    if children:
-        reasons.append(show_number(len(children), "agent"))
-    if mail:
+    if condition.children:
+        reasons.append(show_number(len(condition.children), "agent"))
+    if condition.rest:
+        reasons.append("those who work for it")
+    elif condition.mail:
         reasons.append("a message")
-    if until is not None:
+    if condition.until is not None:
         reasons.append("a moment")
     return f"waits for {' or '.join(reasons) or 'nothing'}, holding no process"

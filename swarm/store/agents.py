@@ -14,10 +14,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import redis
+from pydantic import BaseModel, ConfigDict, Field
 
-from swarm.agent.entries import Condition, Entry, Finished, Spawned, decode_entry, encode_entry
+from swarm.agent.entries import Condition, Entry, Finished, Mail, Spawned, decode_entry, encode_entry
 from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits
-from swarm.errors import AgentCancelled, JournalError, NotOwner, SwarmError, UnknownAgent
+from swarm.errors import (
+    AgentCancelled,
+    JournalError,
+    MailboxFull,
+    NotOwner,
+    ReceiverEnded,
+    StaleRequest,
+    SwarmError,
+    UnknownAgent,
+    UnknownReceiver,
+)
+from swarm.mailbox import MAX_UNREAD, Directory, Kind, Message, Receiver, read_mail
 from swarm.store.scripts import Scripts
 
 NANO = 1_000_000_000
@@ -35,6 +47,8 @@ class Claim:
     spec: AgentSpec
     deadline: float | None
     """When the job must be over (Unix seconds), if it has a limit."""
+    unread: int = 0
+    """Messages in its mailbox beyond the journal's cursor."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,36 @@ class Counters:
 
 
 @dataclass(frozen=True)
+class Continuation:
+    """More work for a child that exists: with its whole context, under its id."""
+
+    agent_id: str
+    prompt: str
+    background: bool
+
+
+class Letter(BaseModel):
+    """A message about to be sent; who it is from is written here by the runtime, never by the sender."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    job: str
+    sender: str = Field(serialization_alias="from")
+    name: str
+    kind: Kind
+    body: str
+    reply_to: str = ""
+    request: str = ""
+    """The id of the request that it opens …"""
+    expires: float = 0.0
+    """… which can be answered for so many seconds."""
+    approve: bool = False
+    live_only: bool = False
+    """Do not resume a receiver that has ended."""
+    max_unread: int = MAX_UNREAD
+
+
+@dataclass(frozen=True)
 class Effect:
     """What the caller must tell the fleet after a step: whom to publish, whom to stop."""
 
@@ -71,11 +115,41 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """A message was delivered."""
+
+    effect: Effect
+    unread: int | None
+    """How many messages the sender itself has not read; None when it was not looked up."""
+
+
+@dataclass(frozen=True)
 class Rescue(Effect):
     """What a sweep found."""
 
     rescued: Sequence[str] = ()
     quarantined: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class GoOn:
+    """What an agent wanted to park for holds already."""
+
+    why: Literal["children", "time", "mail", "nothing"]
+    """`nothing`: it wanted to rest, and nobody is at work for it any more."""
+
+
+@dataclass(frozen=True)
+class NotSpawned:
+    """No child was made, because of this; the caller may ask again for fewer."""
+
+    why: Literal["limit", "depth", "name", "resume"]
+    child: str = ""
+    """The child whose name is taken, or that cannot go on."""
+    detail: str = ""
+    """The name that is taken; the state of the child that cannot go on, empty when it is nobody's or another's."""
+    room: int = 0
+    """How many more agents the job may have."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +173,11 @@ class Store:
     def key(self, *parts: str) -> str:
         """A key under this swarm's prefix."""
         return ":".join((self.prefix, *parts))
+
+    def now(self) -> float:
+        """The server's clock, Unix seconds."""
+        seconds, micro = self.client.time()
+        return float(seconds) + float(micro) / 1e6
 
     # -- jobs ----------------------------------------------------------------------------------------------
 
@@ -181,6 +260,10 @@ class Store:
             pipeline.hmget(self.key("agent", agent_id), *names)
         return list(pipeline.execute())
 
+    def children(self, agent_id: str) -> set[str]:
+        """The ids of the agents it started."""
+        return set(self.client.smembers(self.key("children", agent_id)))
+
     def ended(self, agent_ids: Sequence[str]) -> dict[str, dict[str, str]]:
         """The records of those that have ended."""
         found = {}
@@ -215,7 +298,7 @@ class Store:
         match answer[0]:
             case "ok":
                 deadline = float(answer[3]) if answer[3] else None
-                return Claim(agent_id, int(answer[1]), AgentSpec.model_validate_json(answer[2]), deadline)
+                return Claim(agent_id, int(answer[1]), AgentSpec.model_validate_json(answer[2]), deadline, answer[4])
             case "refused":
                 return Refused(answer[1])
             case why:
@@ -230,14 +313,18 @@ class Store:
         activity: str = "",
         counters: Counters | None = None,
         settle: bool = False,
-    ) -> None:
-        """Append entries, the first as number `number`. Raises `NotOwner` or `AgentCancelled`, having changed nothing."""
+    ) -> int | None:
+        """Append entries, the first as number `number`; answers how many messages are unread, if it was not done already.
+
+        Raises `NotOwner` or `AgentCancelled`, having changed nothing.
+        """
         documents = [encode_entry(entry) for entry in entries]
         changed = counters.changed() if counters else {}
         answer = self._scripts.run(
             "append", claim.agent_id, claim.generation, number, activity, json.dumps(changed), int(settle), *documents
         )
         self._check(answer, claim)
+        return int(answer[1]) if answer[0] == "ok" else None
 
     def reserve(self, claim: Claim, tokens: int, cost: int) -> float | OutOfBudget:
         """Set tokens and nano-dollars aside; answers the share of the tightest limit that is used, or what does not fit."""
@@ -247,31 +334,29 @@ class Store:
         self._check(answer, claim)
         return float(answer[1])
 
-    def spawn(self, claim: Claim, number: int, entry: Spawned, children: Sequence[AgentSpec]) -> Effect | int:
-        """Make all the children, or none: then the answer is how many the job has room for (-1: too deep)."""
-        documents = [json.dumps({"id": spec.agent_id, **_agent_fields(spec)}) for spec in children]
+    def spawn(
+        self, claim: Claim, number: int, entry: Spawned, children: Sequence[AgentSpec | Continuation]
+    ) -> Effect | NotSpawned:
+        """Make all the children, or have them go on, or none."""
+        documents = [json.dumps(_child_fields(child)) for child in children]
         answer = self._scripts.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *documents)
-        if answer[0] == "limit":
-            return max(0, int(answer[1]))
-        if answer[0] == "depth":
-            return -1
+        match answer[0]:
+            case "limit":
+                return NotSpawned("limit", room=max(0, int(answer[1])))
+            case "depth":
+                return NotSpawned("depth")
+            case "name" | "resume" as why:
+                return NotSpawned(why, child=answer[1], detail=answer[2])
         return self._effect(answer, claim)
 
-    def park(self, claim: Claim, number: int, entry: Entry, condition: Condition) -> Effect | None:
-        """Park until the condition holds; None when it holds already: go on."""
+    def park(self, claim: Claim, number: int, entry: Entry, condition: Condition, *, said: str = "") -> Effect | GoOn:
+        """Park until the condition holds. `said` is what a teammate that goes idle tells its lead."""
+        wanted = condition.model_dump(exclude_defaults=True) | ({"said": said} if condition.rest else {})
         answer = self._scripts.run(
-            "park",
-            claim.agent_id,
-            claim.generation,
-            number,
-            encode_entry(entry),
-            condition.mode,
-            int(condition.mail),
-            "" if condition.until is None else condition.until,
-            *condition.children,
+            "park", claim.agent_id, claim.generation, number, encode_entry(entry), json.dumps(wanted)
         )
         if answer[0] == "go on":
-            return None
+            return GoOn(answer[1])
         return self._effect(answer, claim)
 
     def hand_over(self, claim: Claim, why: str) -> Effect:
@@ -279,8 +364,8 @@ class Store:
         answer = self._scripts.run("handover", claim.agent_id, claim.generation, why)
         return self._effect(answer, claim)
 
-    def finish(self, claim: Claim, number: int, entry: Finished) -> Effect:
-        """End the agent; its parent is told in the same step."""
+    def finish(self, claim: Claim, number: int, entry: Finished, *, unless_mail: bool = False) -> Effect | GoOn:
+        """End the agent; its parent is told in the same step. With `unless_mail`, a message that it has not read forbids it."""
         answer = self._scripts.run(
             "finish",
             claim.agent_id,
@@ -290,7 +375,11 @@ class Store:
             entry.state,
             entry.text,
             entry.reason,
+            int(unless_mail),
+            "" if entry.data is None else json.dumps(entry.data),
         )
+        if answer[0] == "mail":
+            return GoOn("mail")
         return self._effect(answer, claim)
 
     def _effect(self, answer: list[Any], claim: Claim) -> Effect:
@@ -304,6 +393,60 @@ class Store:
                 raise AgentCancelled(claim.agent_id)
             case "stale":
                 raise NotOwner(claim.agent_id, claim.generation)
+
+    # -- mail ----------------------------------------------------------------------------------------------
+
+    def directory(self, job_id: str) -> Directory:
+        """Who can be written to in a job."""
+        return Directory(self.client, self.prefix, job_id)
+
+    def mail(self, owner: str, after: str = "0-0", **limits: int) -> list[Message]:
+        """The first messages after a cursor in the mailbox of an agent, or of a job's person."""
+        return read_mail(self.client, self.key("mail", owner), after, **limits)
+
+    def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
+        """Append the entry that holds these messages; answers how many are left unread, if it was not done already."""
+        notices = sum(message.kind == "notification" for message in messages)
+        answer = self._scripts.run(
+            "take", claim.agent_id, claim.generation, number, encode_entry(entry), len(messages), notices
+        )
+        self._check(answer, claim)
+        return int(answer[1]) if answer[0] == "ok" else None
+
+    def send(
+        self, letter: Letter, receivers: Sequence[Receiver], *, claim: Claim | None = None, **journaled: Any
+    ) -> Sent:
+        """Send one message to all of these, or to none. From an agent, with `number` and `entry`, the result of its call enters
+        its journal in the same step.
+
+        Raises `UnknownReceiver`, `ReceiverEnded`, `MailboxFull`, `StaleRequest`; `NotOwner`, `AgentCancelled`.
+        """
+        step: dict[str, Any] = {}
+        if claim is not None:
+            entry = encode_entry(journaled["entry"])
+            step = {"generation": claim.generation, "number": journaled["number"], "entry": entry}
+        answer = self._scripts.run(
+            "send", letter.model_dump_json(by_alias=True), json.dumps(step), *(receiver.id for receiver in receivers)
+        )
+        names = {receiver.id: receiver.name for receiver in receivers}
+        match answer[0]:
+            case "ok":
+                return Sent(Effect(publish=answer[1]), int(answer[2]))
+            case "repeat":
+                return Sent(Effect(), None)
+            case "unknown":
+                raise UnknownReceiver(f"there is no agent {names[answer[1]]} in this job")
+            case "ended":
+                raise ReceiverEnded(f"{names[answer[1]]} is {answer[2]}: it reads no more messages")
+            case "full":
+                raise MailboxFull(names[answer[1]], letter.max_unread)
+            case "over":
+                raise ReceiverEnded("the job is over: only its first agent can be written to, which continues it")
+            case "request":
+                raise StaleRequest(f"the request {letter.reply_to!r} cannot be answered: {answer[1]}")
+        assert claim is not None
+        self._check(answer, claim)
+        raise AssertionError(f"an answer of send.lua that is not known: {answer[0]}")
 
     # -- from outside --------------------------------------------------------------------------------------
 
@@ -330,11 +473,22 @@ class Store:
         ]
 
     def rescue(
-        self, *, max_deaths: int, outbox_age_seconds: float, batch: int = 200, dead: Sequence[tuple[str, str]] = ()
+        self,
+        *,
+        max_deaths: int,
+        outbox_age_seconds: float,
+        batch: int = 200,
+        quiet: Sequence[bool] = (True, True, True, True),
+        dead: Sequence[tuple[str, str]] = (),
     ) -> Rescue:
-        """Put back what fell. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks at those only."""
+        """Put back what fell. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks at those only.
+
+        `quiet` says whose messages cannot be queued, so that an old entry of the outbox means a lost one: those of agents that
+        were woken, and of fresh ones at depth 0, at 1, at 2 and below.
+        """
+        digits = "".join(str(int(one)) for one in quiet)
         answer = self._scripts.run(
-            "rescue", max_deaths, outbox_age_seconds, batch, *(part for pair in dead for part in pair)
+            "rescue", max_deaths, outbox_age_seconds, batch, digits, *(part for pair in dead for part in pair)
         )
         return Rescue(publish=answer[0], kill=answer[1], rescued=answer[2], quarantined=answer[3])
 
@@ -368,7 +522,16 @@ _RESULT_FIELDS = (
 
 
 def _agent_fields(spec: AgentSpec) -> dict[str, str]:
-    return {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
+    fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
+    if spec.name is not None:
+        fields["name"] = spec.name
+    return fields | {flag: "1" for flag in ("background", "teammate") if getattr(spec, flag)}
+
+
+def _child_fields(child: AgentSpec | Continuation) -> dict[str, str]:
+    if isinstance(child, Continuation):
+        return {"id": child.agent_id, "resume": child.prompt, "background": str(int(child.background))}
+    return {"id": child.agent_id, **_agent_fields(child)}
 
 
 def limits_of(record: dict[str, str]) -> Limits:

@@ -8,7 +8,10 @@ from typing import Any
 
 import redis
 
-NAMES = ("submit", "claim", "append", "reserve", "spawn", "park", "handover", "finish", "cancel", "renew", "rescue")
+NAMES = (
+    *("submit", "claim", "append", "reserve", "spawn", "park", "handover", "finish", "cancel", "renew", "rescue"),
+    *("send", "take"),
+)
 
 
 @cache

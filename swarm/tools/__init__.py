@@ -41,6 +41,18 @@ class Outputs(Protocol):
         ...
 
 
+class Peers(Protocol):
+    """The other agents, as far as one agent may see and stop them."""
+
+    def list_agents(self) -> str:
+        """The caller's own subtree as it stands, as text."""
+        ...
+
+    def stop_agent(self, who: str, reason: str) -> str:
+        """Stop an agent below the caller, by id or name, and say what became of it. Raises `ToolError`."""
+        ...
+
+
 @dataclass
 class ToolContext:
     """The world one agent's tools act in. One per segment; never shared between agents."""
@@ -59,6 +71,7 @@ class ToolContext:
     """A private temporary folder for the agent's processes; made on first use."""
     environment: dict[str, str] = field(default_factory=dict)
     """Extra variables for the agent's processes, beyond what survives the cleaning."""
+    peers: Peers | None = None
     check: Callable[[], None] = lambda: None
     """Long-running tools call this about once a second; it raises when the agent must stop."""
 

@@ -21,7 +21,8 @@ def agent_tool(definitions: Sequence[AgentDefinition]) -> Tool:
         description=(
             "Start another agent on a part of the work and get its final answer as this call's result. It works on a process of "
             "its own with a fresh conversation, so the prompt must hold everything it needs: the goal, what is known "
-            "already, paths, and what to answer. To run several at the same time, make several Agent calls in one reply.\n"
+            "already, paths, and what to answer. To run several at the same time, make several Agent calls in one reply. "
+            "With run_in_background the call returns at once, and the answer arrives by itself as a task-notification.\n"
             f"Types:\n{types}"
         ),
         input_schema={
@@ -33,6 +34,30 @@ def agent_tool(definitions: Sequence[AgentDefinition]) -> Tool:
                 "model": {
                     "type": "string",
                     "description": "haiku, sonnet, opus or a full model id; default: the type's own.",
+                },
+                "name": {"type": "string", "description": "A name to write to it by; never used twice in a job."},
+                "run_in_background": {"type": "boolean", "description": "Go on without waiting for it."},
+                "agent_id": {
+                    "type": "string",
+                    "description": (
+                        "The id or name of an agent that you started: it goes on with `prompt`, with all it knows; "
+                        "its type, model and name stay."
+                    ),
+                },
+                "fork": {
+                    "type": "boolean",
+                    "description": "It begins with this whole conversation, as the same type, instead of a fresh one.",
+                },
+                "teammate": {
+                    "type": "boolean",
+                    "description": (
+                        "It stays when it is done and waits for messages and tasks, in the background; needs a name."
+                    ),
+                },
+                "role": {"type": "string", "description": "A teammate's role: which tasks of the board are for it."},
+                "result_schema": {
+                    "type": "object",
+                    "description": "A JSON schema: the answer will be one JSON document that is valid for it.",
                 },
             },
             "required": ["description", "prompt"],

@@ -202,3 +202,16 @@ def test_a_cancel_whose_client_died_before_telling_the_workers_stops_them(line: 
     assert job.view().state == "cancelled"
     wait_for("its shell is gone", lambda: not sleepers(), 10)
     assert not any(collect(line.fleet, job).keys.values())
+
+
+def test_a_lost_wake_up_does_not_wait_until_a_busy_queue_is_empty(line: Line) -> None:
+    line.man()
+    [done] = line.order(Order("finish", "after", depth=1))
+    waiting = line.fleet.submit(ONE_CHILD, line.fleet.rehearse())
+    wait_for("the wake-up is lost", done.exists)
+    busy = line.fleet.submit("TREE depth=1 fanout=80 steps=1", line.fleet.rehearse(latency_seconds=0.5))
+    wait_for("others queue", lambda: len(busy.agents()) == 81)
+    assert waiting.wait(20).text == "DONE 2"
+    assert sum(agent.started_at is None for agent in busy.agents()) > 10, "others still wait for their turn"
+    busy.cancel()
+    assert not any(collect(line.fleet, waiting).keys.values())

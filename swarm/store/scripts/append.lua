@@ -1,7 +1,7 @@
 -- Append entries to a journal if the caller still owns the agent and nobody else wrote that number.
 -- ARGV: prefix, agent, generation, number of the first entry, activity, counters JSON ({} = none), '1' to settle what was
 --       reserved, entry...
--- Answers {'ok'} | {'repeat'} | {'stale'} | {'cancelled'}
+-- Answers {'ok', unread messages} | {'repeat'} | {'stale'} | {'cancelled'}
 local id = ARGV[2]
 local number = tonumber(ARGV[4])
 local refused = refusal(id, ARGV[3], { running = true }, number, #ARGV - 7)
@@ -18,4 +18,4 @@ end
 if ARGV[7] == '1' then give_back(id, job) end
 redis.call('HSET', agent_key(id), 'activity', ARGV[5], 'active', NOW)
 if changed then emit(job, 'progress', id, 'activity', ARGV[5]) end
-return { 'ok' }
+return { 'ok', tonumber(field(id, 'unread') or '0') }

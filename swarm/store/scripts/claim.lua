@@ -1,12 +1,13 @@
 -- Take the right to run an agent's segment: queued -> running, generation + 1, a lease.
 -- ARGV: prefix, agent, worker, lease seconds, token (tells a repeated request from another claim)
--- Answers {'ok', generation, spec, job deadline or ''} | {'refused', state} | {'capped'} | {'unknown'}
+-- Answers {'ok', generation, spec, job deadline or '', unread messages} | {'refused', state} | {'capped'} | {'unknown'}
 local id = ARGV[2]
-local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'depth', 'spec', 'started', 'claim', 'gen')
+local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'depth', 'spec', 'started', 'claim', 'gen', 'unread')
 local state, job = record[1], record[2]
 if not state then return { 'unknown' } end
 if state == 'running' and record[6] == ARGV[5] then
-  return { 'ok', tonumber(record[7]), record[4], redis.call('HGET', job_key(job), 'deadline') or '' }
+  return { 'ok', tonumber(record[7]), record[4], redis.call('HGET', job_key(job), 'deadline') or '',
+    tonumber(record[8] or '0') }
 end
 if state ~= 'queued' then return { 'refused', state } end
 local limits = redis.call('HMGET', job_key(job), 'max_running', 'deadline')
@@ -23,4 +24,4 @@ redis.call('HSET', agent_key(id), 'state', 'running', 'worker', ARGV[3], 'claim'
 if not record[5] then redis.call('HSET', agent_key(id), 'started', NOW) end
 redis.call('ZADD', P .. ':leases', NOW + tonumber(ARGV[4]), id)
 emit(job, 'running', id, 'worker', ARGV[3], 'gen', gen)
-return { 'ok', gen, record[4], limits[2] or '' }
+return { 'ok', gen, record[4], limits[2] or '', tonumber(record[8] or '0') }

@@ -5,10 +5,14 @@
 -- P:journal:ID           stream  its journal; ids 1-0, 2-0, … chosen by the writer (XADD refuses an id that exists)
 -- P:children:ID          set     ids of the agents it spawned
 -- P:await:ID             set     children whose end it still waits for while parked
+-- P:mail:ID              stream  its mailbox: from, name, kind, body, reply_to; ids by the server; never trimmed
 -- P:job:ID               hash    one job: state, root, limits, counters of the whole tree, result
 -- P:job:ID:agents        zset    its agents by creation time
 -- P:job:ID:running       set     its agents that hold a process now
 -- P:job:ID:capped        zset    its queued agents that wait for one of those places (score: -depth, then time)
+-- P:job:ID:names         hash    name -> agent id; a name is never given to another agent
+-- P:job:ID:requests      hash    request id -> JSON {kind, from, to, state, expires}: shutdowns and plans to be approved
+-- P:mail:JOB             stream  the mailbox of the person whose job it is
 -- P:events:ID            stream  a job's lifecycle events, trimmed
 -- P:jobs                 zset    all jobs by creation time
 -- P:ready                zset    outbox: queued agents by the time they were queued; whoever queues an agent publishes
@@ -18,7 +22,12 @@
 -- P:deadlines            zset    jobs with a wall-time limit, by the time they are ended
 --
 -- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
--- A terminal state is never overwritten. Keys are computed, so this needs one Redis, not a Redis Cluster.
+-- A terminal state is never overwritten; a message to an agent that ended, but was not cancelled, begins its next run, which
+-- its journal tells (`resumed`). Keys are computed, so this needs one Redis, not a Redis Cluster.
+--
+-- Of an agent's fields: `unread` counts the messages beyond its journal's cursor, `unread_notes` those of them that the runtime
+-- wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
+-- parked because it has nothing to do; `told_*`, how much of its counters its parent has.
 -- All times are the server's, in Unix seconds.
 
 local P = ARGV[1]
@@ -58,12 +67,15 @@ local function leave(id, job)
   end
 end
 
+-- What a parked agent waits for, besides its children and the time.
+local WAITS = { 'wait_mode', 'wait_mail', 'idle' }
+
 local function wake(id, why)
   local record = redis.call('HMGET', agent_key(id), 'state', 'job')
   if record[1] ~= 'parked' then return false end
   redis.call('DEL', await_key(id))
   redis.call('ZREM', P .. ':timers', id)
-  redis.call('HDEL', agent_key(id), 'wait_mode', 'wait_mail')
+  redis.call('HDEL', agent_key(id), unpack(WAITS))
   put_on_queue(id)
   emit(record[2], 'woken', id, 'why', why)
   return true
@@ -86,7 +98,70 @@ local function give_back(id, job)
   if held[1] or held[2] then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
 end
 
+-- Put a message into a mailbox, and wake its owner if that is what it waits for. `to` may be a job: the person's mailbox.
+local function deliver(to, from, name, kind, body, reply_to)
+  local id = redis.call('XADD', P .. ':mail:' .. to, '*', 'from', from, 'name', name, 'kind', kind, 'body', body,
+    'reply_to', reply_to or '')
+  if redis.call('EXISTS', agent_key(to)) == 0 then
+    emit(to, 'message', from, 'to', 'user', 'kind', kind, 'id', id)
+    return
+  end
+  local note = kind == 'notification'
+  redis.call('HINCRBY', agent_key(to), 'unread', 1)
+  if note then redis.call('HINCRBY', agent_key(to), 'unread_notes', 1) end
+  local record = redis.call('HMGET', agent_key(to), 'wait_mail', 'job')
+  if not note then emit(record[2], 'message', from, 'to', to, 'kind', kind, 'id', id) end
+  if record[1] == 'any' or (record[1] == 'talk' and not note) then wake(to, 'mail') end
+end
+
+-- The keys that live and expire with a job.
+local function each_key(job, apply)
+  for _, member in ipairs(redis.call('ZRANGE', job_key(job) .. ':agents', 0, -1)) do
+    apply(agent_key(member)); apply(journal_key(member)); apply(children_key(member))
+    apply(P .. ':outputs:' .. member); apply(P .. ':mail:' .. member)
+  end
+  for _, part in ipairs({ '', ':agents', ':names', ':requests', ':team', ':board', ':pad', ':questions', ':rules' }) do
+    apply(job_key(job) .. part)
+  end
+  apply(P .. ':events:' .. job); apply(P .. ':mail:' .. job)
+end
+
+-- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job.
+local function resume(id, job, parent)
+  local record = redis.call('HMGET', agent_key(id), 'gen')
+  append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW,
+    generation = tonumber(record[1] or '0') }))
+  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at')
+  redis.call('HSET', agent_key(id), 'reason', '')
+  if parent == '' then
+    redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
+    redis.call('HDEL', job_key(job), 'ended', 'deadline')
+    each_key(job, function(key) redis.call('PERSIST', key) end)
+  end
+  put_on_queue(id)
+  emit(job, 'resumed', id)
+end
+
 local COUNTERS = { 'turns', 'tools', 'input', 'output', 'cache_write', 'cache_read', 'cost' }
+
+-- `child` has ended, or has nothing to do: its parent is woken if this is what it waited for.
+local function stop_awaiting(parent, child)
+  if redis.call('SREM', await_key(parent), child) == 1
+    and (field(parent, 'wait_mode') == 'any' or redis.call('SCARD', await_key(parent)) == 0) then
+    wake(parent, 'children')
+  end
+end
+
+-- What the mail about an agent's end says, as data: the receiver's runtime writes the words.
+local function notice_of_end(id, state, text, reason)
+  local record = redis.call('HMGET', agent_key(id), 'label', 'name', 'tools', 'turns', 'created', 'input', 'output',
+    'cache_write', 'cache_read', 'below_input', 'below_output', 'below_cache_write', 'below_cache_read')
+  local tokens = 0
+  for i = 6, 13 do tokens = tokens + tonumber(record[i] or '0') end
+  return cjson.encode({ what = 'ended', agent = id, label = record[1] or '', name = record[2] or '', state = state,
+    text = text, reason = reason, tools = tonumber(record[3] or '0'), turns = tonumber(record[4] or '0'),
+    tokens = tokens, seconds = NOW - tonumber(record[5] or NOW) })
+end
 
 local end_agent
 
@@ -102,7 +177,7 @@ end
 -- End an agent: its last journal entry is written here unless the caller did, its subtree ends with it, its counters go
 -- up to its parent exactly once, and the parent is woken if this is what it waited for.
 end_agent = function(id, state, text, reason, write)
-  local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'parent', 'gen')
+  local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'parent', 'gen', 'background', 'label', 'name')
   local before, job, parent = record[1], record[2], record[3]
   if not before or TERMINAL[before] then return false end
   if write then
@@ -110,7 +185,7 @@ end_agent = function(id, state, text, reason, write)
       generation = tonumber(record[4] or '0'), state = state, text = text, reason = reason }))
   end
   redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
-  redis.call('HDEL', agent_key(id), 'wait_mode', 'wait_mail')
+  redis.call('HDEL', agent_key(id), unpack(WAITS))
   redis.call('DEL', await_key(id))
   redis.call('ZREM', P .. ':timers', id)
   redis.call('ZREM', P .. ':ready', id)
@@ -122,25 +197,24 @@ end_agent = function(id, state, text, reason, write)
   emit(job, 'ended', id, 'state', state, 'reason', reason)
   if parent and parent ~= '' then
     for _, name in ipairs(COUNTERS) do
-      local own = tonumber(field(id, name) or '0') + tonumber(field(id, 'below_' .. name) or '0')
-      if own ~= 0 then redis.call('HINCRBY', agent_key(parent), 'below_' .. name, string.format('%.0f', own)) end
-    end
-    if redis.call('SREM', await_key(parent), id) == 1 then
-      if field(parent, 'wait_mode') == 'any' or redis.call('SCARD', await_key(parent)) == 0 then
-        wake(parent, 'children')
+      local sums = redis.call('HMGET', agent_key(id), name, 'below_' .. name, 'told_' .. name)
+      local own = tonumber(sums[1] or '0') + tonumber(sums[2] or '0')
+      local new = own - tonumber(sums[3] or '0')
+      if new ~= 0 then
+        redis.call('HINCRBY', agent_key(parent), 'below_' .. name, string.format('%.0f', new))
+        redis.call('HSET', agent_key(id), 'told_' .. name, string.format('%.0f', own))
       end
     end
+    if record[5] == '1' and not TERMINAL[field(parent, 'state') or 'completed'] then
+      deliver(parent, id, record[7] or id, 'notification', notice_of_end(id, state, text, reason))
+    end
+    stop_awaiting(parent, id)
   else
     redis.call('HSET', job_key(job), 'state', state, 'ended', NOW, 'text', text, 'reason', reason)
     redis.call('ZREM', P .. ':deadlines', job)
     emit(job, 'job_ended', id, 'state', state)
-    local keep = tonumber(redis.call('HGET', job_key(job), 'retention') or '604800')
-    local function expire(key) redis.call('EXPIRE', key, math.floor(keep)) end
-    for _, member in ipairs(redis.call('ZRANGE', job_key(job) .. ':agents', 0, -1)) do
-      expire(agent_key(member)); expire(journal_key(member)); expire(children_key(member))
-      expire(P .. ':outputs:' .. member)
-    end
-    expire(job_key(job)); expire(job_key(job) .. ':agents'); expire(P .. ':events:' .. job)
+    local keep = math.floor(tonumber(redis.call('HGET', job_key(job), 'retention') or '604800'))
+    each_key(job, function(key) redis.call('EXPIRE', key, keep) end)
   end
   return true
 end

@@ -1,26 +1,51 @@
 -- Give the process back until a condition holds, unless it holds already.
 -- Whatever can make a condition true looks at the same keys in one step of its own, so no wake-up is lost.
--- ARGV: prefix, agent, generation, number of the entry, entry, mode ('all' | 'any'), mail ('1' | '0'), until or '', child id...
--- Answers {'parked', publish} | {'go on'} | {'stale'} | {'cancelled'}
+-- ARGV: prefix, agent, generation, number of the entry, entry, condition JSON {children?, mode?, mail?, until?, rest?, said?}
+--   children, mode  agents whose end, or idleness, is awaited: 'all' of them or 'any'
+--   mail            'any' message, or 'talk': one that the runtime did not write
+--   until           a time, Unix seconds
+--   rest            nothing is left to do: wait for mail while a child is at work; a teammate waits in any case, and its lead is
+--                   told, with what it `said` last
+-- Answers {'parked', publish} | {'go on', why: 'children' | 'time' | 'mail' | 'nothing'} | {'stale'} | {'cancelled'}
 local id = ARGV[2]
 local number = tonumber(ARGV[4])
 local refused = refusal(id, ARGV[3], { parked = true, queued = true }, number, 1)
 if refused then return { refused } end
-local mode, until_time = ARGV[6], ARGV[8]
+local wait = cjson.decode(ARGV[6])
+local record = redis.call('HMGET', agent_key(id), 'job', 'parent', 'unread', 'unread_notes', 'teammate', 'name', 'label')
+local job, unread = record[1], tonumber(record[3] or '0')
 local alive, ended = {}, 0
-for i = 9, #ARGV do
-  local state = field(ARGV[i], 'state')
-  if not state or TERMINAL[state] then ended = ended + 1 else alive[#alive + 1] = ARGV[i] end
+for _, child in ipairs(wait.children or {}) do
+  local other = redis.call('HMGET', agent_key(child), 'state', 'idle')
+  if not other[1] or TERMINAL[other[1]] or other[2] == '1' then ended = ended + 1 else alive[#alive + 1] = child end
 end
-local asked = #ARGV - 8
-if asked > 0 and (#alive == 0 or (mode == 'any' and ended > 0)) then return { 'go on' } end
-if until_time ~= '' and tonumber(until_time) <= NOW then return { 'go on' } end
+if wait.children and (#alive == 0 or (wait.mode == 'any' and ended > 0)) then return { 'go on', 'children' } end
+if wait['until'] and wait['until'] <= NOW then return { 'go on', 'time' } end
+if wait.rest then wait.mail = 'any' end
+if wait.mail == 'any' and unread > 0 then return { 'go on', 'mail' } end
+if wait.mail == 'talk' and unread > tonumber(record[4] or '0') then return { 'go on', 'mail' } end
+local idle = false
+if wait.rest then
+  local busy = false
+  for _, child in ipairs(redis.call('SMEMBERS', children_key(id))) do
+    local other = redis.call('HMGET', agent_key(child), 'state', 'idle')
+    busy = busy or (other[1] and not TERMINAL[other[1]] and other[2] ~= '1')
+  end
+  if not busy and record[5] ~= '1' then return { 'go on', 'nothing' } end
+  idle = not busy
+end
 append(id, number, ARGV[5])
-local job = field(id, 'job')
-redis.call('HSET', agent_key(id), 'state', 'parked', 'wait_mode', mode, 'wait_mail', ARGV[7], 'active', NOW)
+redis.call('HSET', agent_key(id), 'state', 'parked', 'wait_mode', wait.mode or 'all', 'wait_mail', wait.mail or '',
+  'active', NOW)
+if idle then redis.call('HSET', agent_key(id), 'idle', '1', 'activity', 'idle') end
 redis.call('DEL', await_key(id))
 for _, child in ipairs(alive) do redis.call('SADD', await_key(id), child) end
-if until_time ~= '' then redis.call('ZADD', P .. ':timers', until_time, id) end
+if wait['until'] then redis.call('ZADD', P .. ':timers', wait['until'], id) end
 leave(id, job)
-emit(job, 'parked', id, 'children', #alive, 'until', until_time)
+emit(job, 'parked', id, 'children', #alive, 'until', wait['until'] or '', 'idle', idle and '1' or '')
+if idle then
+  stop_awaiting(record[2], id)
+  deliver(record[2], id, record[6] or id, 'notification',
+    cjson.encode({ what = 'idle', agent = id, name = record[6] or '', label = record[7] or '', text = wait.said or '' }))
+end
 return { 'parked', publish }

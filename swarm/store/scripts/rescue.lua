@@ -1,5 +1,6 @@
 -- Put back what fell: expired leases, due timers, messages that were lost, jobs beyond their time.
--- ARGV: prefix, max deaths, outbox age in seconds, how many at most, lease ended early: agent, worker, agent, worker…
+-- ARGV: prefix, max deaths, outbox age in seconds, how many at most, quiet, lease ended early: agent, worker, agent, worker…
+-- quiet: four digits, 1 if no message is queued for agents that were woken, for fresh ones at depth 0, at 1, at 2 and below
 -- Answers {publish, kill, rescued, quarantined}
 local max_deaths, batch = tonumber(ARGV[2]), tonumber(ARGV[4])
 local rescued, quarantined = {}, {}
@@ -24,7 +25,7 @@ local function rescue(id)
 end
 
 -- A child process that died: its worker's main process knows at once. Only the claim it held is ended.
-for i = 5, #ARGV, 2 do
+for i = 6, #ARGV, 2 do
   if field(ARGV[i], 'worker') == ARGV[i + 1] then rescue(ARGV[i]) end
 end
 if batch == 0 then return { publish, kill, rescued, quarantined } end
@@ -37,10 +38,14 @@ for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. ':deadlines', '-inf', NOW 
   redis.call('ZREM', P .. ':deadlines', job)
   end_agent(redis.call('HGET', job_key(job), 'root'), 'timed_out', '', 'the job reached its time limit', true)
 end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. ':ready', '-inf', NOW - tonumber(ARGV[3]), 'LIMIT', 0, batch)) do
-  if field(id, 'state') == 'queued' then
+-- Whoever's kind of message is queued may just have to wait, and is looked at again later. Those come round in turn, so more of
+-- them are taken at a time.
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. ':ready', '-inf', NOW - tonumber(ARGV[3]), 'LIMIT', 0, batch * 5)) do
+  local record = redis.call('HMGET', agent_key(id), 'state', 'gen', 'depth')
+  if record[1] == 'queued' then
     redis.call('ZADD', P .. ':ready', NOW, id)
-    publish[#publish + 1] = id
+    local kind = record[2] ~= '0' and 1 or math.min(tonumber(record[3]), 2) + 2
+    if ARGV[5]:sub(kind, kind) == '1' then publish[#publish + 1] = id end
   else
     redis.call('ZREM', P .. ':ready', id)
   end

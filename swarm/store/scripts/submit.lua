@@ -12,6 +12,7 @@ if ARGV[6] ~= '' then
   redis.call('HSET', job_key(job), 'deadline', NOW + tonumber(ARGV[6]))
   redis.call('ZADD', P .. ':deadlines', NOW + tonumber(ARGV[6]), job)
 end
+redis.call('HSET', job_key(job) .. ':names', 'root', root)
 put_on_queue(root)
 emit(job, 'job_started', root)
 return { 'ok', publish }

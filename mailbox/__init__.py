@@ -1,0 +1,25 @@
+"""Mailboxes: what a message is, who can be written to, how a mailbox is read, how a message looks to a model.
+
+Guarantees: messages of one sender reach one receiver in the order they were sent; a message enters the receiver's conversation
+exactly once, because only the journal entry that holds it moves the cursor; unread mail is never trimmed. Sending is a step of
+the store (`send.lua`), because it may wake the receiver.
+"""
+
+from swarm.mailbox.directory import Directory, Receiver, check_name
+from swarm.mailbox.message import MAX_BODY_BYTES, MAX_UNREAD, USER, Kind, Message, check_body
+from swarm.mailbox.rendering import render_mail
+from swarm.mailbox.stream import read_mail
+
+__all__ = [
+    "MAX_BODY_BYTES",
+    "MAX_UNREAD",
+    "USER",
+    "Directory",
+    "Kind",
+    "Message",
+    "Receiver",
+    "check_body",
+    "check_name",
+    "read_mail",
+    "render_mail",
+]

@@ -1,0 +1,116 @@
+"""The directory of a job: who can be written to, and under which name.
+
+A name is unique in its job, can be used at once, and is never given to another agent; nobody outside the job is reachable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from swarm.errors import BadName, UnknownReceiver
+from swarm.mailbox.message import USER
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_ID = re.compile(r"(agent|job)-[0-9a-f]{16}")
+_RESERVED = {USER, "root", "parent", "lead", "all", "everyone", "runtime", "system"}
+_ENDED = {"completed", "failed", "cancelled", "timed_out"}
+_SHOWN = 40
+
+
+def check_name(name: str) -> str:
+    """`name`, if an agent may bear it. Raises `BadName`."""
+    if not _NAME.fullmatch(name) or _ID.fullmatch(name) or name.lower() in _RESERVED:
+        raise BadName(
+            f"{name[:80]!r} cannot be an agent's name; use 1 to 64 letters, digits, '-', '_' or '.', "
+            f"and none of {', '.join(sorted(_RESERVED))}"
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Somebody who can be written to."""
+
+    id: str
+    """An agent id, or the job's id for its person."""
+    name: str
+    """The name, or the id when there is none."""
+    state: str
+    """The agent's state; empty for the person."""
+
+
+class Directory:
+    """Looks receivers up in one job."""
+
+    def __init__(self, client: Any, prefix: str, job_id: str) -> None:
+        self._client, self._prefix, self._job_id = client, prefix, job_id
+
+    def find(self, to: str, sender_id: str) -> list[Receiver]:
+        """Who `to` means when `sender_id` says it: a name, an id, `parent`, `user`, or `*`.
+
+        `*` is the sender's team if it has one, else all live agents of the job; never the sender itself. Raises
+        `UnknownReceiver`, which tells who is there.
+        """
+        to = to.strip()
+        if to == "*":
+            return self._find_all(sender_id)
+        if to in (USER, self._job_id):
+            return [Receiver(self._job_id, USER, "")]
+        if to in ("parent", "lead"):
+            parent = self._field(sender_id, "parent")
+            return [self._receiver(parent)] if parent else [Receiver(self._job_id, USER, "")]
+        agent_id = to if _ID.fullmatch(to) else self._client.hget(self._key("job", self._job_id, "names"), to)
+        if not agent_id or self._field(agent_id, "job") != self._job_id:
+            raise UnknownReceiver(f"there is no agent {to[:80]!r} in this job; there are: {self._who_is_there()}")
+        if agent_id == sender_id:
+            raise UnknownReceiver("that is yourself: a message needs another receiver")
+        return [self._receiver(agent_id)]
+
+    def _find_all(self, sender_id: str) -> list[Receiver]:
+        agents = self._agents()
+        own = agents.get(sender_id)
+        lead = own["parent"] if own and own["teammate"] == "1" else sender_id
+        team = {a: r for a, r in agents.items() if a == lead or (r["parent"] == lead and r["teammate"] == "1")}
+        chosen = team if len(team) > 1 else agents
+        found = [
+            Receiver(agent_id, record["name"] or agent_id, record["state"] or "")
+            for agent_id, record in chosen.items()
+            if agent_id != sender_id and record["state"] not in _ENDED
+        ]
+        if not found:
+            raise UnknownReceiver("nobody else is there: no other agent of this job is alive")
+        return found
+
+    def _agents(self) -> dict[str, dict[str, str | None]]:
+        ids = self._client.zrange(self._key("job", self._job_id, "agents"), 0, -1)
+        return dict(zip(ids, self._records(ids), strict=True))
+
+    def _records(self, ids: Iterable[str]) -> list[dict[str, str | None]]:
+        names = ("name", "state", "parent", "teammate")
+        pipeline = self._client.pipeline(transaction=False)
+        for agent_id in ids:
+            pipeline.hmget(self._key("agent", agent_id), *names)
+        return [dict(zip(names, values, strict=True)) for values in pipeline.execute()]
+
+    def _receiver(self, agent_id: str) -> Receiver:
+        [record] = self._records([agent_id])
+        return Receiver(agent_id, record["name"] or agent_id, record["state"] or "")
+
+    def _who_is_there(self) -> str:
+        there = [
+            f"{record['name'] or agent_id} ({record['state']})"
+            for agent_id, record in self._agents().items()
+            if record["state"] != "cancelled"
+        ]
+        more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
+        return ", ".join(there[:_SHOWN]) + more
+
+    def _field(self, agent_id: str, name: str) -> str | None:
+        value = self._client.hget(self._key("agent", agent_id), name)
+        return None if value is None else str(value)
+
+    def _key(self, *parts: str) -> str:
+        return ":".join((self._prefix, *parts))

@@ -1,0 +1,60 @@
+"""A message: an entry of a mailbox stream, with the sender that the runtime wrote."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.errors import MessageTooLong
+
+MAX_BODY_BYTES = 64 * 1024
+"""Of one message, as UTF-8. Larger things travel by name: a file, or a page of the scratchpad."""
+MAX_UNREAD = 1_000
+"""Messages that one mailbox holds unread; beyond, sending is an error. Notices by the runtime do not count."""
+USER = "user"
+"""The name of the person whose job it is."""
+
+Kind = Literal[
+    "message",
+    "task",
+    "notification",
+    "shutdown_request",
+    "shutdown_response",
+    "plan_request",
+    "plan_response",
+]
+"""`task`: more work from the parent. `notification`: a notice by the runtime, its body is JSON. A `*_response` answers the request
+that its `reply_to` names."""
+KINDS: tuple[str, ...] = get_args(Kind)
+
+
+class Message(BaseModel):
+    """One message as its receiver finds it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    """Its place in the mailbox: the stream's entry id."""
+    sender: str
+    """An agent id, or the job's id for its person."""
+    sender_name: str
+    """The sender's name, or its id when it has none."""
+    kind: Kind
+    body: str
+    reply_to: str = ""
+    """The request it opens or answers, or the message it answers."""
+    sent_at: float
+    """Unix seconds, by the server's clock."""
+
+
+def check_body(body: str) -> str:
+    """The body, as it can be stored. Raises `MessageTooLong`."""
+    # Half a surrogate pair has no UTF-8 form.
+    data = body.encode("utf-8", "replace")
+    if len(data) > MAX_BODY_BYTES:
+        raise MessageTooLong(
+            f"the message has {len(data):,} bytes, more than {MAX_BODY_BYTES:,}; "
+            "put it into a file or a page of the scratchpad and send its name"
+        )
+    return data.decode()

@@ -1,0 +1,75 @@
+"""How messages look to a model: XML whose tags and attributes only the runtime can write.
+
+Everything that comes from outside (bodies, names, results) is escaped, so no text can end its element, forge a sender or
+imitate a notification.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+from xml.sax.saxutils import escape
+
+from swarm.mailbox.message import Message
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+_QUOTES = {'"': "&quot;", "'": "&apos;", "\n": " ", "\r": " ", "\t": " "}
+_MEANING = {
+    "ended": "An agent that you started in the background has ended.",
+    "idle": "Your teammate has nothing to do and waits for messages or tasks.",
+}
+
+
+def render_mail(messages: Sequence[Message]) -> str:
+    """The messages as they enter the conversation, oldest first."""
+    return "\n\n".join(_render_notice(m) if m.kind == "notification" else _render_message(m) for m in messages)
+
+
+def _render_message(message: Message) -> str:
+    attributes = {"from": message.sender_name, "agent_id": message.sender, "kind": message.kind, "id": message.id}
+    if message.kind.endswith("_request"):
+        attributes["request_id"] = message.reply_to
+    elif message.reply_to:
+        attributes["reply_to"] = message.reply_to
+    written = " ".join(f'{name}="{_attribute(value)}"' for name, value in attributes.items())
+    return f"<message {written}>\n{_text(message.body)}\n</message>"
+
+
+def _render_notice(message: Message) -> str:
+    try:
+        notice: dict[str, Any] = json.loads(message.body)
+    except ValueError:
+        notice = {}
+    if notice.get("what") == "note":
+        return f"<runtime-note>\n{_text(str(notice.get('text', '')))}\n</runtime-note>"
+    text = str(notice.get("text", "")).strip()
+    parts = [
+        ("task-id", str(notice.get("agent", message.sender))),
+        ("name", str(notice.get("name", ""))),
+        ("status", str(notice.get("state", "idle" if notice.get("what") == "idle" else "ended"))),
+        ("summary", f"{notice.get('label', '')}: {_MEANING.get(str(notice.get('what')), '')}"),
+        ("reason", str(notice.get("reason", ""))),
+        ("result", text or "(It ended without any text.)"),
+    ]
+    inside = "\n".join(f"<{tag}>{_text(value)}</{tag}>" for tag, value in parts if value)
+    if "tokens" in notice:
+        inside += (
+            f"\n<usage>{_number(notice, 'tokens')} tokens, {_number(notice, 'tools')} tool calls, "
+            f"{_number(notice, 'turns')} turns, {_number(notice, 'seconds')} s</usage>"
+        )
+    return f"<task-notification>\n{inside}\n</task-notification>"
+
+
+def _number(notice: dict[str, Any], name: str) -> int:
+    value = notice.get(name)
+    return round(value) if isinstance(value, int | float) else 0
+
+
+def _text(value: str) -> str:
+    return escape(_UNPRINTABLE.sub("\ufffd", value))
+
+
+def _attribute(value: str) -> str:
+    return escape(_UNPRINTABLE.sub("\ufffd", value), _QUOTES)

@@ -1,0 +1,64 @@
+"""An agent's journal as its running segment writes it: each entry is stored first and only then taken in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from swarm.agent.entries import Condition, Entry, Parked
+from swarm.agent.life import Life, fold
+from swarm.store.agents import Claim, Counters, Effect, GoOn, Store
+
+EntryT = TypeVar("EntryT", bound=BaseModel)
+
+
+class Journal:
+    """The journal and the life it tells, under one claim.
+
+    Every write raises `NotOwner` or `AgentCancelled` when the claim is gone, and has changed nothing then.
+    """
+
+    def __init__(self, claim: Claim, store: Store) -> None:
+        self.claim, self.store = claim, store
+        self.life = Life(claim.agent_id)
+        self.unread = claim.unread
+        """Messages that wait in the mailbox, as the last write answered."""
+
+    def load(self) -> Life:
+        """Read the journal from its beginning. Raises `JournalError`."""
+        self.life = fold(self.claim.agent_id, self.store.journal(self.claim.agent_id), self.store.journal)
+        return self.life
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next entry."""
+        return self.life.length + 1
+
+    def stamp(self, entry: EntryT) -> EntryT:
+        """The entry with its time and generation."""
+        return entry.model_copy(update={"at": time.time(), "generation": self.claim.generation})
+
+    def append(
+        self,
+        entries: Sequence[Entry],
+        *,
+        activity: str = "",
+        counters: Counters | None = None,
+        settle: bool = False,
+    ) -> None:
+        """Store entries and take them in."""
+        stamped = [self.stamp(entry) for entry in entries]
+        unread = self.store.append(
+            self.claim, self.next_number, stamped, activity=activity, counters=counters, settle=settle
+        )
+        self.unread = self.unread if unread is None else unread
+        for entry in stamped:
+            self.life.apply(entry)
+
+    def park(self, condition: Condition, *, tool_use_id: str = "") -> Effect | GoOn:
+        """Give the agent's process back until the condition holds."""
+        entry = self.stamp(Parked(condition=condition, tool_use_id=tool_use_id))
+        return self.store.park(self.claim, self.next_number, entry, condition, said=self.life.text())
