@@ -25,6 +25,8 @@ from swarm.definitions.sources import Problem, ReadResult, Unusable, is_folder, 
 from swarm.errors import UnknownDefinition
 
 _OPENCODE_CONFIGS = ("opencode.jsonc", "opencode.json")
+_OLD_MODES = ("mode", "modes")
+"""Where OpenCode kept what today are agents of the mode `primary`."""
 _NOT_CONFIGS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
 
 
@@ -53,7 +55,8 @@ class Catalogue(BaseModel):
         if name in self.definitions:
             return self.definitions[name]
         error = UnknownDefinition(name, list(self.definitions))
-        error.args = (f"{error}{suggest(name, self.definitions)}",)
+        switched_off = next((f"; {item.hidden_by} switches it off" for item in self.shadowed if item.name == name), "")
+        error.args = (f"{error}{switched_off or suggest(name, self.definitions)}",)
         raise error
 
     def for_spawning(self) -> list[AgentDefinition]:
@@ -142,15 +145,17 @@ def _read_markdown(folder: Path) -> list[ReadResult]:
 
 def _read_opencode(folder: Path, *, root: Path | None) -> list[ReadResult]:
     results: list[ReadResult] = []
-    for agents in (folder / "agent", folder / "agents"):
-        results += _read_files(agents, (".md",), partial(_read_opencode_markdown, agents), f"opencode {agents}")
+    for agents in (folder / name for name in ("agent", "agents", *_OLD_MODES)):
+        read = partial(_read_opencode_markdown, agents)
+        results += _read_files(agents, (".md",), read, f"opencode {agents}")
     configs = sorted(folder.glob("*.json")) + sorted(folder.glob("*.jsonc"))
     return results + _read_opencode_configs([path for path in configs if path.name not in _NOT_CONFIGS], root=root)
 
 
 def _read_opencode_markdown(agents: Path, path: Path) -> ReadResult:
     name = path.relative_to(agents).with_suffix("").as_posix()
-    return read_markdown(path, name=name, bases=shipped_definitions())
+    mode = "primary" if agents.name in _OLD_MODES else None
+    return read_markdown(path, name=name, bases=shipped_definitions(), mode=mode)
 
 
 def _read_opencode_configs(paths: list[Path], *, root: Path | None) -> list[ReadResult]:
@@ -203,7 +208,8 @@ def _read_any(path: Path) -> ReadResult:
     if suffix == ".toml":
         return read_codex_role(path)
     if {".opencode", "opencode"} & set(path.parent.parts):
-        return read_markdown(path, name=path.stem, bases=shipped_definitions())
+        mode = "primary" if path.parent.name in _OLD_MODES else None
+        return read_markdown(path, name=path.stem, bases=shipped_definitions(), mode=mode)
     return read_markdown(path)
 
 

@@ -79,8 +79,10 @@ def _build(table: Mapping[str, Any], path: Path, name: str, bases: Bases, name_e
         bases=bases,
         prompt_required=False,
     )
-    warnings = [f"`{key}` is not supported here and has no effect" for key in foreign]
-    return definition.model_copy(update={"warnings": [*definition.warnings, *warnings]})
+    if not foreign:
+        return definition
+    warning = f"without effect in a role: {', '.join(f'`{key}`' for key in foreign)}"
+    return definition.model_copy(update={"warnings": [*definition.warnings, warning]})
 
 
 def _parse_toml(text: str) -> dict[str, Any]:

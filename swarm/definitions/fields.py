@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from swarm.definitions.model import AgentDefinition, Mode, PermissionMode
 from swarm.definitions.names import suggest
-from swarm.definitions.sources import Unusable, as_text, show, show_path
+from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
 from swarm.definitions.tool_lists import ToolLists
 
 Table = Mapping[str, Any]
@@ -25,6 +25,9 @@ Bases = Mapping[str, AgentDefinition]
 
 FALLBACK_BASE = "general-purpose"
 """Whose prompt a definition without one gets, where its format allows that."""
+
+_SAME_AS_SHIPPED = {"general": "general-purpose"}
+"""Other systems' names of agents that are shipped here."""
 
 _SPELLINGS = {
     "allowedtools": "tools",
@@ -50,12 +53,15 @@ _UNSUPPORTED = frozenset(
     (
         *("hooks", "mcpservers", "skills", "color", "memory", "isolation", "initialprompt", "temperature", "topp"),
         *("hidden", "variant", "options", "nicknamecandidates", "approvalpolicy", "websearch", "servicetier"),
+        *("modelprovider", "modelverbosity", "modelreasoningsummary", "modelcontextwindow", "personality"),
+        *("features", "profiles", "shellenvironmentpolicy", "sandboxworkspacewrite", "projectdocmaxbytes", "notify"),
     )
 )
-"""Keys that the other systems document and that mean nothing here."""
+"""Keys that the other systems document and that mean nothing here. Codex allows any key of its configuration."""
 
 _MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "inherit"})
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_LESS_THAN_LOW = ("none", "minimal")
 _PERMISSION_SPELLINGS = {mode.lower(): mode for mode in get_args(PermissionMode)} | {"manual": "default"}
 RESTRICTING = frozenset({"tools", "disallowedtools", "permission", "permissionmode", "readonly", "sandboxmode"})
 """Keys that bound what an agent may do: of two of them none may win silently."""
@@ -133,22 +139,28 @@ def _read_name(keys: Table, fallback: str, expected: bool, warnings: list[str]) 
     given = _read_string(keys, "name").strip()
     if not given and expected:
         warnings.append(f"it has no `name`; the file's name {show(fallback)} is used")
-    name = re.sub(r"[\s/\\]+", "-", given or fallback)
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", name):
+    named = given or fallback
+    name = "" if ":" in named or named.startswith("-") else _spell_name(named) or _spell_name(fallback)
+    if not name:
         raise Unusable(
-            f"{show(given or fallback)} cannot be a name",
+            f"{show(named)} cannot be a name",
             "Use 1 to 64 letters, digits, '-', '_' and '.', beginning with a letter, digit or '_'.",
         )
-    if name != (given or fallback):
-        warnings.append(f"the name {show(given or fallback)} is written {name!r} here")
+    if name != named:
+        warnings.append(f"the name {show(named)} is written {name!r} here")
     return name
 
 
+def _spell_name(name: str) -> str:
+    """The name in the letters that names may have; nothing is left of one in another script."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:64]
+
+
 def _inherit_from_base(name: str, bases: Bases, values: dict[str, Any], warnings: list[str]) -> str:
-    base = bases.get(name)
+    base = bases.get(_SAME_AS_SHIPPED.get(name, name))
     if base is not None:
         values |= base.model_dump(exclude={"warnings"})
-        warnings.append(f"it has no prompt; it changes the shipped {name!r} in part")
+        warnings.append(f"it has no prompt; it changes the shipped {base.name!r} in part")
         return base.prompt
     if FALLBACK_BASE not in bases:
         raise Unusable("it has no prompt", "Write one.")
@@ -183,6 +195,9 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     if effort := _read_string(keys, "effort").strip().lower():
         if effort in _EFFORTS:
             values["effort"] = effort
+        elif effort in _LESS_THAN_LOW:
+            values["effort"] = "low"
+            warnings.append(f"`effort` {show(effort)} is not supported here; 'low' is used")
         else:
             warnings.append(f"unknown `effort` {show(effort)}; it is ignored (known: {', '.join(_EFFORTS)})")
     if keys.get("background") is not None:
@@ -197,7 +212,7 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
 
 
 def _read_model(model: str, warnings: list[str]) -> str | None:
-    """An alias or a full id of a Claude model; everything else is the parent's model, with a warning."""
+    """An alias or a full id of a Claude model; what is no Claude model is the parent's, with a warning."""
     plain = re.sub(r"\[\w+\]$", "", model.removeprefix("anthropic/")).strip()
     if plain != model.removeprefix("anthropic/"):
         warnings.append(f"of the model {show(model)} only {plain!r} is used")
@@ -207,6 +222,10 @@ def _read_model(model: str, warnings: list[str]) -> str | None:
         return None
     if "/" not in plain and "claude-" in plain.lower():
         return plain
+    # Other providers spell the same models in ways of their own; the alias is what all of them mean.
+    if family := re.search(r"claude-(?:[\d.-]+-)?(haiku|sonnet|opus)", plain.lower()):
+        warnings.append(f"the model {show(model)} is another provider's; {family[1]!r} is used")
+        return family[1]
     warnings.append(f"the model {show(model)} is not available here; the parent's model is used")
     return "inherit"
 
@@ -225,6 +244,8 @@ def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str]) 
     if mode := _read_string(keys, "permissionmode").strip():
         if known := _PERMISSION_SPELLINGS.get(mode.lower()):
             values["permission_mode"] = known
+        elif mode.lower() == "auto":
+            warnings.append("`permissionMode` 'auto' is not supported here; 'default' is used")
         else:
             warnings.append(f"unknown `permissionMode` {show(mode)}; 'default' is used")
     if keys.get("readonly") is not None:
@@ -237,15 +258,23 @@ def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str]) 
 
 
 def _warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None:
-    """One warning for each key that has no effect."""
+    """A warning about the keys that have no effect: people and other programs keep notes of their own there."""
     understood = {key.lower() for key in _KEYS}
     written = {normalise_key(as_text(key)): as_text(key) for key in table}
+    unsupported: list[str] = []
+    unknown: list[str] = []
     for key in keys:
-        shown = written.get(key, key)[:60]
+        shown = f"`{written.get(key, key)[:60]}`"
         if key in _UNSUPPORTED:
-            warnings.append(f"`{shown}` is not supported here and has no effect")
+            unsupported.append(shown)
+        elif key not in understood and (hint := suggest(key, _KEYS, likeness=0.8)):
+            warnings.append(f"unknown key {shown}{hint}; it has no effect")
         elif key not in understood:
-            warnings.append(f"unknown key `{shown}`{suggest(key, _KEYS)}; it has no effect")
+            unknown.append(shown)
+    if unsupported:
+        warnings.append(f"not supported here and without effect: {enumerate_briefly(unsupported)}")
+    if unknown:
+        warnings.append(f"unknown and without effect: {enumerate_briefly(unknown)}")
 
 
 def _read_string(keys: Table, key: str) -> str:

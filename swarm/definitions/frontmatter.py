@@ -35,6 +35,11 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
+def has_frontmatter(text: str) -> bool:
+    """Whether the first line that is not empty opens a frontmatter."""
+    return text.lstrip().split("\n", 1)[0].rstrip() == "---"
+
+
 def split_frontmatter(text: str) -> tuple[str, str, int]:
     """The block, the body, and the line number of the block's first line. Raises `Unusable`."""
     lines = text.split("\n")
@@ -78,8 +83,8 @@ def _parse_by_key(block: str, first_line: int) -> dict[str, Any]:
         try:
             parsed = yaml.load("\n".join(line.expandtabs(2) for line in lines), _Loader)
             table[key] = parsed[key]
-        except _YAML_ERRORS:
-            table[key] = _take_as_text(key, lines, number)
+        except _YAML_ERRORS as error:
+            table[key] = _take_as_text(key, lines, _error_line(error, number))
     return table
 
 
@@ -90,12 +95,15 @@ def _split_keys(block: str, first_line: int) -> list[tuple[str, list[str], int]]
         if match := _KEY.match(line):
             chunks.append((match[1], [line], first_line + offset))
         elif not line.strip() or line.lstrip().startswith("#"):
-            continue
+            if chunks:
+                chunks[-1][1].append("")  # keeps the number of every line after it
         elif chunks and (line[0] in " \t-" or _is_free_text(chunks[-1][0])):
             chunks[-1][1].append(line)
         else:
             raise Unusable(
-                f"{show(line.strip())} is no `key: value` line", "Correct the line or remove it.", first_line + offset
+                f"{show(line.strip())} is no `key: value` line",
+                "Correct it, or, if the prompt begins there, close the frontmatter above it with a line `---`.",
+                first_line + offset,
             )
     return chunks
 
@@ -106,7 +114,7 @@ def _take_as_text(key: str, lines: list[str], number: int) -> str | list[str]:
         raise Unusable(f"the value of `{key}` is not valid YAML", "Correct its quotes and indentation.", number)
     match = _KEY.match(lines[0])
     first = match[2].strip() if match else ""
-    rest = [line.strip() for line in lines[1:]]
+    rest = [line.strip() for line in lines[1:] if line.strip()]
     if not first and rest and all(line.startswith("-") for line in rest):
         return [line[1:].strip().strip("'\"") for line in rest]
     if not _is_free_text(key) and rest:

@@ -6,27 +6,44 @@ agent is called as its file, the others have a `name`.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 from swarm.definitions.fields import Bases, Table, build_definition, is_disabled
-from swarm.definitions.frontmatter import parse_frontmatter, split_frontmatter
+from swarm.definitions.frontmatter import has_frontmatter, parse_frontmatter, split_frontmatter
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import ReadResult, Unusable, read_text, show_path
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 
+_DOCUMENTATION = re.compile(r"(readme([-_.].*)?|index|changelog|contributing|license|claude|agents)\.md", re.IGNORECASE)
+"""Names of what people write about a folder of agents. Without a frontmatter such a file is passed over."""
 
-def read_markdown(path: Path, *, name: str | None = None, bases: Bases | None = None) -> ReadResult:
+
+def read_markdown(
+    path: Path, *, name: str | None = None, bases: Bases | None = None, mode: str | None = None
+) -> ReadResult:
     """Read one file. `name` is given where the file's place names the agent (OpenCode); its own `name` key then wins.
 
-    With `bases`, a file without a prompt changes the shipped agent of its name in part, as OpenCode does it.
+    With `bases`, a file without a prompt changes the shipped agent of its name in part, and one without a frontmatter
+    is a prompt and nothing else, as OpenCode does it. `mode` is what a file has that names none.
     """
     try:
-        block, body, first_line = split_frontmatter(read_text(path))
-        table, warnings = parse_frontmatter(block, first_line)
+        text = read_text(path)
+        documented = has_frontmatter(text)
+        if not documented and _DOCUMENTATION.fullmatch(path.name):
+            return ReadResult()
+        table: dict[str, Any]
+        if bases is not None and not documented and text.strip():
+            table, body = {}, text
+            warnings = ["it has no frontmatter; the whole file is taken as its prompt"]
+        else:
+            block, body, first_line = split_frontmatter(text)
+            table, warnings = parse_frontmatter(block, first_line)
         if is_disabled(table):
             return ReadResult(disabled={str(table.get("name") or name or path.stem): show_path(path)})
-        definition = _build(table, body, path, name, bases)
+        definition = _build(table if mode is None else {"mode": mode, **table}, body, path, name, bases)
     except Unusable as error:
         return ReadResult(problems=[error.as_problem(path)])
     return ReadResult(definitions=[definition.model_copy(update={"warnings": [*warnings, *definition.warnings]})])

@@ -8,50 +8,53 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 KNOWN_TOOLS = frozenset(
     (
         *("Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "LS", "Bash", "BashOutput", "KillShell"),
-        *("TodoWrite", "WebFetch", "WebSearch", "Agent", "WaitAgents", "ListAgents", "StopAgent", "SendMessage"),
-        *("TeamCreate", "TeamDelete", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
+        *("TodoWrite", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
+        *("Agent", "WaitAgents", "ListAgents", "StopAgent", "SendMessage", "TeamCreate", "TeamDelete"),
+        *("BoardAdd", "BoardList", "BoardClaim", "BoardUpdate", "BoardComplete", "BoardWait"),
+        *("ScratchpadWrite", "ScratchpadRead", "ScratchpadAppend", "ScratchpadList"),
     )
 )
 """Tools with a fixed name. A list may name others; its reader then warns."""
 
-TOOL_FAMILIES = ("Scratchpad*", "Board*", "Memory*", "mcp__*")
+TOOL_FAMILIES = ("Memory*", "mcp__*")
 """Groups of tools that are known by the start of their name."""
 
-_ALIASES = {
-    "Read": "read_file readfile view view_file cat",
-    "Write": "write_file writefile create_file",
-    "Edit": "edit_file multiedit multi_edit patch apply_patch str_replace search_replace",
-    "NotebookEdit": "notebook_edit",
-    "Glob": "find_files file_search glob_search",
-    "Grep": "grep_search search_files content_search codesearch",
-    "LS": "list list_files list_dir list_directory",
-    "Bash": "shell run_shell run_shell_command run_command local_shell exec_command execute terminal powershell",
-    "BashOutput": "bash_output",
-    "KillShell": "kill_shell killbash kill_bash",
-    "TodoWrite": "todo todo_write write_todos update_plan",
-    "WebFetch": "web_fetch fetch",
-    "WebSearch": "web_search",
-    "Agent": "task subagent spawn_agent delegate",
-    "WaitAgents": "wait_agent wait_agents wait",
-    "ListAgents": "list_agents",
-    "StopAgent": "close_agent stop_agent interrupt_agent taskstop task_stop",
-    "SendMessage": "send_message send_input followup_task",
-    "AskUserQuestion": "question ask_user ask_user_question request_user_input",
-    "EnterPlanMode": "plan_enter enter_plan_mode",
-    "ExitPlanMode": "plan_exit exit_plan_mode",
-    "TeamCreate": "team_create",
-    "TeamDelete": "team_delete",
+_OTHER_NAMES = {
+    "Read": "readfile view viewfile cat notebookread",
+    "Write": "writefile createfile",
+    "Edit": "editfile multiedit patch applypatch strreplace searchreplace",
+    "Glob": "findfiles filesearch globsearch",
+    "Grep": "grepsearch searchfiles contentsearch codesearch",
+    "LS": "list listfiles listdir listdirectory",
+    "Bash": "shell runshell runshellcommand runcommand localshell execcommand execute terminal powershell",
+    "KillShell": "killbash",
+    "TodoWrite": "todo writetodos updateplan",
+    "WebFetch": "fetch",
+    "Agent": "task subagent delegate delegatetask spawnagent resumeagent spawnteammate startasynctask",
+    "WaitAgents": "wait waitagent",
+    "ListAgents": "checkasynctask listasynctasks",
+    "StopAgent": "closeagent interruptagent killagent taskstop cancelasynctask",
+    "SendMessage": "sendinput followuptask updateasynctask",
+    "BoardAdd": "taskcreate createtask",
+    "BoardList": "tasklist taskget listtasks gettask",
+    "BoardUpdate": "taskupdate",
+    "BoardClaim": "claimtask",
+    "BoardComplete": "completetask",
+    "AskUserQuestion": "question askuser requestuserinput",
+    "EnterPlanMode": "planenter",
+    "ExitPlanMode": "planexit",
 }
 
-_CANONICAL = {name.lower(): name for name in KNOWN_TOOLS} | {
-    alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()
+ALIASES: Mapping[str, str] = {name.lower(): name for name in KNOWN_TOOLS} | {
+    alias: name for name, aliases in _OTHER_NAMES.items() for alias in aliases.split()
 }
+"""The only table of other names → ours. Its keys are in lower case without `_` and `-`: `read_file` and `ReadFile` are one."""
 
 _ENTRY = re.compile(r"[A-Za-z_*?][\w*?.:-]*(\([^\n]*\))?")
 
@@ -66,7 +69,7 @@ def split_pattern(pattern: str) -> tuple[str, str | None]:
 def canonical_tool(name: str) -> str:
     """Our name for a tool that a definition names in its own way; a spec in brackets and unknown names are kept."""
     bare, spec = split_pattern(name)
-    canonical = _CANONICAL.get(bare.lower(), bare)
+    canonical = ALIASES.get(re.sub("[_-]", "", bare).lower(), bare)
     return canonical if spec is None else f"{canonical}({spec})"
 
 
@@ -83,8 +86,8 @@ def is_known_tool(name: str) -> bool:
     return any(fnmatchcase(tool, bare) for tool in KNOWN_TOOLS)
 
 
-def suggest(word: str, candidates: Iterable[str]) -> str:
+def suggest(word: str, candidates: Iterable[str], likeness: float = 0.7) -> str:
     """The hint ` (did you mean 'x'?)` for a misspelt word, or nothing."""
     spelling = {candidate.lower(): candidate for candidate in candidates}
-    close = difflib.get_close_matches(word.lower(), spelling, n=1, cutoff=0.7)
+    close = difflib.get_close_matches(word.lower(), spelling, n=1, cutoff=likeness)
     return f" (did you mean {spelling[close[0]]!r}?)" if close else ""

@@ -2,7 +2,8 @@
 
 An entry that has no prompt and is called like a shipped agent changes that agent in part; `disable` switches
 a name off. Prompts may come from a file (`{file:./review.md}`), which for a project must lie inside the
-project.
+project. The file's own `permission` and `tools` hold for each of its agents that says nothing else; the agents
+by which OpenCode itself works (`compaction`, `title`, `summary`) are passed over.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, rea
 
 _FILE = re.compile(r"\{file:([^{}\n]+)\}")
 _VARIABLE = re.compile(r"\{env:[^{}\n]*\}")
+_BARE_FILE = re.compile(r"[\w./~-]+\.(md|txt)")
+_INTERNAL = frozenset({"compaction", "title", "summary"})
+_FOR_ALL_AGENTS = ("permission", "tools")
 
 
 def read_opencode_config(path: Path, *, bases: Bases, root: Path | None) -> ReadResult:
@@ -41,6 +45,7 @@ def read_opencode_config(path: Path, *, bases: Bases, root: Path | None) -> Read
             if is_disabled(table):
                 disabled[name] = show_path(path)
             else:
+                table = _add_what_holds_for_all(table, content)
                 definitions.append(_read_agent(name, table, path, bases, root, includes))
         except Unusable as error:
             named = Unusable(f"agent {show(name)}: {error.message}", error.remedy, error.line)
@@ -49,8 +54,30 @@ def read_opencode_config(path: Path, *, bases: Bases, root: Path | None) -> Read
 
 
 def _agent_tables(content: Any) -> dict[str, Any]:
-    tables = content.get("agent", content.get("agents")) if isinstance(content, Mapping) else None
-    return dict(tables) if isinstance(tables, Mapping) else {}
+    """The agents by name. `mode` is the older name of the table, for agents that a person starts."""
+    if not isinstance(content, Mapping):
+        return {}
+    agents, modes = content.get("agent", content.get("agents")), content.get("mode")
+    tables = dict(modes) if isinstance(modes, Mapping) else {}
+    tables = {name: {"mode": "primary", **item} if isinstance(item, Mapping) else item for name, item in tables.items()}
+    tables |= agents if isinstance(agents, Mapping) else {}
+    return {name: item for name, item in tables.items() if name not in _INTERNAL}
+
+
+def _add_what_holds_for_all(table: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """The agent's table with what the file says for all its agents; what the agent says itself goes before it."""
+    merged = dict(table)
+    for key in _FOR_ALL_AGENTS:
+        general, own = _as_rules(content.get(key)), _as_rules(table.get(key))
+        if general and (own or table.get(key) is None):
+            merged[key] = {**general, **own}
+    return merged
+
+
+def _as_rules(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"*": value}
+    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def _read_agent(
@@ -68,10 +95,12 @@ def _read_agent(
         bases=bases,
         prompt_required=False,
     )
+    warnings = list(definition.warnings)
     if isinstance(prompt, str) and _VARIABLE.search(prompt):
-        warning = "`{env:…}` in its prompt is left as it is: variables may hold secrets"
-        return definition.model_copy(update={"warnings": [*definition.warnings, warning]})
-    return definition
+        warnings.append("`{env:…}` in its prompt is left as it is: variables may hold secrets")
+    if isinstance(prompt, str) and _BARE_FILE.fullmatch(prompt.strip()):
+        warnings.append(f"its prompt is the text {show(prompt.strip())}; write {{file:…}} around it to read the file")
+    return definition.model_copy(update={"warnings": warnings})
 
 
 def _insert_files(prompt: str, folder: Path, root: Path | None, includes: list[Path]) -> str:

@@ -18,6 +18,7 @@ from swarm.errors import DefinitionError
 MAX_FILE_BYTES = 1024 * 1024
 MAX_FOLDER_ENTRIES = 5_000
 MAX_FOLDER_DEPTH = 8
+_MAX_ENUMERATED = 12
 
 
 class Problem(BaseModel):
@@ -79,6 +80,12 @@ def show(value: object) -> str:
         return f"a {type(value).__name__}"
     text = repr(value) if isinstance(value, str) else as_text(value)
     return text if len(text) <= 60 else text[:57] + "…'"
+
+
+def enumerate_briefly(items: list[str]) -> str:
+    """The first of them for a message, and how many more there are."""
+    hidden = len(items) - _MAX_ENUMERATED
+    return ", ".join(items[:_MAX_ENUMERATED]) + (f" and {hidden} more" if hidden > 0 else "")
 
 
 def read_text(path: Path) -> str:

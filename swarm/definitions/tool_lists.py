@@ -7,12 +7,13 @@ the stricter reading is taken, and said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from swarm.definitions.names import KNOWN_TOOLS, canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
-from swarm.definitions.sources import Unusable, as_text, show
+from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show
 
 _EDITING = ("Edit", "Write", "NotebookEdit")
 """One permission in OpenCode, whose switches `edit`, `write` and `patch` all mean it."""
@@ -22,8 +23,16 @@ _NOT_TOOLS = frozenset({"external_directory", "doom_loop"})
 
 _MAX_ENTRIES = 500
 
-_NO_COUNTERPART = frozenset({"todoread", "lsp", "skill", "toolsearch", "monitor"})
+_NO_COUNTERPART = frozenset(
+    (
+        *("todoread", "lsp", "skill", "toolsearch", "monitor", "slashcommand", "taskoutput", "enterworktree"),
+        *("exitworktree", "artifact", "workflow", "schedulewakeup", "croncreate", "cronlist", "crondelete"),
+        *("listmcpresourcestool", "readmcpresourcetool", "viewimage", "codeinterpreter", "sendusermessage"),
+    )
+)
 """Tools of other systems that are common in their files and have none here."""
+
+_EVERY_TOOL = frozenset({"*", "all"})
 
 
 @dataclass
@@ -43,7 +52,7 @@ class ToolLists:
             self._read_switches(value)
         else:
             self.tools = _read_entries("tools", value)
-            if "*" in self.tools:
+            if any(entry.lower() in _EVERY_TOOL for entry in self.tools):
                 self.tools = None
 
     def read_disallowed(self, value: Any) -> None:
@@ -85,15 +94,27 @@ class ToolLists:
         if len(entries) > _MAX_ENTRIES:
             raise Unusable(f"it names more than {_MAX_ENTRIES} tools and patterns", "Use wildcards.")
         unknown = list(dict.fromkeys(entry for entry in entries if not is_known_tool(entry)))
-        for entry in unknown:
-            name, _ = split_pattern(entry)
-            if name.lower() in _NO_COUNTERPART:
-                self._warn(f"there is no tool {show(name)} here; the entry has no effect")
-            else:
-                self._warn(f"unknown tool {show(entry)}{suggest(name, KNOWN_TOOLS)}; kept, in case a worker offers it")
+        self._warn_about(unknown)
         if self.tools and all(tool in unknown for tool in self.tools):
             self._warn("no tool of its list is known here: the agent may have none")
         return self._warnings
+
+    def _warn_about(self, unknown: list[str]) -> None:
+        absent: list[str] = []
+        strange: list[str] = []
+        for entry in unknown:
+            name, _ = split_pattern(entry)
+            if re.sub("[_-]", "", name).lower() in _NO_COUNTERPART:
+                # To forbid what does not exist is no mistake worth a word.
+                absent.extend([show(name)] if entry in (self.tools or []) else [])
+            elif hint := suggest(name, KNOWN_TOOLS):
+                self._warn(f"unknown tool {show(entry)}{hint}; kept, in case a worker offers it")
+            else:
+                strange.append(show(entry))
+        if absent:
+            self._warn(f"not offered here and without effect: {enumerate_briefly(absent)}")
+        if strange:
+            self._warn(f"unknown tools, kept in case a worker offers them: {enumerate_briefly(strange)}")
 
     def _read_switches(self, switches: Mapping[Any, Any]) -> None:
         """OpenCode's `{name: bool}`: everything is on unless switched off, or unless `*` is."""

@@ -1,12 +1,14 @@
 """Decides which tools an agent gets: a pipeline of layers, each of which can only take away.
 
 The order is fixed: (1) tools that no sub-agent has, (2) tools for shipped definitions only, (3) the
-background's allow-list, (4) the definition's own lists and `read_only`, (5) depth. A definition speaks in
-layer 4 alone, and there too only about what is left: nothing that it lists brings a tool back.
+background's allow-list, (4) the definition's own lists, (5) what may write, for read-only definitions, and
+the shell, where nothing holds it to reading, (6) depth. A definition speaks in layer 4 alone, and there too
+only about what is left: nothing that it lists brings a tool back.
 
 This is about the presence of a tool. What `Bash(git log:*)` allows or forbids about a call is judged when the
 call is made; here `tools: Bash(git log:*)` keeps Bash, and `disallowedTools: Bash(rm *)` does not take it
-away.
+away. For the same reason plan mode leaves `Write` and `Edit`: that they touch nothing but the plan's file is
+judged at the call, and approval of the plan needs no other tools.
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from swarm.definitions.model import AgentDefinition
+from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.definitions.names import canonical_tool, split_pattern
 
 ROOT_TOOLS = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TeamCreate", "TeamDelete"})
 """Tools no sub-agent has: they speak to the person, or arrange the whole job.
 
-In plan mode `ExitPlanMode` stays, so that the agent can hand its plan in."""
+In plan mode `ExitPlanMode` stays, so that the agent can hand its plan in; whether that ends the mode is judged then."""
 
 SHIPPED_ONLY_TOOLS = frozenset({"EnterPlanMode", "TeamCreate", "TeamDelete"})
 """Tools that a definition from a file does not get, even as a root: whoever writes a file into a repository
@@ -29,14 +31,19 @@ must not thereby switch a person's mode, or found and dissolve teams in their jo
 
 BACKGROUND_TOOLS = (
     *("Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "LS", "Bash", "BashOutput", "KillShell"),
-    *("TodoWrite", "WebFetch", "WebSearch", "ReadOutput", "SendMessage"),
+    *("TodoWrite", "WebFetch", "WebSearch", "SendMessage"),
     *("Agent", "WaitAgents", "ListAgents", "StopAgent", "ExitPlanMode"),
     *("Scratchpad*", "Board*", "Memory*", "mcp__*"),
 )
-"""Names and patterns of what an agent in the background may have: nothing for which somebody must sit there."""
+"""Names and patterns of what an agent in the background may have: nothing for which somebody must sit there.
 
-WRITING_TOOLS = frozenset({"Write", "Edit", "NotebookEdit", "Bash", "KillShell"})
-"""Tools that can change something outside of the conversation."""
+A teammate is one of these: it keeps its messages, the board and the scratchpad."""
+
+WRITING_TOOLS = frozenset({"Write", "Edit", "NotebookEdit"})
+"""Tools that change files."""
+
+SHELL_TOOLS = frozenset({"Bash", "BashOutput", "KillShell"})
+"""The shell, and what is of no use without it. Only a sandbox can keep it from writing."""
 
 SPAWNING_TOOLS = frozenset({"Agent", "TeamCreate"})
 """Tools that add agents to the tree."""
@@ -51,6 +58,8 @@ class Situation:
     max_depth: int
     is_root: bool
     background: bool
+    mode: PermissionMode
+    sandbox: bool
 
 
 def filter_tools(
@@ -61,9 +70,17 @@ def filter_tools(
     max_depth: int,
     is_root: bool,
     background: bool,
+    mode: PermissionMode | None = None,
+    sandbox: bool = False,
 ) -> list[str]:
-    """The tools of `available` that the agent gets, in their order."""
-    situation = Situation(definition, depth, max_depth, is_root, background)
+    """The tools of `available` that the agent gets, in their order.
+
+    `mode` is the mode in force, where it is not the definition's own (a parent's `plan` holds for its children).
+    `sandbox` says that processes of a read-only agent, and of one that plans, cannot write: then such agents get a shell.
+    """
+    situation = Situation(
+        definition, depth, max_depth, is_root, background, mode or definition.permission_mode, sandbox
+    )
     return [tool for tool in available if _removing_layer(tool, situation) is None]
 
 
@@ -75,9 +92,13 @@ def explain_tools(
     max_depth: int,
     is_root: bool,
     background: bool,
+    mode: PermissionMode | None = None,
+    sandbox: bool = False,
 ) -> list[tuple[str, str]]:
     """The tools that the agent does not get, each with the layer that took it away first."""
-    situation = Situation(definition, depth, max_depth, is_root, background)
+    situation = Situation(
+        definition, depth, max_depth, is_root, background, mode or definition.permission_mode, sandbox
+    )
     return [(tool, layer) for tool in available if (layer := _removing_layer(tool, situation)) is not None]
 
 
@@ -87,7 +108,7 @@ def explain_tools(
 def _fits_subagent(tool: str, situation: Situation) -> bool:
     if situation.is_root or tool not in ROOT_TOOLS:
         return True
-    return tool == "ExitPlanMode" and situation.definition.permission_mode == "plan"
+    return tool == "ExitPlanMode" and situation.mode == "plan"
 
 
 def _fits_origin(tool: str, situation: Situation) -> bool:
@@ -112,6 +133,11 @@ def _fits_read_only(tool: str, situation: Situation) -> bool:
     return not situation.definition.read_only or tool not in WRITING_TOOLS
 
 
+def _fits_sandbox(tool: str, situation: Situation) -> bool:
+    only_reads = situation.definition.read_only or situation.mode == "plan"
+    return situation.sandbox or not only_reads or tool not in SHELL_TOOLS
+
+
 def _fits_depth(tool: str, situation: Situation) -> bool:
     return situation.depth < situation.max_depth or tool not in SPAWNING_TOOLS
 
@@ -123,6 +149,7 @@ LAYERS: tuple[tuple[str, Callable[[str, Situation], bool]], ...] = (
     ("in disallowedTools", _is_not_disallowed),
     ("not in tools", _is_listed),
     ("read-only", _fits_read_only),
+    ("no sandbox", _fits_sandbox),
     ("nesting limit", _fits_depth),
 )
 """The pipeline in its order, each layer under the words that explain it to a person."""

@@ -1,10 +1,12 @@
-"""The built-in tools by name, the other names they are known by, and the check of what a model gives them."""
+"""The built-in tools by name, and the check of what a model gives them.
+
+The other names they are known by are in `swarm.definitions.names`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from swarm.errors import ToolError
@@ -17,31 +19,7 @@ if TYPE_CHECKING:
     TOOLS: dict[str, Tool]
     """The built-in tools without a sandbox, built when first asked for."""
 
-ALIASES: Mapping[str, str] = {
-    "read_file": "Read",
-    "write_file": "Write",
-    "edit_file": "Edit",
-    "list_files": "LS",
-    "list_dir": "LS",
-    "ls": "LS",
-    "grep_search": "Grep",
-    "grep": "Grep",
-    "glob": "Glob",
-    "run_shell": "Bash",
-    "bash": "Bash",
-    "shell": "Bash",
-    "todowrite": "TodoWrite",
-    "Task": "Agent",
-    "task": "Agent",
-    "agent": "Agent",
-}
-"""Names that definitions in the wild use → ours."""
 _MAX_MESSAGE = 300
-
-
-def canonical_name(name: str) -> str:
-    """Our name of the tool that a definition or a model calls `name`; an unknown name stays as it is."""
-    return ALIASES.get(name, name)
 
 
 @functools.cache

@@ -58,7 +58,7 @@ def test_types_that_only_read_have_no_tool_that_writes(home: Path, name: str) ->
     assert definition.read_only
     assert definition.tools is not None
     assert {"Read", "Glob", "Grep", "LS"} <= set(definition.tools)
-    assert not {"Write", "Edit", "Bash", "NotebookEdit", "Agent"} & set(definition.tools)
+    assert not {"Write", "Edit", "NotebookEdit", "Agent"} & set(definition.tools)
 
 
 def test_the_coordinator_has_no_tool_for_files_or_commands(home: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_home_that_is_also_the_project_gives_each_file_once(home: Path) -> Non
 
 def test_one_bad_file_keeps_no_other_from_loading(home: Path, project: Path) -> None:
     write(project / ".claude/agents/good.md", "good")
-    (project / ".claude/agents/bad.md").write_text("---\nname: [\n---\nx")
+    (project / ".claude/agents/bad.md").write_text("---\nname: [bad, worse]\n---\nx")
     (project / "opencode.json").write_text("{")
     (project / ".codex").mkdir()
     (project / ".codex/config.toml").write_text("= 1")
@@ -186,6 +186,33 @@ def test_a_disabled_name_hides_weaker_sources_and_is_shown(home: Path, project: 
         ("mine", str(config)),
         ("worker", str(config)),
     }
+
+
+def test_a_name_that_a_file_switches_off_is_refused_with_the_file(home: Path, project: Path) -> None:
+    config = project / "opencode.json"
+    config.write_text('{"agent": {"build": {"disable": true}}}')
+    with pytest.raises(UnknownDefinition, match=r"opencode\.json switches it off"):
+        load_catalogue(project, home).get("build")
+
+
+@pytest.mark.parametrize("name", ["README.md", "readme-tools.md", "INDEX.md", "CLAUDE.md"])
+def test_documentation_among_the_agents_is_passed_over(home: Path, project: Path, name: str) -> None:
+    for folder in (".claude/agents", ".opencode/agent"):
+        path = project / folder / name
+        path.parent.mkdir(parents=True)
+        path.write_text("# About these agents\n")
+    catalogue = load_catalogue(project, home)
+    assert catalogue.problems == [] and set(catalogue.definitions) == SHIPPED
+    written = write(project / ".claude/agents" / name, "x")
+    assert load_catalogue(project, home).get("x").source == str(written)
+
+
+def test_the_modes_of_older_configurations_are_primary_agents(home: Path, project: Path) -> None:
+    path = project / ".opencode/mode/architect.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\ndescription: d\n---\nDesign.\n")
+    assert load_catalogue(project, home).get("architect").mode == "primary"
+    assert check_path(path).definitions == [load_catalogue(project, home).get("architect")]
 
 
 def test_a_role_file_that_the_configuration_names_is_not_an_agent_of_its_own(home: Path, project: Path) -> None:
@@ -263,9 +290,10 @@ def test_a_project_a_system_folder_and_a_bare_folder_can_be_checked(project: Pat
     write(bare / "y.md", "y")
     write_role(bare / "z.toml", "z")
     (bare / "README.md").write_text("# Drafts\n")
+    (bare / "notes.md").write_text("# Notes\n")
     assert [item.name for item in check_path(project).definitions] == ["x"]
     assert [item.name for item in check_path(project / ".claude").definitions] == ["x"]
     result = check_path(bare)
     assert [item.name for item in result.definitions] == ["y", "z"]
-    assert [Path(problem.path).name for problem in result.problems] == ["README.md"]
-    assert str(result.problems[0]).startswith(f"{bare / 'README.md'}:1: it has no frontmatter. Begin")
+    assert [Path(problem.path).name for problem in result.problems] == ["notes.md"]
+    assert str(result.problems[0]).startswith(f"{bare / 'notes.md'}:1: it has no frontmatter. Begin")

@@ -86,7 +86,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
             "background": True,
             "effort": "high",
         },
-        ["`skills`", "`mcpServers`", "`hooks`", "`memory`", "`isolation`", "`color`", "`initialPrompt`"],
+        ["effect: `skills`, `mcpServers`, `hooks`, `memory`, `isolation`, `color`, `initialPrompt`"],
     ),
     "claude/unknown-tool.md": Loaded({"tools": ["Raed", "Grep"]}, ["unknown tool 'Raed' (did you mean 'Read'?)"]),
     "claude/unknown-key.md": Loaded({"disallowed_tools": []}, ["`disalowedTools` (did you mean 'disallowedTools'?)"]),
@@ -99,6 +99,28 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         {"max_turns": None, "permission_mode": "default", "effort": None},
         ["`maxTurns` is 'many'", "unknown `permissionMode` 'yolo'", "unknown `effort` 'heroic'"],
     ),
+    "claude/name-in-another-script.md": Loaded(
+        {"name": "name-in-another-script"}, ["is written 'name-in-another-script' here"]
+    ),
+    "claude/punctuation-in-name.md": Loaded({"name": "C-Rust-expert-senior"}, ["is written 'C-Rust-expert-senior'"]),
+    "claude/every-tool-in-a-word.md": Loaded({**EVERYTHING}),
+    "claude/notes-of-ones-own.md": Loaded(
+        {"tools": ["Read"]}, ["effect: `color`", "unknown and without effect: `category`, `tags`, `version`"]
+    ),
+    "claude/tools-of-other-systems.md": Loaded(
+        {
+            "tools": [
+                *("BoardAdd", "BoardList", "BoardUpdate", "StopAgent", "Agent", "SendMessage", "WaitAgents"),
+                *("ListAgents", "Edit", "SlashCommand", "Skill"),
+            ]
+        },
+        ["not offered here and without effect: 'SlashCommand', 'Skill'"],
+    ),
+    "claude/unsupported-mode.md": Loaded(
+        {"permission_mode": "default", "disallowed_tools": ["Skill", "LSP"]}, ["'auto' is not supported here"]
+    ),
+    "claude/prompt-before-the-end.md": Refused("'Say what you found:' is no `key: value` line", 9),
+    "claude/rule-instead-of-frontmatter.md": Refused("'**Version:** 3' is no `key: value` line", 5),
     "claude/colon-in-name.md": Refused("'team:lead' cannot be a name"),
     "claude/leading-dash.md": Refused("'-dash' cannot be a name"),
     "claude/empty.md": Refused("the file is empty", 1),
@@ -136,22 +158,41 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
     "opencode/agent/plan.md": Loaded(
         {"name": "plan", "model": "claude-opus-5-5", "read_only": True}, ["changes the shipped 'plan' in part"]
     ),
+    "opencode/agent/no-frontmatter.md": Loaded(
+        {"name": "no-frontmatter", "description": "Reviewer", "prompt": "# Reviewer\n\nReview what you are shown."},
+        ["no frontmatter", "no `description`"],
+    ),
+    "opencode/agent/copilot.md": Loaded(
+        {"model": "sonnet", "disallowed_tools": [*EDITING, "skill(deploy)", "Agent"]},
+        ["another provider's; 'sonnet' is used", "`permission` denies 'task' with exceptions", "`fallback_models`"],
+    ),
+    "opencode/agent/stray-indent.md": Refused("`tools` is not valid YAML", 8),
+    "opencode/mode/architect.md": Loaded({"name": "architect", "mode": "primary", "disallowed_tools": EDITING}),
     "opencode/agent/off.md": Disabled("off"),
     "opencode/agent/odd-action.md": Refused("the permission of 'edit' for '*' is 'perhaps'"),
-    "opencode/agent/broken-permission.md": Refused("`permission` is not valid YAML", 3),
+    "opencode/agent/broken-permission.md": Refused("`permission` is not valid YAML", 5),
     "opencode/broken.json": Refused("not valid JSON", 3),
     "codex/agents/reviewer-role.toml": Loaded(
         {"read_only": True, "effort": "high", "model": "inherit", "prompt": "Look for defects."},
         ["no `name`", "'gpt-5-codex' is not available"],
     ),
     "codex/agents/tracer.toml": Loaded({"name": "tracer", "read_only": False}, ["`approval_policy`"]),
+    "codex/agents/everything.toml": Loaded(
+        {"model": "inherit", "effort": "low", "prompt": 'Work with "quotes" and \\backslashes\\.'},
+        [
+            *("`effort` 'minimal'", "`sandbox_mode` 'True'", "unknown and without effect: `tui`"),
+            "effect: `model_verbosity`, `personality`, `features`, `mcp_servers`, `skills`",
+        ],
+    ),
     "codex/agents/nameless.toml": Loaded({"name": "nameless"}, ["no `name`", "'danger-full-access' is not supported"]),
     "codex/agents/no-instructions.toml": Refused("no `developer_instructions`"),
     "codex/agents/broken.toml": Refused("not valid TOML", 2),
-    "codex/agents/foreign-keys.toml": Loaded({"tools": None, "mode": "all"}, ["`tools`", "`mode`"]),
+    "codex/agents/foreign-keys.toml": Loaded(
+        {"tools": None, "mode": "all"}, ["without effect in a role: `tools`, `mode`"]
+    ),
 }
 
-SEVERAL_IN_ONE = {"opencode/opencode.jsonc", "codex/config.toml"}
+SEVERAL_IN_ONE = {"opencode/opencode.jsonc", "opencode/whole-project.json", "codex/config.toml"}
 
 
 @pytest.mark.parametrize("file", sorted(EXPECTED))
@@ -194,7 +235,7 @@ def test_one_configuration_of_opencode_gives_its_good_agents_and_a_problem_for_e
     assert found["docs"].prompt == "Write the documentation."
     assert found["docs"].tools == ["Read", "Write"]
     assert found["docs"].description.endswith("http://example.invalid/a//b /* not a comment */")
-    assert found["docs"].warnings == ["`top_p` is not supported here and has no effect"]
+    assert found["docs"].warnings == ["not supported here and without effect: `top_p`"]
     assert found["explore"].model == "claude-sonnet-5-5" and found["explore"].read_only
     assert "{env:API_KEY}" in found["secret"].prompt and "left as it is" in found["secret"].warnings[-1]
     assert set(result.disabled) == {"old"}
@@ -214,3 +255,16 @@ def test_one_configuration_of_codex_gives_its_good_roles_and_a_problem_for_each_
     assert "general-purpose" in found["helper"].warnings[0]
     (problem,) = result.problems
     assert "lies outside of the project" in problem.message
+
+
+def test_what_a_configuration_of_opencode_says_for_all_holds_where_an_agent_says_nothing_else() -> None:
+    result = check_path(CORPUS / "opencode" / "whole-project.json")
+    assert result.problems == []
+    found = {definition.name: definition for definition in result.definitions}
+    assert set(found) == {"lead", "builder", "general", "architect"}
+    assert set(found["lead"].disallowed_tools) == {*EDITING, "Bash"}
+    assert found["builder"].disallowed_tools == []
+    assert found["architect"].mode == "primary" and "Bash" in found["architect"].disallowed_tools
+    assert any("write {file:…} around it" in warning for warning in found["lead"].warnings)
+    assert found["general"].model == "claude-opus-5-5"
+    assert any("changes the shipped 'general-purpose' in part" in warning for warning in found["general"].warnings)

@@ -29,6 +29,25 @@ from swarm.definitions.tool_lists import ToolLists, split_entries
         ("todowrite", "TodoWrite"),
         ("Task", "Agent"),
         ("spawn_agent", "Agent"),
+        ("resume_agent", "Agent"),
+        ("start_async_task", "Agent"),
+        ("send_input", "SendMessage"),
+        ("update_async_task", "SendMessage"),
+        ("wait", "WaitAgents"),
+        ("wait_agent", "WaitAgents"),
+        ("close_agent", "StopAgent"),
+        ("cancel_async_task", "StopAgent"),
+        ("TaskStop", "StopAgent"),
+        ("KillAgent", "StopAgent"),
+        ("list_agents", "ListAgents"),
+        ("check_async_task", "ListAgents"),
+        ("list_async_tasks", "ListAgents"),
+        ("TaskCreate", "BoardAdd"),
+        ("TaskList", "BoardList"),
+        ("TaskGet", "BoardList"),
+        ("TaskUpdate", "BoardUpdate"),
+        ("board_claim", "BoardClaim"),
+        ("exit-plan-mode", "ExitPlanMode"),
         ("webfetch", "WebFetch"),
         (" Bash ", "Bash"),
         ("bash(git log:*)", "Bash(git log:*)"),
@@ -53,7 +72,7 @@ def test_a_pattern_is_taken_apart_into_name_and_spec() -> None:
 
 def test_known_tools_include_families_and_wildcards() -> None:
     assert all(is_known_tool(name) for name in ("Read", "Scratchpad*", "BoardClaim", "mcp__x__y", "Web*", "Bash(ls)"))
-    assert not any(is_known_tool(name) for name in ("Raed", "github_*", ""))
+    assert not any(is_known_tool(name) for name in ("Raed", "github_*", "BoardClam", ""))
     assert is_tool_entry("Bash(git log:*)") and not is_tool_entry("Bash(git") and not is_tool_entry("(x)")
 
 
@@ -194,6 +213,20 @@ def test_a_folder_of_absurd_size_is_refused_as_a_whole(tmp_path: Path) -> None:
 def test_warnings_of_a_hopeless_file_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "x.md"
     keys = "\n".join(f"key{number}: 1" for number in range(60))
-    path.write_text(f"---\nname: x\ndescription: d\n{keys}\n---\nWork.\n")
+    typing_errors = ", ".join(f"Read{number}" for number in range(30))
+    path.write_text(f"---\nname: x\ndescription: d\ntools: {typing_errors}\n{keys}\n---\nWork.\n")
     (definition,) = check_path(path).definitions
-    assert len(definition.warnings) == 21 and definition.warnings[-1] == "and 40 more"
+    assert len(definition.warnings) == 21 and definition.warnings[-1] == "and 12 more"
+    assert all(len(warning) < 300 for warning in definition.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [("../../etc/passwd", "etc-passwd"), ("a" * 80, "a" * 64), ("é", "x"), ("ünïcode name", "n-code-name")],
+)
+def test_a_name_that_cannot_be_used_is_spelt_in_letters_that_can(tmp_path: Path, name: str, spelt: str) -> None:
+    path = tmp_path / "x.md"
+    path.write_text(f"---\nname: {name}\ndescription: d\n---\nWork.\n")
+    (definition,) = check_path(path).definitions
+    assert definition.name == spelt
+    assert any(f"is written {spelt!r} here" in warning for warning in definition.warnings)

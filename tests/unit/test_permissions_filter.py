@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.definitions.names import KNOWN_TOOLS
 from swarm.permissions.filter import (
     BACKGROUND_TOOLS,
     LAYERS,
     ROOT_TOOLS,
+    SHELL_TOOLS,
     SHIPPED_ONLY_TOOLS,
     SPAWNING_TOOLS,
     WRITING_TOOLS,
@@ -25,9 +29,11 @@ FILES = ["Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "LS"]
 SHELL = ["Bash", "BashOutput", "KillShell"]
 AGENTS = ["Agent", "WaitAgents", "ListAgents", "StopAgent", "SendMessage"]
 ROOT_ONLY = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TeamCreate", "TeamDelete"]
-SHARED = ["ScratchpadRead", "ScratchpadWrite", "BoardAdd", "BoardClaim"]
+BOARD = ["BoardAdd", "BoardList", "BoardClaim", "BoardUpdate", "BoardComplete", "BoardWait"]
+SHARED = ["ScratchpadWrite", "ScratchpadRead", "ScratchpadAppend", "ScratchpadList", *BOARD]
+WEB = ["WebFetch", "WebSearch"]
 MCP = ["mcp__github__list", "mcp__github__merge", "mcp__slack__post"]
-ALL = [*FILES, *SHELL, "TodoWrite", *AGENTS, *ROOT_ONLY, *SHARED, *MCP]
+ALL = [*FILES, *SHELL, "TodoWrite", *WEB, *AGENTS, *ROOT_ONLY, *SHARED, *MCP]
 
 
 def define(
@@ -51,13 +57,33 @@ def define(
 
 
 def kept(
-    definition: AgentDefinition, *, depth: int = 1, max_depth: int = 2, is_root: bool = False, background: bool = False
+    definition: AgentDefinition,
+    *,
+    depth: int = 1,
+    max_depth: int = 2,
+    is_root: bool = False,
+    background: bool = False,
+    mode: PermissionMode | None = None,
+    sandbox: bool = False,
 ) -> list[str]:
-    return filter_tools(ALL, definition, depth=depth, max_depth=max_depth, is_root=is_root, background=background)
+    return filter_tools(
+        ALL,
+        definition,
+        depth=depth,
+        max_depth=max_depth,
+        is_root=is_root,
+        background=background,
+        mode=mode,
+        sandbox=sandbox,
+    )
 
 
 def without(*removed: str) -> list[str]:
     return [tool for tool in ALL if tool not in removed]
+
+
+def test_the_tools_here_are_all_there_are() -> None:
+    assert set(ALL) - set(MCP) == KNOWN_TOOLS
 
 
 def test_a_shipped_root_has_everything() -> None:
@@ -100,7 +126,7 @@ def test_in_the_background_nothing_asks_and_the_shared_tools_stay() -> None:
         (["mcp__*"], ["mcp__slack"], MCP[:2]),
         (["mcp__github__list"], [], MCP[:1]),
         (None, ["*"], []),
-        (["*"], ["mcp__*", *FILES, *SHELL, *SHARED, *AGENTS], ["TodoWrite"]),
+        (["*"], ["mcp__*", *FILES, *SHELL, *WEB, *SHARED, *AGENTS], ["TodoWrite"]),
         (["Read", "Write"], ["Write"], ["Read"]),
         (["Read", "Bash"], ["Bash(rm *)"], ["Read", "Bash"]),
         (["Read", "Bash"], ["Bash(*)"], ["Read"]),
@@ -114,8 +140,27 @@ def test_a_definitions_lists_choose_among_what_is_left(
     assert kept(define(tools, disallowed)) == expected
 
 
-def test_a_read_only_agent_has_no_tool_that_writes_whatever_it_lists() -> None:
-    assert kept(define(["Read", *sorted(WRITING_TOOLS)], read_only=True)) == ["Read"]
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_a_read_only_agent_has_no_tool_that_writes_whatever_it_lists(sandbox: bool) -> None:
+    definition = define(["Read", *sorted(WRITING_TOOLS | SHELL_TOOLS)], read_only=True)
+    assert kept(definition, sandbox=sandbox) == (["Read", *SHELL] if sandbox else ["Read"])
+
+
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_in_plan_mode_there_is_a_shell_only_in_a_sandbox_and_the_plan_can_be_written(sandbox: bool) -> None:
+    for tools in (kept(define(permission_mode="plan"), sandbox=sandbox), kept(define(), mode="plan", sandbox=sandbox)):
+        assert SHELL_TOOLS.intersection(tools) == (SHELL_TOOLS if sandbox else set())
+        assert {"Write", "Edit", "ExitPlanMode"} <= set(tools)
+
+
+def test_the_mode_in_force_counts_and_not_the_definitions_own() -> None:
+    assert "Bash" in kept(define(permission_mode="plan"), mode="default")
+    assert "ExitPlanMode" not in kept(define(permission_mode="plan"), mode="default")
+
+
+def test_in_the_background_agents_still_write_to_each_other_and_share_work() -> None:
+    for definition in (define(), define(source="agents/x.md"), define(permission_mode="dontAsk")):
+        assert {*AGENTS, *SHARED} <= set(kept(definition, background=True))
 
 
 @pytest.mark.parametrize(("depth", "spawns"), [(0, True), (1, True), (2, False), (3, False)])
@@ -137,14 +182,17 @@ def test_the_order_of_the_layers_is_the_documented_one() -> None:
         "in disallowedTools",
         "not in tools",
         "read-only",
+        "no sandbox",
         "nesting limit",
     ]
 
 
 def test_an_explanation_names_the_first_layer_that_took_a_tool_away() -> None:
-    definition = define(["Read", "Bash", "Agent", "TeamCreate"], ["Grep", "TeamCreate"], source="x.md", read_only=True)
+    definition = define(
+        ["Read", "Write", "Bash", "Agent", "TeamCreate"], ["Grep", "TeamCreate"], source="x.md", read_only=True
+    )
     removed = explain_tools(
-        ["Read", "Bash", "Agent", "Grep", "LS", "TeamCreate", "AskUserQuestion", "Odd"],
+        ["Read", "Write", "Bash", "Agent", "Grep", "LS", "TeamCreate", "AskUserQuestion", "Odd"],
         definition,
         depth=2,
         max_depth=2,
@@ -152,7 +200,8 @@ def test_an_explanation_names_the_first_layer_that_took_a_tool_away() -> None:
         background=True,
     )
     assert removed == [
-        ("Bash", "read-only"),
+        ("Write", "read-only"),
+        ("Bash", "no sandbox"),
         ("Agent", "nesting limit"),
         ("Grep", "in disallowedTools"),
         ("LS", "not in tools"),
@@ -165,37 +214,97 @@ def test_an_explanation_names_the_first_layer_that_took_a_tool_away() -> None:
 # -- the whole matrix, against a second, plain statement of the rules -------------------------------------
 
 SOURCES = ("shipped", "agents/x.md")
-MODES: tuple[PermissionMode, ...] = ("default", "plan")
-BACKGROUND_SAFE = {*FILES, *SHELL, "TodoWrite", *AGENTS, "ExitPlanMode", *SHARED, *MCP}
+MODES: tuple[PermissionMode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble")
+BACKGROUND_SAFE = {*FILES, *SHELL, "TodoWrite", *WEB, *AGENTS, "ExitPlanMode", *SHARED, *MCP}
+LISTS: dict[str, tuple[list[str] | None, list[str], set[str]]] = {
+    "no lists": (None, [], set(ALL)),
+    "nothing": ([], [], set()),
+    "some": (
+        ["Read", "Bash(git:*)", "Agent", "TeamCreate", "ExitPlanMode"],
+        [],
+        {"Read", "Bash", "Agent", "TeamCreate", "ExitPlanMode"},
+    ),
+    "all but some": (None, ["Bash", "Task", "Board*", "Bash(rm *)"], set(ALL) - {"Bash", "Agent", *BOARD}),
+    "both": (["*", "AskUserQuestion"], ["Read", "mcp__*"], set(ALL) - {"Read", *MCP}),
+}
+"""Per name: `tools`, `disallowedTools`, and what the two leave over of everything."""
 
 
 def may_have(
-    tool: str, source: str, mode: str, read_only: bool, depth: int, is_root: bool, background: bool, listed: bool
+    tool: str, source: str, mode: str, read_only: bool, depth: int, background: bool, sandbox: bool, listed: bool
 ) -> bool:
     forbidden = [
-        not is_root and tool in ROOT_ONLY and not (tool == "ExitPlanMode" and mode == "plan"),
+        depth > 0 and tool in ROOT_ONLY and not (tool == "ExitPlanMode" and mode == "plan"),
         source != "shipped" and tool in ("EnterPlanMode", "TeamCreate", "TeamDelete"),
         background and tool not in BACKGROUND_SAFE,
         not listed,
-        read_only and tool in ("Write", "Edit", "NotebookEdit", "Bash", "KillShell"),
+        read_only and tool in ("Write", "Edit", "NotebookEdit"),
+        (read_only or mode == "plan") and not sandbox and tool in ("Bash", "BashOutput", "KillShell"),
         depth >= 2 and tool in ("Agent", "TeamCreate"),
     ]
     return not any(forbidden)
 
 
-@pytest.mark.parametrize("tools", [None, [], ["Read", "Agent", "Bash", "TeamCreate", "ExitPlanMode"]])
-def test_the_whole_matrix_of_situations(tools: list[str] | None) -> None:
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("lists", sorted(LISTS))
+def test_the_whole_matrix_of_situations(lists: str, mode: PermissionMode) -> None:
+    tools, disallowed, listed = LISTS[lists]
     both = (False, True)
-    for source, mode, read_only, depth, is_root, background in itertools.product(
-        SOURCES, MODES, both, (0, 1, 2, 3), both, both
+    for source, read_only, depth, background, sandbox, inherited in itertools.product(
+        SOURCES, both, (0, 1, 2, 3), both, both, both
     ):
-        definition = define(tools, source=source, read_only=read_only, permission_mode=mode)
+        own: PermissionMode = "default" if inherited else mode
+        definition = define(tools, disallowed, source=source, read_only=read_only, permission_mode=own)
         expected = [
-            tool
-            for tool in ALL
-            if may_have(tool, source, mode, read_only, depth, is_root, background, tools is None or tool in tools)
+            tool for tool in ALL if may_have(tool, source, mode, read_only, depth, background, sandbox, tool in listed)
         ]
-        assert kept(definition, depth=depth, is_root=is_root, background=background) == expected
+        assert expected == kept(
+            definition,
+            depth=depth,
+            is_root=depth == 0,
+            background=background,
+            mode=mode if inherited else None,
+            sandbox=sandbox,
+        )
+
+
+# -- what each shipped type ends up with ------------------------------------------------------------------
+
+COLUMNS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "LS", "TodoWrite", "Agent")
+SHIPPED_MATRIX = {
+    # bash, read, write, edit, glob, grep, list, todo, agent; "s": only in a sandbox
+    "build": "+++++++++",
+    "general-purpose": "+++++++++",
+    "worker": "+++++++++",
+    "explore": "s+--+++--",
+    "plan": "s+--++++-",
+    "code-reviewer": "-+--++++-",
+    "researcher": "-+--++++-",
+    "coordinator": "--------+",
+}
+
+
+def test_the_matrix_of_the_shipped_types_is_complete(tmp_path: Path) -> None:
+    assert set(SHIPPED_MATRIX) == set(load_catalogue(None, tmp_path).definitions)
+
+
+@pytest.mark.parametrize("sandbox", [False, True])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("name", sorted(SHIPPED_MATRIX))
+def test_each_shipped_type_ends_up_with_its_tools(
+    name: str, background: bool, depth: int, sandbox: bool, tmp_path: Path
+) -> None:
+    definition = load_catalogue(None, tmp_path).get(name)
+    tools = kept(definition, depth=depth, is_root=depth == 0, background=background, sandbox=sandbox)
+    for tool, mark in zip(COLUMNS, SHIPPED_MATRIX[name], strict=True):
+        expected = mark == "+" or (mark == "s" and sandbox)
+        assert (tool in tools) is (expected and not (tool == "Agent" and depth == 2)), tool
+
+
+def test_the_coordinator_is_held_to_its_own_kind_of_tools(tmp_path: Path) -> None:
+    coordinator = load_catalogue(None, tmp_path).get("coordinator")
+    assert set(kept(coordinator, depth=0, is_root=True)) == {*AGENTS, *SHARED}
 
 
 # -- laws -------------------------------------------------------------------------------------------------
@@ -216,6 +325,8 @@ situations = st.fixed_dictionaries(
         "max_depth": st.integers(0, 4),
         "is_root": st.booleans(),
         "background": st.booleans(),
+        "mode": st.none() | st.sampled_from(MODES),
+        "sandbox": st.booleans(),
     }
 )
 offers = st.lists(st.sampled_from(ALL) | st.text(max_size=8), max_size=30)
@@ -243,8 +354,11 @@ def test_no_list_brings_back_what_a_layer_or_the_depth_took_away(
         assert not tools & SPAWNING_TOOLS
     if definition.read_only:
         assert not tools & WRITING_TOOLS
+    mode = situation["mode"] or definition.permission_mode
+    if (definition.read_only or mode == "plan") and not situation["sandbox"]:
+        assert not tools & SHELL_TOOLS
     if not situation["is_root"]:
-        assert tools & ROOT_TOOLS <= ({"ExitPlanMode"} if definition.permission_mode == "plan" else set())
+        assert tools & ROOT_TOOLS <= ({"ExitPlanMode"} if mode == "plan" else set())
 
 
 @given(offers, definitions, situations)

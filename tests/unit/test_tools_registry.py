@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from swarm.definitions.names import ALIASES, KNOWN_TOOLS
 from swarm.errors import ToolError
 from swarm.tools import registry
-from swarm.tools.registry import ALIASES, builtin_tools, canonical_name, validate_input
+from swarm.tools.registry import builtin_tools, validate_input
 from tests.unit.tool_world import make_world
 
 WITHOUT_EFFECTS = {"Read", "Glob", "Grep", "LS", "BashOutput", "TodoWrite"}
@@ -27,9 +28,9 @@ def test_every_tool_is_there_with_a_valid_schema_and_its_effects_are_declared() 
         assert tool.schema()["input_schema"]["additionalProperties"] is False
 
 
-def test_aliases_lead_to_tools() -> None:
-    assert set(ALIASES.values()) - {"Agent"} <= set(builtin_tools())
-    assert canonical_name("grep_search") == "Grep" and canonical_name("mcp__x__y") == "mcp__x__y"
+def test_definitions_know_every_tool_and_each_of_its_names_leads_to_one() -> None:
+    assert set(builtin_tools()) <= KNOWN_TOOLS
+    assert set(ALIASES.values()) == KNOWN_TOOLS
 
 
 @pytest.mark.parametrize(
