@@ -25,10 +25,11 @@ from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits, State
 from swarm.definitions.catalogue import load_catalogue
 from swarm.errors import ConfigurationError
 from swarm.ids import new_job_id, root_agent_id
+from swarm.mailbox import USER, Message, check_body
 from swarm.models import Usage
 from swarm.models.catalogue import resolve_model
 from swarm.settings import Settings, load_settings
-from swarm.store.agents import NANO, Effect, Store
+from swarm.store.agents import NANO, Effect, Letter, Store
 from swarm.store.connection import connect, ping_or_raise
 
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
@@ -152,6 +153,22 @@ class Job:
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it goes on")
         return self.view()
+
+    def send(self, to: str, text: str) -> None:
+        """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*`.
+
+        An agent that has ended (and was not cancelled) goes on with it; after the job's end that is only `root`. Raises
+        `MessageRefused`, which says why: no such agent, a full mailbox, a message that is too long.
+        """
+        receivers = self._store.directory(self.id).find(to, self.id)
+        letter = Letter(
+            job=self.id, sender=self.id, name=USER, kind="message", body=check_body(text), live_only=to.strip() == "*"
+        )
+        self._swarm._tell(self._store.send(letter, receivers).effect)
+
+    def inbox(self, after: str = "0-0") -> list[Message]:
+        """The messages that the job's agents have sent to its person, after the one with that id, oldest first."""
+        return list(self._store.all_mail(self.id, after))
 
     def cancel(self, reason: str = "cancelled by a person") -> None:
         """Cancel the job: every agent of it, at once and for good."""

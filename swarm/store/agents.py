@@ -404,6 +404,12 @@ class Store:
         """The first messages after a cursor in the mailbox of an agent, or of a job's person."""
         return read_mail(self.client, self.key("mail", owner), after, **limits)
 
+    def all_mail(self, owner: str, after: str = "0-0") -> Iterator[Message]:
+        """Every message after a cursor, in order."""
+        while page := self.mail(owner, after):
+            yield from page
+            after = page[-1].id
+
     def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
         """Append the entry that holds these messages; answers how many are left unread, if it was not done already."""
         notices = sum(message.kind == "notification" for message in messages)

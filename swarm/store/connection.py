@@ -13,6 +13,7 @@ import hashlib
 import os
 import socket
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
@@ -136,6 +137,7 @@ def connect(target: Settings | str) -> redis.Redis:
     url = redis_url(target) if isinstance(target, Settings) else target
     scheme = _scheme(url)
     options: dict[str, Any] = {
+        **_driver(),
         "decode_responses": True,
         "health_check_interval": _HEALTH_CHECK_SECONDS,
         "socket_timeout": SOCKET_TIMEOUT_SECONDS,
@@ -195,6 +197,13 @@ def _describe(client: redis.Redis) -> tuple[str, str]:
     scheme = "rediss" if issubclass(pool.connection_class, redis.SSLConnection) else "redis"
     host, port = kwargs.get("host") or "localhost", kwargs.get("port") or 6379
     return f"{scheme}://{login}{_host(host)}:{port}/{database}", remedy
+
+
+@cache
+def _driver() -> dict[str, Any]:
+    # What a connection says of itself. Left to redis-py, every new one looks it up in the package's metadata, which takes
+    # longer than all the rest of connecting. Older versions have no such option.
+    return {"driver_info": redis.DriverInfo()} if hasattr(redis, "DriverInfo") else {}
 
 
 def _keepalive_options() -> dict[int, int]:

@@ -6,5 +6,6 @@ local number = tonumber(ARGV[4])
 local refused = refusal(id, ARGV[3], { running = true }, number, 1)
 if refused then return { refused } end
 append(id, number, ARGV[5])
-redis.call('HINCRBY', agent_key(id), 'unread_notes', -tonumber(ARGV[7]))
-return { 'ok', redis.call('HINCRBY', agent_key(id), 'unread', -tonumber(ARGV[6])) }
+-- Subtracted from 0: the negative of 0 is '-0', which is no integer to Redis.
+redis.call('HINCRBY', agent_key(id), 'unread_notes', 0 - tonumber(ARGV[7]))
+return { 'ok', redis.call('HINCRBY', agent_key(id), 'unread', 0 - tonumber(ARGV[6])) }
