@@ -11,6 +11,7 @@ worker`) do.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -21,17 +22,26 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict
 
 from swarm.agent.entries import Entry
+from swarm.agent.results import check_schema
 from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits, State
 from swarm.definitions.catalogue import load_catalogue
+from swarm.definitions.model import PermissionMode
+from swarm.correspondence import Correspondence, Delivery, Mailbox, open_mailbox
 from swarm.errors import ConfigurationError
 from swarm.ids import new_job_id, root_agent_id
-from swarm.mailbox import USER, Message, check_body
+from swarm.mailbox import Message
 from swarm.models import Usage
 from swarm.models.catalogue import resolve_model
+from swarm.permissions.definition_rules import definition_rules
+from swarm.permissions.modes import at_most
+from swarm.permissions.sources import load_permission_settings
 from swarm.settings import Settings, load_settings
-from swarm.store.agents import NANO, Effect, Letter, Store
+from swarm.store.agents import NANO, Effect, Store
 from swarm.store.connection import connect, ping_or_raise
+from swarm.store.questions import Questions
 
+DEFAULT_MODE: PermissionMode = "acceptEdits"
+"""Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -47,7 +57,13 @@ class AgentView(BaseModel):
     depth: int
     label: str
     definition: str
+    name: str | None = None
+    """Its name in the job, by which it can be written to."""
     state: State
+    idle: bool = False
+    """It is a teammate that has nothing to do: parked until a message or a task comes."""
+    unread: int = 0
+    """Messages in its mailbox that it has not taken in."""
     activity: str
     turns: int
     tools: int
@@ -77,6 +93,8 @@ class JobView(BaseModel):
     """The root's answer; empty until the job ends."""
     reason: str
     """Why it ended as it did, when it did not simply complete."""
+    data: Any = None
+    """The answer as data, if a schema was given."""
     workspace: str
     limits: Limits
     agents: int
@@ -86,6 +104,8 @@ class JobView(BaseModel):
     cost_usd: float
     created_at: float
     ended_at: float | None
+    unread: int = 0
+    """Messages to the person that nobody has marked as read."""
 
     @property
     def ended(self) -> bool:
@@ -94,7 +114,11 @@ class JobView(BaseModel):
 
 
 class Event(BaseModel):
-    """One lifecycle event of a job: `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, job_ended`."""
+    """One lifecycle event of a job.
+
+    `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended`, or
+    `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -109,10 +133,13 @@ class Event(BaseModel):
 class Job:
     """A handle on one job."""
 
-    def __init__(self, swarm: Swarm, job_id: str) -> None:
+    def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = ()) -> None:
         self._store = swarm.store
         self._swarm = swarm
         self.id = job_id
+        self._mail = Correspondence(swarm.store, job_id, swarm._tell)
+        self.warnings = list(warnings)
+        """What the settings files held that could not be used, when it was submitted."""
 
     def view(self) -> JobView:
         """The job as it stands now. Raises `UnknownAgent` once it has expired."""
@@ -123,14 +150,17 @@ class Job:
         return [_agent_view(agent_id, record) for agent_id, record in self._store.agents_of(self.id) if record]
 
     def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[Event | None]:
-        """The job's events from `after` on, as they happen, up to its end.
+        """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
 
         Yields None whenever nothing has happened for `idle_seconds`, so that the caller can redraw or give up.
         """
         key = self._store.key("events", self.id)
+        over = False
         while True:
-            found: Any = self._store.client.xread({key: after}, count=500, block=max(1, int(idle_seconds * 1000)))
+            wait = 1 if over else max(1, int(idle_seconds * 1000))
+            found: Any = self._store.client.xread({key: after}, count=500, block=wait)
             if not found:
+                over = False
                 # The end may have been trimmed away, or the job may have expired meanwhile.
                 if self.view().ended:
                     return
@@ -140,8 +170,8 @@ class Job:
                 fields = dict(fields)
                 kind, agent_id = fields.pop("kind"), fields.pop("agent")
                 yield Event(id=after, at=int(after.split("-")[0]) / 1000, kind=kind, agent_id=agent_id, fields=fields)
-                if kind == "job_ended":
-                    return
+                # Somebody may have written to its root since, so that it went on.
+                over = kind == "job_ended"
 
     def wait(self, timeout_seconds: float | None = None) -> JobView:
         """Wait for the end and answer the finished job. Raises `TimeoutError`; the job goes on then."""
@@ -154,21 +184,43 @@ class Job:
                 raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it goes on")
         return self.view()
 
-    def send(self, to: str, text: str) -> None:
-        """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*`.
+    def send(self, to: str, text: str, *, reply_to: str = "") -> str:
+        """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*`. Answers the message's id.
 
         An agent that has ended (and was not cancelled) goes on with it; after the job's end that is only `root`. Raises
         `MessageRefused`, which says why: no such agent, a full mailbox, a message that is too long.
         """
-        receivers = self._store.directory(self.id).find(to, self.id)
-        letter = Letter(
-            job=self.id, sender=self.id, name=USER, kind="message", body=check_body(text), live_only=to.strip() == "*"
-        )
-        self._swarm._tell(self._store.send(letter, receivers).effect)
+        return self.deliver(to, text, reply_to=reply_to).id
+
+    def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
+        """As `send`; answers who got the message, and who of a broadcast did not."""
+        return self._mail.send(to, text, reply_to=reply_to)
 
     def inbox(self, after: str = "0-0") -> list[Message]:
         """The messages that the job's agents have sent to its person, after the one with that id, oldest first."""
-        return list(self._store.all_mail(self.id, after))
+        return self._mail.inbox(after)
+
+    def message(self, message_id: str) -> Message | None:
+        """One message of the inbox, as an event names it; None once it has expired."""
+        return self._mail.message(message_id)
+
+    def read_up_to(self) -> str:
+        """The id of the last message that was marked as read: `inbox(read_up_to())` is what is unread."""
+        return self._mail.read_up_to()
+
+    def mark_read(self, up_to: str) -> int:
+        """Mark the messages up to this one as read, for every client; answers how many are left unread."""
+        return self._mail.mark_read(up_to)
+
+    def wait_reply(
+        self, after: str, timeout_seconds: float | None = None, *, sender: str | None = None
+    ) -> Message | None:
+        """The first message to the person after that id (of a message in either direction), of the agent `sender` or of any.
+
+        None when none will come by itself any more: `sender` has ended, or has nothing left to do, without writing (what it said
+        is in its view), or the job is over. Raises `TimeoutError`; the job goes on then.
+        """
+        return self._mail.wait_reply(after, timeout_seconds, sender)
 
     def cancel(self, reason: str = "cancelled by a person") -> None:
         """Cancel the job: every agent of it, at once and for good."""
@@ -192,10 +244,23 @@ class Swarm:
         model: str | None = None,
         base_url: str | None = None,
         title: str | None = None,
+        mode: PermissionMode | None = None,
+        allow: Sequence[str] = (),
+        ask: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        network: bool = False,
+        ask_seconds: float | None = None,
+        result_schema: dict[str, Any] | None = None,
     ) -> Job:
         """Put a job on the queue and answer its handle; the job is durable when this returns.
 
         `agent` is the definition of the root, `workspace` the folder it works in, `base_url` a rehearsal server on this host.
+        `mode` is the most that any of its agents may be permitted (default: the settings files', else `acceptEdits`); `allow`, `ask`
+        and `deny` are rules beside those of the settings files; `network` lets the agents' processes use the network.
+        `ask_seconds` is how long a question to the person can be answered (default: the settings'; 0: nobody is there). With
+        `result_schema`, the answer is one JSON document that is valid for it: `JobView.data`.
+
+        What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`.
         """
         folder = Path(workspace).expanduser().resolve()
@@ -221,6 +286,12 @@ class Swarm:
         limits = limits or Limits()
         if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
             limits = limits.model_copy(update={"max_turns": definition.max_turns})
+        if result_schema is not None:
+            if fault := check_schema(result_schema):
+                raise ConfigurationError(f"the result schema is not a JSON schema: {fault}")
+            definition = definition.model_copy(update={"result_schema": result_schema})
+        permissions = load_permission_settings(folder, Path.home(), allow=allow, ask=ask, deny=deny)
+        most = mode or permissions.default_mode or DEFAULT_MODE
         job_id = new_job_id()
         spec = AgentSpec(
             agent_id=root_agent_id(job_id),
@@ -235,16 +306,23 @@ class Swarm:
                 prices_file=self.settings.prices_file,
             ),
             workspace=str(folder),
+            mode=most if definition.permission_mode == "default" else at_most(definition.permission_mode, most),
+            rules=definition_rules(definition),
+            network=network or definition.network,
             base_url=base_url,
             limits=limits,
             created_at=time.time(),
         )
         ping_or_raise(self.store.client)
         effect = self.store.submit(
-            spec, catalogue=catalogue.model_dump_json(), retention_seconds=self.settings.retention_seconds
+            spec,
+            catalogue=catalogue.model_dump_json(),
+            retention_seconds=self.settings.retention_seconds,
+            rules=permissions.rules.model_dump_json(),
+            ask_seconds=self.settings.question_seconds if ask_seconds is None else ask_seconds,
         )
         self._tell(effect)
-        return Job(self, job_id)
+        return Job(self, job_id, warnings=[str(problem) for problem in permissions.problems])
 
     def job(self, job_id: str) -> Job:
         """The handle of an existing job. Raises `UnknownAgent`."""
@@ -263,6 +341,25 @@ class Swarm:
         """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""
         self.store.agent(agent_id)
         return list(self.store.journal(agent_id))
+
+    @property
+    def questions(self) -> Questions:
+        """The questions that agents have asked people."""
+        return Questions(self.store)
+
+    def answer(
+        self, question_id: str, answer: str, *, reason: str = "", mode: str = "", always: bool = False, by: str = USER
+    ) -> None:
+        """Answer a question: `allow` or `deny` for a permission or a plan, else in words; the agent goes on.
+
+        `always` allows what is plainly of the same kind for the rest of the job; `mode` is what an approved plan is carried
+        out in. Raises `UnknownQuestion`, `QuestionClosed`.
+        """
+        self._tell(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
+
+    def mailbox(self, agent_id: str) -> Mailbox:
+        """An agent's mailbox, and how far the agent has read it. Raises `UnknownAgent`."""
+        return open_mailbox(self.store, agent_id)
 
     def cancel(self, agent_id: str, reason: str = "cancelled by a person") -> None:
         """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`."""
@@ -301,6 +398,7 @@ def _job_view(job_id: str, record: dict[str, str]) -> JobView:
         state=record["state"],
         text=record.get("text", ""),
         reason=record.get("reason", ""),
+        data=json.loads(record["data"]) if record.get("data") else None,
         workspace=record.get("workspace", ""),
         limits=Limits.model_validate_json(record["limits"]),
         agents=int(record.get("agents", 0)),
@@ -310,6 +408,7 @@ def _job_view(job_id: str, record: dict[str, str]) -> JobView:
         cost_usd=int(record.get("cost", 0)) / NANO,
         created_at=float(record["created"]),
         ended_at=_time(record, "ended"),
+        unread=int(record.get("unread", 0)),
     )
 
 
@@ -322,7 +421,10 @@ def _agent_view(agent_id: str, record: dict[str, str]) -> AgentView:
         depth=int(record["depth"]),
         label=record["label"],
         definition=record["definition"],
+        name=record.get("name") or None,
         state=record["state"],
+        idle=record.get("idle") == "1",
+        unread=int(record.get("unread", 0)),
         activity=record.get("activity", ""),
         turns=int(record.get("turns", 0)),
         tools=int(record.get("tools", 0)),

@@ -32,6 +32,11 @@ def request_id(agent_id: str, tool_use_id: str) -> str:
     return "request-" + _digest("request", agent_id, tool_use_id)
 
 
+def question_id(agent_id: str, tool_use_id: str) -> str:
+    """The id of the question about a call of an agent."""
+    return "question-" + _digest("question", agent_id, tool_use_id)
+
+
 def is_agent_id(text: str) -> bool:
     """Whether `text` has the form of an agent id."""
     return bool(_ID.match(text)) and text.startswith("agent-")

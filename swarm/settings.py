@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -38,6 +39,11 @@ class Settings(BaseSettings):
     """Another server of the Messages API (`swarm rehearse` prints one). Default: the SDK's own choice."""
     request_timeout_seconds: float = 600.0
     """How long one model request may take before it counts as hung."""
+
+    sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
+    """What holds the processes that agents start; `auto`: bubblewrap where it works, else Landlock. `swarm doctor` shows it."""
+    question_seconds: float = 3_600.0
+    """How long a question to a person can be answered; then the call is denied."""
 
     lease_seconds: float = 15.0
     """How long a worker may be silent before its agents are given to others."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -58,7 +58,9 @@ class Journal:
         for entry in stamped:
             self.life.apply(entry)
 
-    def park(self, condition: Condition, *, tool_use_id: str = "") -> Effect | GoOn:
-        """Give the agent's process back until the condition holds."""
+    def park(
+        self, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
+    ) -> Effect | GoOn:
+        """Give the agent's process back until the condition holds; `ask` is a question to be asked in the same step."""
         entry = self.stamp(Parked(condition=condition, tool_use_id=tool_use_id))
-        return self.store.park(self.claim, self.next_number, entry, condition, said=self.life.text())
+        return self.store.park(self.claim, self.next_number, entry, condition, said=self.life.text(), ask=ask)

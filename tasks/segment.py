@@ -26,6 +26,7 @@ from swarm.agent.entries import (
     ToolStarted,
 )
 from swarm.agent.life import (
+    WAIT_TOOL,
     AwaitMail,
     Begin,
     CallModel,
@@ -47,15 +48,18 @@ from swarm.agent.prompts import child_result, system_prompt, task_message
 from swarm.agent.spec import AgentSpec
 from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, PermanentModelError, TransientModelError
 from swarm.log import EventLog
+from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
 from swarm.models.catalogue import cost_usd, max_output
 from swarm.settings import Settings
 from swarm.store.agents import NANO, Claim, Counters, Effect, GoOn, NotSpawned, OutOfBudget, Store
+from swarm.tasks.gate import Gate
 from swarm.tasks.journal import Journal
 from swarm.tasks.post import Post
 from swarm.tasks.process import Stop
 from swarm.tasks.spawning import DEPTH_TEXT, Plan, plan_children
+from swarm.tasks.team import NO_TEAM_TEXT
 from swarm.tasks.toolbox import Toolbox
 
 log = EventLog("swarm.segment")
@@ -121,7 +125,8 @@ class Segment:
         self.tell, self.draining, self.stop = tell, draining, stop
         self.journal = Journal(claim, store)
         self.post = Post(self.journal)
-        self.toolbox = Toolbox(self.journal, tell, stop.check)
+        self.toolbox = Toolbox(self.journal, settings, tell, stop.check)
+        self.gate = Gate(self.journal, has_effects=self.toolbox.has_effects, sandboxed=self.toolbox.is_sandboxed)
         self._yield_at = time.monotonic() + settings.segment_seconds
         self._told_activity_at = 0.0
 
@@ -160,15 +165,15 @@ class Segment:
             case CallModel() as action:
                 return self._call_model(action)
             case RunTools(calls=calls):
-                self._run_tools(calls)
+                return self._admit(calls, self._run_tools)
             case Settle(results=results):
                 self.journal.append(results, counters=Counters(tools=len(results)))
             case SpawnAgents(calls=calls):
-                self._spawn(calls)
+                return self._admit(calls, self._spawn)
             case CollectChildren(children=children):
                 return self._collect(children)
             case SendMessage(call=call):
-                self.tell(self.post.send(call))
+                return self._admit([call], lambda calls: self.tell(self.post.send(calls[0])))
             case WaitAgents(call=call, since=since):
                 return self._wait(call, since)
             case AwaitMail():
@@ -207,7 +212,9 @@ class Segment:
         if time.monotonic() > self._yield_at:
             return self._hand_over("others wait for the process")
         between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
-        if self.journal.unread and between_turns and self.post.take_mail():
+        # What does not fit into one turn stays in the mailbox for the next ones.
+        room = self.life.mail_taken < PAGE_BYTES
+        if self.journal.unread and between_turns and room and self.post.take_mail():
             return None
         wait = action.not_before - time.time()
         if wait > WAIT_IN_PLACE_SECONDS:
@@ -307,6 +314,25 @@ class Segment:
         last = self.life.last
         return last.usage.total_tokens if last is not None else len(self.spec.prompt) // 3 + 3_000
 
+    def _admit(self, calls: Sequence[Block], run: Callable[[Sequence[Block]], None]) -> Outcome | None:
+        """Run the calls that may be run, settle those that may not; park when all that is left must be asked about."""
+        admission = self.gate.admit(calls)
+        if admission.settled:
+            results = sum(isinstance(entry, ToolFinished) for entry in admission.settled)
+            self.journal.append(admission.settled, counters=Counters(tools=results))
+        if admission.run:
+            run(admission.run)
+        elif not admission.settled and admission.question is not None:
+            asked_id, ask, call_id = admission.question
+            condition = Condition(question=asked_id)
+            answer = self.journal.park(
+                condition, tool_use_id=call_id, ask=ask.model_dump(exclude={"to"} if ask.to is None else None)
+            )
+            if not isinstance(answer, GoOn):
+                self.tell(answer)
+                return Parked(condition)
+        return None
+
     def _run_tools(self, calls: Sequence[Block]) -> None:
         if len(calls) == 1 and self.toolbox.has_effects(calls[0]["name"]):
             self.journal.append([ToolStarted(tool_use_id=calls[0]["id"])], activity=self.toolbox.activity(calls[0]))
@@ -355,7 +381,7 @@ class Segment:
         return None
 
     def _wait(self, call: Block, since: Condition | None) -> Outcome | None:
-        effect = self.post.wait(call, since)
+        effect = (self.post if call["name"] == WAIT_TOOL else self.toolbox.board).wait(call, since)
         if effect is None:
             return None
         self.tell(effect)
@@ -457,6 +483,9 @@ def _refuse(plan: Plan, answer: NotSpawned, max_agents: int) -> None:
             chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
         case "depth":
             text, chosen = DEPTH_TEXT, fresh
+        case "team":
+            text = NO_TEAM_TEXT
+            chosen = [i for i, child in plan.children.items() if isinstance(child, AgentSpec) and child.teammate]
         case "limit":
             # The first ones start, the others are told why not.
             text = f"The job's limit of {max_agents} agents is reached: this one was not started. Do it yourself."

@@ -9,12 +9,14 @@ from typing import Any
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
-from swarm.definitions.model import AgentDefinition
+from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.errors import SwarmError, ToolError, UnknownDefinition
 from swarm.ids import child_agent_id
 from swarm.mailbox import check_body, check_name
 from swarm.models import Block
 from swarm.models.catalogue import resolve_model
+from swarm.permissions.definition_rules import definition_rules
+from swarm.permissions.modes import at_most
 from swarm.store.agents import Continuation
 from swarm.tools.agents import DEFAULT_TYPE, agent_tool
 from swarm.tools.registry import validate_input
@@ -78,7 +80,7 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, length: int) ->
     if fork:
         definition = _forked(given, parent)
     else:
-        definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent.definition)
+        definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent)
     if schema := given.get("result_schema"):
         if fault := check_schema(schema):
             raise ToolError(f"`result_schema` is not a JSON schema: {fault}")
@@ -101,6 +103,9 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, length: int) ->
         role=given.get("role"),
         fork=length if fork else None,
         workspace=parent.workspace,
+        mode=mode_of(definition, parent.mode),
+        rules=parent.rules + definition_rules(definition),
+        network=parent.network or definition.network,
         base_url=parent.base_url,
         limits=parent.limits,
     )
@@ -124,8 +129,12 @@ def _definition(name: str, catalogue: Catalogue) -> AgentDefinition:
     return definition
 
 
-def bounded(definition: AgentDefinition, parent: AgentDefinition) -> AgentDefinition:
-    """The child's definition with at most its parent's permission: read-only and plan mode are inherited."""
-    read_only = definition.read_only or parent.read_only
-    mode = "plan" if parent.permission_mode == "plan" else definition.permission_mode
-    return definition.model_copy(update={"read_only": read_only, "permission_mode": mode})
+def bounded(definition: AgentDefinition, parent: AgentSpec) -> AgentDefinition:
+    """The child's definition with at most its parent's permission: what is read-only has only read-only children."""
+    return definition.model_copy(update={"read_only": definition.read_only or parent.definition.read_only})
+
+
+def mode_of(definition: AgentDefinition, above: PermissionMode) -> PermissionMode:
+    """The mode an agent begins in: what its definition asks for, and at most what is above it (its parent, or the job)."""
+    wanted = definition.permission_mode
+    return above if wanted == "default" else at_most(wanted, above)

@@ -17,14 +17,29 @@ from swarm.errors import ToolError
 from swarm.log import EventLog
 from swarm.models import Block
 from swarm.permissions.filter import filter_tools
+from swarm.permissions.sandbox import (
+    Backend,
+    CannotConfine,
+    SandboxPolicy,
+    choose_backend,
+    confine_argv,
+    toolchain_folders,
+)
+from swarm.settings import Settings
 from swarm.store.agents import Effect, Store
+from swarm.tasks.board import AgentBoard
 from swarm.tasks.journal import Journal
+from swarm.tasks.pad import AgentPad
 from swarm.tasks.peers import Subtree
+from swarm.tasks.sharing import is_of_use, shared_tools, with_team_tools
+from swarm.tasks.team import AgentTeam
 from swarm.tools import Tool, ToolContext
 from swarm.tools.agents import agent_tool
+from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
 from swarm.tools.background import kill_shells
 from swarm.tools.peers import peer_tools
 from swarm.tools.registry import builtin_tools, validate_input
+from swarm.tools.shell import bash_tool
 from swarm.tools.truncate import fit
 
 log = EventLog("swarm.tools")
@@ -56,11 +71,19 @@ class AgentOutputs:
 class Toolbox:
     """The tools of one segment."""
 
-    def __init__(self, journal: Journal, tell: Callable[[Effect | None], None], check: Callable[[], None]) -> None:
-        self._journal, self._check = journal, check
+    def __init__(
+        self,
+        journal: Journal,
+        settings: Settings,
+        tell: Callable[[Effect | None], None],
+        check: Callable[[], None],
+    ) -> None:
+        self._journal, self._settings, self._check = journal, settings, check
         self._spec, self._store = journal.claim.spec, journal.store
         self._outputs = AgentOutputs(self._store, self._spec.agent_id)
         self._peers = Subtree(self._spec, self._store, tell)
+        self.board = AgentBoard(journal, tell)
+        self._pad, self._team = AgentPad(self._spec, self._store), AgentTeam(self._spec, self._store, tell)
         self._scratch = scratch_root() / self._spec.agent_id
 
     def clear(self) -> None:
@@ -80,19 +103,53 @@ class Toolbox:
         available = {**self._tools, SPAWN_TOOL: agent_tool(self.catalogue.for_spawning())}
         names = filter_tools(
             list(available),
-            spec.definition,
+            with_team_tools(spec),
             depth=spec.depth,
             max_depth=spec.limits.max_depth,
             is_root=spec.parent_id is None,
             background=spec.background,
+            mode=spec.mode,
+            sandbox=self.is_sandboxed(),
         )
         if SPAWN_TOOL not in names:
             names = [name for name in names if name not in _FOR_PARENTS]
-        return [available[name] for name in names]
+        return [available[name] for name in names if is_of_use(name, spec)]
 
     @cached_property
     def _tools(self) -> dict[str, Tool]:
-        return {**builtin_tools(), **peer_tools()}
+        tools = {**builtin_tools(), "Bash": bash_tool(self._confine), **peer_tools(), **shared_tools()}
+        if self._spec.mode == "plan":
+            tools[PLAN_TOOL] = EXIT_PLAN_MODE
+        if self._spec.parent_id is None and self._store.permissions(self._spec.job_id)[2] > 0:
+            tools[ASK_TOOL] = ASK_USER
+        return tools
+
+    # -- the sandbox ---------------------------------------------------------------------------------------
+
+    def is_sandboxed(self) -> bool:
+        """Whether the kernel holds this agent's processes to what it may do."""
+        return isinstance(choose_backend(self._settings.sandbox), Backend)
+
+    def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
+        """The command that runs `argv` in the agent's sandbox. Raises `ToolError` where there must be one and is none."""
+        backend = choose_backend(self._settings.sandbox)
+        read_only = self._spec.definition.read_only or self._journal.life.mode == "plan"
+        if not isinstance(backend, Backend):
+            if read_only:
+                raise ToolError(backend.refusal)
+            return argv
+        policy = SandboxPolicy(
+            workspace=context.workspace,
+            scratch=context.scratch or self._scratch,
+            read_only=read_only,
+            network=self._spec.network,
+            readable=toolchain_folders(os.environ, Path.home()),
+            hidden=(self._settings.state_folder(),),
+        )
+        try:
+            return confine_argv(policy, backend, argv)
+        except CannotConfine as error:
+            raise ToolError(str(error)) from error
 
     def has_effects(self, name: str) -> bool:
         """Whether a call of this tool may not simply be repeated; an unknown one does nothing at all."""
@@ -154,5 +211,8 @@ class Toolbox:
             files_read=dict(self._journal.life.files_read),
             scratch=self._scratch,
             peers=self._peers,
+            board=self.board,
+            pad=self._pad,
+            team=self._team,
             check=self._check,
         )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import PermissionMode
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
 
@@ -26,9 +27,13 @@ class Condition(BaseModel):
     children: list[str] = []
     """Agents whose end is awaited …"""
     mode: Literal["all", "any"] = "all"
-    """… all of them, or any of them."""
+    """… all of them, or any of them; the same for tasks."""
+    tasks: list[str] = []
+    """Tasks of the board whose completion is awaited."""
     mail: Literal["", "any", "talk"] = ""
     """A message has arrived beyond the journal's cursor; `talk`: one that the runtime did not write."""
+    question: str = ""
+    """The id of a question that was asked."""
     rest: bool = False
     """Nothing is left to do but to wait for those who still work for the agent: mail comes, or nobody is at work any more."""
     until: float | None = None
@@ -138,6 +143,19 @@ class Parked(_Entry):
     """The call that waits, if it is one."""
 
 
+class Answered(_Entry):
+    """The answer about a call that a person, or a lead, was asked about; also that there was none."""
+
+    kind: Literal["answered"] = "answered"
+    tool_use_id: str
+    allowed: bool
+    reason: str = ""
+    """The words that go with it: why not, feedback on a plan, the answer to a question."""
+    by: str = ""
+    mode: PermissionMode | None = None
+    """The permission mode that holds from now on."""
+
+
 class Resumed(_Entry):
     """After its end the agent goes on, in another run: somebody wrote to it. The message follows as mail."""
 
@@ -167,6 +185,7 @@ Entry = Annotated[
     | Spawned
     | Mail
     | Parked
+    | Answered
     | Resumed
     | Finished,
     Field(discriminator="kind"),

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from swarm.agent.entries import (
+    Answered,
     Assistant,
     Condition,
     Entry,
@@ -31,6 +32,7 @@ from swarm.agent.entries import (
 )
 from swarm.agent.results import MAX_CORRECTIONS, read_result
 from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import PermissionMode
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
 
@@ -42,8 +44,17 @@ MAX_CONTINUATIONS = 3
 SPAWN_TOOL = "Agent"
 SEND_TOOL = "SendMessage"
 WAIT_TOOL = "WaitAgents"
-PEER_TOOLS = frozenset({SEND_TOOL, "ListAgents", "StopAgent", "TeamCreate", "TeamDelete"})
+WAIT_TOOLS = frozenset({WAIT_TOOL, "BoardWait"})
+"""Calls that give the process back until what they wait for has come: they run last, one after the other."""
+PEER_TOOLS = frozenset({SEND_TOOL, "ListAgents", "StopAgent", "TeamDelete"})
 """Calls about other agents: they run after the `Agent` calls of the same reply, in the order in which they were made."""
+ORDERED_TOOLS = frozenset(
+    (
+        *("TeamCreate", "BoardAdd", "BoardClaim", "BoardUpdate", "BoardComplete"),
+        *("ScratchpadWrite", "ScratchpadAppend"),
+    )
+)
+"""Calls that change what agents share. They may be repeated, since a repeat changes nothing more, but each waits for the one before."""
 
 INTERRUPTED_TEXT = (
     "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
@@ -74,6 +85,10 @@ class Life:
     """tool_use id → agent id, for every child ever spawned."""
     background: set[str] = field(default_factory=set)
     """The tool_use ids whose child's end is not waited for."""
+    answers: dict[str, Answered] = field(default_factory=dict)
+    """What was answered about calls of the last reply."""
+    mode: PermissionMode = "default"
+    """The permission mode in force: the agent's own, until a person lets it leave plan mode."""
     waits: dict[str, Condition] = field(default_factory=dict)
     """Calls of the last reply that have parked, and for what."""
     leaving: bool = False
@@ -94,6 +109,8 @@ class Life:
     continuations: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
+    mail_taken: int = 0
+    """Characters of mail that came since the last reply."""
     cursor: str = "0-0"
     finished: Finished | None = None
     files_read: dict[str, int] = field(default_factory=dict)
@@ -117,6 +134,7 @@ class Life:
         match entry:
             case Started():
                 self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
+                self.mode = entry.spec.mode
             case Prompt():
                 self._say({"type": "text", "text": entry.text})
                 if entry.purpose == "last_words":
@@ -127,6 +145,7 @@ class Life:
                     self.corrections += 1
             case Mail():
                 self.cursor = entry.cursor
+                self.mail_taken += len(entry.text)
                 self._say({"type": "text", "text": entry.text})
             case Assistant():
                 self._reply(entry)
@@ -144,6 +163,10 @@ class Life:
             case Parked():
                 if entry.tool_use_id:
                     self.waits[entry.tool_use_id] = entry.condition
+            case Answered():
+                self._pending_call(entry.tool_use_id)
+                self.answers[entry.tool_use_id] = entry
+                self.mode = entry.mode or self.mode
             case Resumed():
                 self._go_on()
             case Finished():
@@ -186,6 +209,7 @@ class Life:
 
     def _reply(self, entry: Assistant) -> None:
         self.turns += 1
+        self.mail_taken = 0
         self.failures, self.failure = 0, None
         self.usage += entry.usage
         self.cost_usd += entry.cost_usd
@@ -197,7 +221,7 @@ class Life:
         self._results = {}
         self.pending = {call["id"]: call for call in self._calls}
         self.tools_started = set()
-        self.waits = {}
+        self.waits, self.answers = {}, {}
 
     def _pending_call(self, tool_use_id: str) -> None:
         if tool_use_id not in self.pending:
@@ -300,7 +324,7 @@ class SendMessage:
 
 @dataclass(frozen=True)
 class WaitAgents:
-    """Answer this call, which waits for other agents; `since` is what it has already parked for."""
+    """Answer this call, which waits for other agents or for tasks; `since` is what it has already parked for."""
 
     call: Block
     since: Condition | None
@@ -397,13 +421,13 @@ def _next_for_calls(life: Life, has_effects: Callable[[str], bool]) -> Action:
     names = life.tool_names()
     spawning = [call for call in calls if call["name"] == SPAWN_TOOL and SPAWN_TOOL in names]
     peers = [call for call in calls if call["name"] in PEER_TOOLS and call["name"] in names]
-    waiting = [call for call in calls if call["name"] == WAIT_TOOL and WAIT_TOOL in names]
+    waiting = [call for call in calls if call["name"] in WAIT_TOOLS and call["name"] in names]
     # Children see what this reply's other calls did, so those run first.
     ordinary = [call for call in calls if call not in (*spawning, *peers, *waiting)]
     if ordinary:
         batch = []
         for call in ordinary:
-            if has_effects(call["name"]):
+            if has_effects(call["name"]) or call["name"] in ORDERED_TOOLS:
                 break
             batch.append(call)
         return RunTools(batch or ordinary[:1])

@@ -31,7 +31,9 @@ the runtime wrote. A message is a colleague's word, not a person's permission. A
 
 _TEAMMATE = """\
 You are a teammate. When you have nothing left to do, end your turn with a short report: you are not over then, you wait without
-cost, and the lead is told. You go on when a message or a task comes. Answer a shutdown_request with a shutdown_response."""
+cost, and the lead is told. You go on when a message or a task comes. Answer a shutdown_request with a shutdown_response.
+Work on tasks of the board only after BoardClaim gave them to you, and end each with BoardComplete. Put what others need to read on
+the scratchpad."""
 
 
 def system_prompt(spec: AgentSpec, tools: Set[str]) -> str:

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from swarm.definitions.model import AgentDefinition
+from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.permissions.rules import Rules
 
 SPEC_VERSION: Literal[1] = 1
 
@@ -51,6 +52,12 @@ class AgentSpec(BaseModel):
     prompt: str
     model: str
     """A full model id."""
+    mode: PermissionMode = "acceptEdits"
+    """The permission mode it begins in."""
+    rules: Rules = Rules()
+    """What its definition, and those of its ancestors, take away, beside the job's rules."""
+    network: bool = False
+    """Its processes may use the network."""
     workspace: str
     name: str | None = None
     """Its name in the job's directory, besides its id."""

@@ -30,6 +30,8 @@ class AgentDefinition(BaseModel):
     read_only: bool = False
     """The agent may change nothing: no writing tool is given, and its processes cannot write."""
     max_turns: int | None = Field(default=None, ge=1)
+    network: bool = False
+    """Its processes may use the network."""
     background: bool = False
     effort: str | None = None
     result_schema: dict[str, Any] | None = None

@@ -23,18 +23,15 @@ _MAX_MESSAGE = 300
 
 
 @functools.cache
-def builtin_tools(confine: Confine | None = None) -> dict[str, Tool]:
-    """The tools of files, search, shell and todo; `confine` puts shell commands into the agent's sandbox.
-
-    The same dictionary each time: copy it before changing it.
-    """
+def builtin_tools() -> dict[str, Tool]:
+    """The tools of files, search, shell (without a sandbox) and todo; the same dictionary each time."""
     from swarm.tools.edit import EDIT, WRITE
     from swarm.tools.read import READ
     from swarm.tools.search import GLOB, GREP, LS
     from swarm.tools.shell import BASH_OUTPUT, KILL_SHELL, bash_tool
     from swarm.tools.todo import TODO_WRITE
 
-    tools = (READ, WRITE, EDIT, bash_tool(confine), BASH_OUTPUT, KILL_SHELL, GLOB, GREP, LS, TODO_WRITE)
+    tools = (READ, WRITE, EDIT, bash_tool(None), BASH_OUTPUT, KILL_SHELL, GLOB, GREP, LS, TODO_WRITE)
     return {tool.name: tool for tool in tools}
 
 

@@ -1,0 +1,60 @@
+"""The rules that an agent's definition makes for itself: they only take away, whoever wrote the definition.
+
+`tools: Bash(git log:*)` gives Bash for that and nothing else, `disallowedTools: Bash(rm *)` denies it,
+`tools: Agent(explore, plan)` allows only those types. Nothing in a definition spares a question.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.names import canonical_tool, split_pattern
+from swarm.permissions.rules import EDITING_TOOLS, InvalidRule, Rule, Rules, parse_rule
+
+
+def definition_rules(definition: AgentDefinition) -> Rules:
+    """The denials that a definition's two lists amount to; whole tools are the filter's matter."""
+    source = f"the definition {definition.name}"
+    rules: list[Rule] = []
+    for entry in definition.disallowed_tools:
+        tool, spec = split_pattern(canonical_tool(entry))
+        rules.append(_deny(entry, source) if spec is not None else Rule(action="deny", tool=tool, source=source))
+    if definition.tools is not None:
+        rules.extend(_limit(definition.tools, source))
+    return Rules(rules=tuple(dict.fromkeys(rules)))
+
+
+def _deny(entry: str, source: str) -> Rule:
+    try:
+        return parse_rule(entry, "deny", source)
+    except InvalidRule:
+        # What cannot be understood is denied whole: an author who forbids something must not end up with all of it.
+        return Rule(action="deny", tool=split_pattern(canonical_tool(entry))[0], source=source)
+
+
+def _limit(tools: list[str], source: str) -> list[Rule]:
+    entries = [split_pattern(canonical_tool(entry)) for entry in tools]
+    whole = [tool for tool, spec in entries if spec is None]
+    limited: dict[str, list[str]] = {}
+    for tool, spec in entries:
+        if spec is not None and not any(fnmatchcase(tool, pattern) for pattern in whole):
+            limited.setdefault(tool, []).extend(_kept(tool, spec, source))
+    rules = [Rule(action="deny", tool=tool, source=source, unless=tuple(kept)) for tool, kept in limited.items()]
+    named = [tool for tool, _ in entries]
+    if "Bash" in limited and not any(fnmatchcase(edit, name) for edit in EDITING_TOOLS for name in named):
+        # Redirecting a command's output is editing, and this agent was given no tool to edit.
+        rules.append(Rule(action="deny", tool="Edit", source=source))
+    return rules
+
+
+def _kept(tool: str, spec: str, source: str) -> list[str]:
+    """What the limit leaves: one entry, or each command of `Bash(git log:*, git diff:*)`."""
+    specs = [part.strip() for part in spec.split(",")] if tool == "Bash" and ", " in spec else [spec]
+    kept = []
+    for part in specs:
+        try:
+            kept.append(parse_rule(f"{tool}({part})", "allow", source).text)
+        except InvalidRule:
+            continue  # leaves less
+    return kept

@@ -1,0 +1,92 @@
+"""Permission modes in their order, and the rule that a lasting approval leaves behind."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from swarm.definitions.model import PermissionMode
+from swarm.permissions.path_rules import escape_path, locate
+from swarm.permissions.rules import EDITING_TOOLS, READING_TOOLS, Rule
+from swarm.permissions.shell_parse import parse_command
+from swarm.permissions.shell_patterns import escape_pattern
+from swarm.permissions.web_rules import host_of
+
+MODES: tuple[PermissionMode, ...] = ("plan", "dontAsk", "bubble", "default", "acceptEdits", "bypassPermissions")
+"""From the strictest to the most permissive.
+
+`plan` is below `dontAsk`, since rules may allow that one effects; `dontAsk` is below the asking modes, since nobody can
+lift its denials; `bubble` asks exactly where `default` does, but always the person at the top.
+"""
+
+_MULTI_COMMAND = frozenset(
+    (
+        *("git", "npm", "pnpm", "yarn", "bun", "cargo", "go", "make", "uv", "pip", "pip3", "poetry", "hatch"),
+        *("dotnet", "mvn", "gradle", "bundle", "rake", "just", "gh", "terraform", "swift", "mix", "composer"),
+    )
+)
+"""Programs whose second word says what they do."""
+_RUNNERS = frozenset({"run", "exec", "run-script", "x", "tool"})
+_PLAIN_WORD = re.compile(r"[A-Za-z][\w.:-]*")
+_APPROVAL = "an approval for good"
+
+
+def at_most(child: PermissionMode, parent: PermissionMode) -> PermissionMode:
+    """The mode of a child that wants `child` below a parent in `parent`: the stricter of the two.
+
+    So plan mode is inherited, and nothing below an agent in plan mode can leave it.
+    """
+    return min(child, parent, key=MODES.index)
+
+
+def always_rule(tool: str, given: dict[str, Any], *, workspace: Path, source: str = _APPROVAL) -> Rule:
+    """The narrow rule that allows this call from now on, and what is plainly of its kind.
+
+    For the shell the same subcommand with other arguments, or exactly this command; for edits the folder of the file.
+    """
+    return Rule(action="allow", tool=tool, spec=_narrow_spec(tool, given, workspace), source=source)
+
+
+def _narrow_spec(tool: str, given: dict[str, Any], workspace: Path) -> str | None:
+    if tool == "Bash":
+        return _command_spec(str(given.get("command", "")))
+    if tool in EDITING_TOOLS or tool in READING_TOOLS:
+        path = given.get("file_path") or given.get("notebook_path") or given.get("path")
+        return _folder_spec(str(path), workspace, given.get("path") is not None) if path else None
+    if tool == "WebFetch":
+        host = host_of(given.get("url"))
+        # A host of `.invalid` exists nowhere: what cannot be read is approved this once only.
+        return f"domain:{host or 'unreadable.invalid'}"
+    if tool == "Agent":
+        kind = given.get("subagent_type")
+        return kind if isinstance(kind, str) and re.fullmatch(r"\w[\w.-]*", kind) else "general-purpose"
+    return None
+
+
+def _command_spec(command: str) -> str:
+    parsed = parse_command(command)
+    exact = escape_pattern(command.strip())
+    if parsed.opaque or len(parsed.parts) != 1 or parsed.writes:
+        return exact
+    words = parsed.parts[0].words
+    if parsed.parts[0].assigned or len(words) < 2 or words[0] not in _MULTI_COMMAND:
+        return exact
+    kept = 3 if words[1] in _RUNNERS else 2
+    if len(words) < kept or not all(_PLAIN_WORD.fullmatch(word) for word in words[:kept]):
+        return exact
+    return f"{' '.join(words[:kept])}:*"
+
+
+def _folder_spec(path: str, workspace: Path, is_folder: bool) -> str:
+    named = locate(path, workspace)[0]
+    root = os.path.normpath(workspace)
+    if named != root and not named.startswith(root.rstrip("/") + "/"):
+        folder = named if is_folder else os.path.dirname(named)
+        return f"/{escape_path(folder)}/**" if folder != "/" else f"/{escape_path(named)}"
+    relative = os.path.relpath(named, root)
+    folder = relative if is_folder else os.path.dirname(relative)
+    if folder in ("", "."):
+        return "/**" if is_folder else f"/{escape_path(relative)}"
+    return f"/{escape_path(folder)}/**"

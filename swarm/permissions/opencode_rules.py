@@ -1,0 +1,182 @@
+"""Translates OpenCode's `permission` table into rules.
+
+There the last entry that matches a call decides; here deny beats ask, and ask beats allow, in any order. An entry
+therefore gets those later ones that are milder as its exceptions, which says the same. Where a pattern has no
+exact counterpart, the translation denies or asks about more, and allows less.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from swarm.definitions.names import canonical_tool, is_known_tool, split_pattern
+from swarm.definitions.sources import Unusable, show
+from swarm.permissions.path_rules import escape_path
+from swarm.permissions.rules import EDITING_TOOLS, Action, InvalidRule, Rule, parse_rule
+
+_SEVERITY: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
+_ACTIONS: Mapping[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+_SITUATIONS = frozenset({"external_directory", "doom_loop"})
+"""Keys that guard a situation, not a tool: agents here never leave their workspace, and loops are limited."""
+_OWN_TOOLS = (
+    *("WaitAgents", "ListAgents", "StopAgent", "SendMessage", "ReadOutput", "BashOutput", "KillShell"),
+    *("ExitPlanMode", "Scratchpad*", "Board*", "Memory*"),
+)
+"""What OpenCode has no counterpart of: its `*` does not speak of them."""
+_MAX_STARS = 3
+
+
+@dataclass(frozen=True)
+class _Entry:
+    tool: str
+    pattern: str
+    action: Action
+
+
+def read_opencode_permission(value: Any, source: str) -> tuple[list[Rule], list[Unusable]]:
+    """The rules of one `permission` value, and what of it could not be taken."""
+    entries, problems = _list_entries(value)
+    rules: list[Rule] = []
+    for index, entry in enumerate(entries):
+        milder = [other for other in entries[index + 1 :] if _SEVERITY[other.action] < _SEVERITY[entry.action]]
+        if any(_includes(other, entry) for other in milder):
+            continue
+        unless = [text for other in milder for text in _as_exceptions(other, entry, source)]
+        if entry.tool == "*" and entry.action != "allow":
+            unless.extend(_OWN_TOOLS)
+        for tool, spec in _as_specs(entry):
+            if entry.action == "allow":
+                rules.extend(_allow(tool, spec, source))
+            else:
+                rule = Rule(action=entry.action, tool=tool, spec=spec, source=source, unless=tuple(unless))
+                rules.append(rule)
+    return list(dict.fromkeys(rules)), problems
+
+
+def _list_entries(value: Any) -> tuple[list[_Entry], list[Unusable]]:
+    problems: list[Unusable] = []
+    entries: list[_Entry] = []
+    tables = {"*": value} if isinstance(value, str) else value
+    if not isinstance(tables, Mapping):
+        return [], [Unusable("`permission` is neither an action nor a table", 'Write for example {"edit": "ask"}.')]
+    for key, rule in tables.items():
+        if key in _SITUATIONS:
+            problems.append(
+                Unusable(f"`permission.{key}` is not supported", "Remove it: agents never leave their workspace.")
+            )
+            continue
+        for pattern, word in (rule if isinstance(rule, Mapping) else {"*": rule}).items():
+            action = _ACTIONS.get(word.strip().lower()) if isinstance(word, str) else None
+            if action is None or not isinstance(pattern, str) or "\n" in pattern:
+                what = f"the permission of {show(key)} for {show(pattern)} is {show(word)}"
+                problems.append(Unusable(what, "Write allow, ask or deny; until then it is denied."))
+                action = "deny"
+            tools, known = _tools_meant(str(key))
+            if not known:
+                problems.append(Unusable(f"the tool {show(key)} is not known here", "Check its spelling; it is kept."))
+            entries.extend(_Entry(tool, str(pattern).replace("\n", "*"), action) for tool in tools)
+    return entries, problems
+
+
+def _tools_meant(key: str) -> tuple[list[str], bool]:
+    if key == "*":
+        return ["*"], True
+    tool = split_pattern(canonical_tool(key))[0]
+    if tool in EDITING_TOOLS:
+        return ["Edit"], True  # a rule about Edit is about all editing tools
+    if tool == "Read":
+        return ["Read"], True
+    if is_known_tool(tool):
+        return [tool], True
+    # A tool of an MCP server is called `server_tool` there and `mcp__server__tool` here.
+    return [tool, "mcp__" + tool.replace("_", "_*")], "_" in tool
+
+
+def _includes(later: _Entry, earlier: _Entry) -> bool:
+    """Whether everything that `earlier` is about is decided by `later`."""
+    return later.tool in ("*", earlier.tool) and later.pattern in ("*", earlier.pattern)
+
+
+def _as_exceptions(entry: _Entry, outer: _Entry, source: str) -> Iterable[str]:
+    """What a milder entry takes out of a stricter one before it, as entries that match at most what it matches."""
+    if outer.tool not in ("*", entry.tool) and entry.tool != "*":
+        return
+    tool = outer.tool if entry.tool == "*" else entry.tool
+    narrow = _Entry(tool, entry.pattern, "allow")
+    for name, spec in _as_specs(narrow):
+        if tool == "*":
+            if spec is None:
+                yield "*"
+            continue
+        if name in ("Edit", "Read") and spec is not None and not re.search(r"\.[^/]*$|\*$", spec):
+            continue  # it may be a folder, and would take out what is below it, which it does not there
+        for rule in _allow(name, spec, source):
+            # In their names the tools of a family are apart: `edit` there is all of these here.
+            for member in sorted(EDITING_TOOLS) if name == "Edit" else [name]:
+                yield member if rule.spec is None else f"{member}({rule.spec})"
+
+
+def _allow(tool: str, spec: str | None, source: str) -> list[Rule]:
+    """The allow rule, if it can be had without allowing more than was meant."""
+    if tool == "*":
+        return [Rule(action="allow", tool="*", source=source)] if spec is None else []
+    if "*" in tool and not re.match(r"mcp__[^*]+__", tool):
+        return []
+    try:
+        rule = parse_rule(tool if spec is None else f"{tool}({spec})", "allow", source)
+    except InvalidRule:
+        return []
+    if spec is not None and tool in (*EDITING_TOOLS, "Read") and not spec.endswith("*"):
+        # As in a .gitignore, a folder's name would take in what is below it.
+        rule = rule.model_copy(update={"unless": (f"{tool}({spec}/**)",)})
+    return [rule]
+
+
+def _as_specs(entry: _Entry) -> list[tuple[str, str | None]]:
+    """The tool with each spec that together say what the entry's pattern says; nothing if that cannot be allowed."""
+    strict = entry.action != "allow"
+    pattern = re.sub(r"\*+", "*", entry.pattern.strip())
+    if pattern == "*":
+        return [(entry.tool, None)]
+    if entry.tool == "Bash":
+        return [("Bash", _command_spec(pattern, strict))]
+    if entry.tool in ("Edit", "Read"):
+        specs = _path_specs(pattern, strict)
+        return [(entry.tool, None)] if specs is None and strict else [(entry.tool, spec) for spec in specs or []]
+    if entry.tool == "Agent" and re.fullmatch(r"[\w*?][\w.*?-]*", pattern):
+        return [("Agent", pattern)]
+    # Grep and Glob are matched by what is searched for there, WebFetch by its address.
+    return [(entry.tool, None)] if strict else []
+
+
+def _command_spec(pattern: str, strict: bool) -> str:
+    if strict:
+        pattern = pattern.replace("?", "*")
+    # Here a trailing `:*` would mean any arguments.
+    return f"{pattern}*" if pattern.endswith(":*") else pattern
+
+
+def _path_specs(pattern: str, strict: bool) -> list[str] | None:
+    """`*` spans folders there and not here, so each becomes two; None if there are too many for that."""
+    prefix = "/"
+    for start, replacement in (("~/", "~/"), ("$HOME/", "~/"), ("/", "//"), ("./", "/")):
+        if pattern.startswith(start):
+            prefix, pattern = replacement, pattern[len(start) :]
+            break
+    if strict:
+        pattern = pattern.replace("?", "*")
+    pieces = pattern.split("*")
+    if len(pieces) - 1 > _MAX_STARS or not pattern or (not strict and "?" in pattern) or ".." in pattern:
+        return None
+    joints = itertools.product(("*", "*/**/*"), repeat=len(pieces) - 1)
+    specs = []
+    for chosen in joints:
+        text = escape_path(pieces[0])
+        for joint, piece in zip(chosen, pieces[1:], strict=True):
+            text += joint + escape_path(piece)
+        specs.append(prefix + text)
+    return specs

@@ -1,0 +1,158 @@
+"""Path patterns of rules: the syntax of `.gitignore`, with anchors that say what they are relative to.
+
+`//etc/x` is absolute, `~/x` below the home of whom this process runs as, `/x` and `./x` below the workspace, and a bare
+pattern is what it would be in a `.gitignore` at the workspace's root. A link counts as what it is called and
+as what it leads to: to allow, a pattern must match both; to forbid or to ask, one is enough.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_CHILD = "\ue000"
+"""Stands for any file of a folder."""
+_SINGLE_SEGMENT = re.compile(r"[^/]+/\*\*")
+
+
+@dataclass(frozen=True)
+class PathPattern:
+    """One compiled pattern; `regex` is for paths relative to `base`."""
+
+    base: str
+    regexes: tuple[re.Pattern[str], ...]
+
+    def matches(self, path: str, *, broad: bool, folder: bool) -> bool:
+        """Whether an absolute path without `..` matches; with `broad`, a folder also if something in it could."""
+        for base in {self.base, _real_base(self.base)}:
+            prefix = base.rstrip("/") + "/"
+            if path != base and not path.startswith(prefix):
+                continue
+            relative = path[len(prefix) :]
+            candidates = [relative]
+            if broad:
+                candidates.append(f"{relative}/")
+            if broad and folder:
+                candidates.append(f"{relative}/{_CHILD}" if relative else _CHILD)
+            if any(regex.match(candidate) for regex in self.regexes for candidate in candidates):
+                return True
+        return False
+
+
+def compile_paths(spec: str, workspace: Path, *, broad: bool) -> PathPattern:
+    """Compile the spec of a rule about paths; `broad` for rules that deny or ask. Raises `ValueError`."""
+    return _compile(spec, str(workspace), broad, os.path.expanduser("~") if spec.startswith("~") else "")
+
+
+@functools.lru_cache(maxsize=4096)
+def _compile(spec: str, workspace: str, broad: bool, home: str) -> PathPattern:
+    base, pattern = _anchor(spec.strip(), workspace, home)
+    lines = [pattern]
+    # `src/**` forbids the folders of that name at every depth, and allows only the one at the top.
+    if broad and base == workspace and _SINGLE_SEGMENT.fullmatch(pattern):
+        lines.append(f"**/{pattern}")
+    return PathPattern(base, tuple(_as_regex(line) for line in lines))
+
+
+def _anchor(spec: str, workspace: str, home: str) -> tuple[str, str]:
+    if spec.startswith("//"):
+        return "/", "/" + spec.lstrip("/")
+    if spec == "~" or spec.startswith("~/"):
+        return home, spec[1:] or "/"
+    if spec.startswith("./"):
+        return workspace, spec[1:]
+    base = workspace
+    while spec.startswith("../"):
+        base, spec = os.path.dirname(base), spec[3:]
+        if not spec.startswith("../"):
+            spec = f"/{spec}"
+    return base, spec
+
+
+def _as_regex(line: str) -> re.Pattern[str]:
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    if line.startswith("!"):
+        raise ValueError("a pattern cannot be negated with `!`")
+    if "\n" in line or "\0" in line:
+        raise ValueError("a pattern is one line")
+    line = "/**" if line.strip("/") == "" else line
+    pattern = GitIgnoreSpecPattern(f"\\{line}" if line.startswith("#") else line)
+    if pattern.regex is None or not pattern.include:
+        raise ValueError("it is not a pattern as in a .gitignore")
+    regex: re.Pattern[str] = pattern.regex
+    return regex
+
+
+def check_path_spec(spec: str) -> None:
+    """Raise `ValueError`, saying why, if `spec` is no path pattern."""
+    if spec.startswith("~") and spec != "~" and not spec.startswith("~/"):
+        raise ValueError("the home of another user cannot be named")
+    _compile(spec, "/workspace", True, "/home")
+
+
+def matches_path(spec: str, given: str, *, workspace: Path, broad: bool, folder: bool = False) -> bool:
+    """Whether a pattern matches a path as a tool was given it.
+
+    `broad` for rules that deny or ask: the name or what it leads to. Without it, both. `folder` when the
+    tool looks at what is below the path.
+    """
+    pattern = compile_paths(spec, workspace, broad=broad)
+    named, real = locate(given, workspace)
+    matches = (pattern.matches(path, broad=broad, folder=folder) for path in {named, real})
+    return any(matches) if broad else all(matches)
+
+
+def locate(given: str, workspace: Path) -> tuple[str, str]:
+    """A path as it is called and as what it leads to, both absolute."""
+    if given == "~" or given.startswith("~/"):
+        given = os.path.expanduser(given)
+    joined = os.path.join(workspace, given.replace("\0", _CHILD))
+    return os.path.normpath(joined), _real(joined)
+
+
+def is_inside(given: str, workspace: Path) -> bool:
+    """Whether a path, its links followed, lies in the workspace."""
+    real, root = locate(given, workspace)[1], _real_base(str(workspace))
+    return real == root or real.startswith(root.rstrip("/") + "/")
+
+
+_PROTECTED_FOLDERS = frozenset({".git", ".claude", ".swarm", ".opencode", ".codex", ".vscode", ".idea", ".husky"})
+_PROTECTED_FILES = frozenset(
+    (
+        *(".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv"),
+        *(".mcp.json", "opencode.json", "opencode.jsonc", ".npmrc", ".envrc"),
+    )
+)
+
+
+def is_protected(given: str, workspace: Path) -> bool:
+    """Whether somebody's tools or this project itself will later obey what stands in that file of the workspace."""
+    root = _real_base(str(workspace)).rstrip("/") + "/"
+    for path in locate(given, workspace):
+        below = path.removeprefix(root).removeprefix(str(workspace).rstrip("/") + "/")
+        parts = [part.casefold() for part in below.split("/")]
+        if not _PROTECTED_FOLDERS.isdisjoint(parts) or parts[-1] in _PROTECTED_FILES:
+            return True
+    return False
+
+
+def escape_path(path: str) -> str:
+    """The pattern that matches this path and nothing that only looks like it."""
+    return re.sub(r"([\\*?\[\]!# ])", r"\\\1", path)
+
+
+@functools.lru_cache(maxsize=256)
+def _real_base(path: str) -> str:
+    """The same for workspaces and homes, whose place does not change while an agent runs in them."""
+    return _real(path)
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        return os.path.normpath(path)

@@ -1,0 +1,194 @@
+"""Rules: which calls of a tool are allowed, asked about or denied, and where each rule comes from.
+
+A rule is written `Tool` or `Tool(spec)`: `Bash(git log:*)`, `Edit(/src/**)`, `WebFetch(domain:example.com)`,
+`Agent(explore)`, `mcp__github__*`. Rules are plain data: they travel with the job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.definitions.names import canonical_tool, is_tool_entry, split_pattern
+from swarm.errors import ConfigurationError
+from swarm.permissions.path_rules import check_path_spec
+
+Action = Literal["allow", "ask", "deny"]
+
+EDITING_TOOLS = frozenset({"Edit", "Write", "NotebookEdit"})
+READING_TOOLS = frozenset({"Read", "Grep", "Glob", "LS"})
+_PATH_TOOLS = EDITING_TOOLS | READING_TOOLS
+
+_MAX_LENGTH = 4_000
+_MAX_WILDCARDS = 20
+_DOMAIN = re.compile(r"(\*|(\*\.)?[\w-]+(\.[\w-]+)*)")
+_TYPES = re.compile(r"[\w*?][\w.*?-]*(\s*,\s*[\w*?][\w.*?-]*)*")
+_PARAMETER = re.compile(r"\w+:.+")
+
+
+class InvalidRule(ConfigurationError):
+    """An entry that is no rule."""
+
+    def __init__(self, entry: str, source: str, problem: str, remedy: str) -> None:
+        self.entry, self.source, self.problem, self.remedy = entry, source, problem, remedy
+        super().__init__(f"the rule {entry} of {source}: {problem}. {remedy}")
+
+
+class Rule(BaseModel):
+    """One rule."""
+
+    model_config = ConfigDict(frozen=True)
+
+    action: Action
+    tool: str
+    """A name, or a pattern such as `mcp__github__*`."""
+    spec: str | None = None
+    """What the call must be like; None means every call."""
+    source: str
+    """Where it was written, in words: `project settings (.claude/settings.json)`."""
+    unless: tuple[str, ...] = ()
+    """Entries (`Bash(git log:*)`, `Read`) whose calls the rule leaves alone."""
+
+    @property
+    def text(self) -> str:
+        """The rule as people write it."""
+        return self.tool if self.spec is None else f"{self.tool}({self.spec})"
+
+    def names(self, tool: str) -> bool:
+        """Whether the rule is about this tool."""
+        return _names(self.tool, tool) or tool in _family(self)
+
+    @cached_property
+    def exceptions(self) -> tuple[Rule, ...]:
+        """`unless` as rules that allow."""
+        entries = (split_pattern(entry) for entry in self.unless)
+        return tuple(Rule(action="allow", tool=tool, spec=spec, source=self.source) for tool, spec in entries)
+
+
+class Rules(BaseModel):
+    """All rules that hold for an agent. Their order does not matter: deny beats ask, and ask beats allow."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rules: tuple[Rule, ...] = ()
+
+    def __add__(self, other: Rules) -> Rules:
+        return self.merged(other)
+
+    def merged(self, *others: Rules) -> Rules:
+        """These rules and the others', each once."""
+        every = (rule for rules in (self, *others) for rule in rules.rules)
+        return Rules(rules=tuple(dict.fromkeys(every)))
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def about(self, action: Action, tool: str) -> tuple[Rule, ...]:
+        """The rules with this action that name the tool."""
+        key = (action, tool)
+        found = self.chosen.get(key)
+        if found is None:
+            found = tuple(rule for rule in self.rules if rule.action == action and rule.names(tool))
+            if len(self.chosen) < 1000:  # a model may make up any number of names
+                self.chosen[key] = found
+        return found
+
+    @cached_property
+    def chosen(self) -> dict[tuple[Action, str], tuple[Rule, ...]]:
+        """What `about` has found before."""
+        return {}
+
+
+def _names(pattern: str, tool: str) -> bool:
+    if pattern.startswith("mcp__") and pattern.count("__") == 1 and fnmatchcase(tool, f"{pattern}__*"):
+        return True
+    return pattern == tool or fnmatchcase(tool, pattern)
+
+
+def _family(rule: Rule) -> frozenset[str]:
+    """The tools that a rule about one of them also means: what may not be edited may not be overwritten either."""
+    if rule.tool == "Edit":
+        return EDITING_TOOLS
+    if rule.tool == "Read":
+        return READING_TOOLS
+    if rule.tool in EDITING_TOOLS and rule.spec is not None and rule.action != "allow":
+        return EDITING_TOOLS
+    return frozenset()
+
+
+def parse_rule(text: object, action: Action, source: str) -> Rule:
+    """Read one entry; tools may go by the names that other systems have for them. Raises `InvalidRule`."""
+    problem = _Reader(text, action, source)
+    if not isinstance(text, str):
+        raise problem.refuse("it is not a text", 'Write it in quotes, for example "Bash(git log:*)"')
+    entry = text.strip()
+    if len(entry) > _MAX_LENGTH:
+        raise problem.refuse("it is too long", f"Keep it below {_MAX_LENGTH} characters")
+    if not is_tool_entry(entry):
+        raise problem.refuse("it does not have the form of a rule", "Write `Tool` or `Tool(pattern)` on one line")
+    tool, spec = split_pattern(canonical_tool(entry))
+    if "*" in tool or "?" in tool:
+        _check_tool_pattern(tool, problem)
+    if spec is not None:
+        for reason in _check_spec(tool, spec, action):
+            raise problem.refuse(*reason)
+    return Rule(action=action, tool=tool, spec=spec, source=source)
+
+
+class _Reader:
+    """Who to name when an entry is refused."""
+
+    def __init__(self, entry: object, action: Action, source: str) -> None:
+        self.entry, self.action, self.source = entry, action, source
+
+    def refuse(self, problem: str, remedy: str) -> InvalidRule:
+        shown = repr(self.entry) if isinstance(self.entry, str) else f"(a {type(self.entry).__name__})"
+        return InvalidRule(shown if len(shown) <= 80 else f"{shown[:79]}…", self.source, problem, f"{remedy}.")
+
+
+def _check_tool_pattern(tool: str, problem: _Reader) -> None:
+    if problem.action != "allow":
+        return
+    server = re.fullmatch(r"mcp__([^*?]+)__.*", tool)
+    if server is None:
+        raise problem.refuse(
+            "a pattern of tool names may allow only tools of one MCP server",
+            "Name the tools one by one, or write mcp__SERVER__*",
+        )
+
+
+def _check_spec(tool: str, spec: str, action: Action) -> Iterator[tuple[str, str]]:
+    """What is wrong with a spec, and the remedy; nothing if it is right."""
+    if spec.count("*") > _MAX_WILDCARDS:
+        yield "it has too many wildcards", f"Use at most {_MAX_WILDCARDS}"
+    elif tool == "Bash":
+        return
+    elif tool in _PATH_TOOLS:
+        try:
+            check_path_spec(spec)
+        except ValueError as error:
+            yield f"its path pattern cannot be used: {error}", "Write it as in a .gitignore, for example `src/**`"
+    elif tool == "WebFetch":
+        if not spec.startswith("domain:") or not _DOMAIN.fullmatch(spec[7:].strip()):
+            yield "its pattern is not a domain", "Write for example WebFetch(domain:*.example.com)"
+    elif tool == "Agent" and _TYPES.fullmatch(spec):
+        return
+    elif not _PARAMETER.fullmatch(spec):
+        yield f"{tool} takes no pattern of this kind", f"Write only {tool}, or {tool}(parameter:value) to deny or ask"
+    elif action == "allow":
+        yield "a parameter's value can be denied or asked about, not allowed", f"Write only {tool}"
+
+
+def matches_parameter(spec: str, given: dict[str, Any]) -> bool:
+    """Whether a call has the value that `parameter:value` names; `*` and `?` are wildcards in it."""
+    name, _, value = spec.partition(":")
+    if name not in given:
+        return False
+    actual = given[name]
+    shown = str(actual).lower() if isinstance(actual, bool) else str(actual)
+    return fnmatchcase(shown, value.strip())

@@ -1,0 +1,29 @@
+"""The sandbox for every process that an agent starts: a policy and a command in, a confined command out.
+
+    match choose_backend():
+        case Backend() as backend:
+            argv = confine_argv(SandboxPolicy(workspace, scratch, read_only=True), backend, ["bash", "-c", command])
+        case NoSandbox() as none:
+            refuse(none.refusal)
+
+It fails closed: no sandbox, no shell for those who need one; a policy that a backend cannot hold is `CannotConfine`.
+"""
+
+from __future__ import annotations
+
+from swarm.permissions.sandbox.backend import PROMISES, Backend, CannotConfine, NoSandbox, Promise, Wanted
+from swarm.permissions.sandbox.policy import SandboxPolicy, toolchain_folders
+from swarm.permissions.sandbox.probe import choose_backend, confine_argv
+
+__all__ = [
+    "PROMISES",
+    "Backend",
+    "CannotConfine",
+    "NoSandbox",
+    "Promise",
+    "SandboxPolicy",
+    "Wanted",
+    "choose_backend",
+    "confine_argv",
+    "toolchain_folders",
+]

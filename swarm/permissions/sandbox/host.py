@@ -1,0 +1,106 @@
+"""What of the host every sandbox shows: programs, libraries, the public part of /etc, the runtime's Python."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+from swarm.permissions.sandbox.policy import SandboxPolicy
+
+SYSTEM_FOLDERS = tuple(
+    Path(name) for name in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store")
+)
+CONFIGURATION = Path("/etc")
+PROCESSORS = Path("/sys/devices/system")
+"""How many processors there are: thread pools are sized by it."""
+CREDENTIALS = (
+    *(
+        ".ssh",
+        ".gnupg",
+        ".aws",
+        ".azure",
+        ".kube",
+        ".docker",
+        ".config/gcloud",
+        ".config/gh",
+        ".config/git/credentials",
+    ),
+    *(
+        ".netrc",
+        ".pgpass",
+        ".git-credentials",
+        ".npmrc",
+        ".pypirc",
+        ".cargo/credentials.toml",
+        ".anthropic",
+        ".vault-token",
+    ),
+    *(".bash_history", ".zsh_history", ".password-store", ".mozilla", ".config/google-chrome", ".local/share/keyrings"),
+)
+"""Below a home; they matter when the home, or a folder above it, was given as a workspace."""
+UNSET = (
+    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
+    *("GOCACHE", "GOMODCACHE", "GOPATH", "CARGO_HOME", "GRADLE_USER_HOME", "npm_config_cache", "NPM_CONFIG_CACHE"),
+)
+"""Variables that lead into the home: without them programs use what lies below HOME, the scratch folder."""
+
+
+def python_folders() -> tuple[Path, ...]:
+    """The runtime's Python with its packages; a folder that is part of the system's is left out."""
+    found = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    return tuple(sorted(path for path in found if not path.is_relative_to("/usr") and path != path.parent))
+
+
+def name_server_file() -> Path | None:
+    """The file behind /etc/resolv.conf, if it lies elsewhere."""
+    path = Path("/etc/resolv.conf")
+    return path.resolve() if path.is_symlink() and path.exists() else None
+
+
+@lru_cache(maxsize=1)
+def private_configuration() -> tuple[Path, ...]:
+    """What in /etc is not for everybody. Only root has to be kept from it: nobody else can read it anyway."""
+    return tuple(_find_private(CONFIGURATION)) if os.geteuid() == 0 else ()
+
+
+@lru_cache(maxsize=1)
+def public_configuration() -> tuple[Path, ...]:
+    """The rest of /etc, as few paths as possible."""
+    return tuple(_without(CONFIGURATION, private_configuration()))
+
+
+def hidden_paths(policy: SandboxPolicy) -> tuple[Path, ...]:
+    """What must be taken away again from the folders that the policy gives."""
+    home = Path(os.path.expanduser("~")).resolve()
+    given = [policy.workspace, policy.scratch, *policy.readable, *policy.writable, *python_folders(), *SYSTEM_FOLDERS]
+    wanted = [*policy.hidden, *(home / name for name in CREDENTIALS)]
+    return tuple(
+        path for path in wanted if any(path != root and path.is_relative_to(root) for root in given) and path.exists()
+    )
+
+
+def _find_private(folder: Path) -> list[Path]:
+    found: list[Path] = []
+    for entry in os.scandir(folder):
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            continue
+        is_folder = stat.S_ISDIR(mode)
+        needed = stat.S_IROTH | stat.S_IXOTH if is_folder else stat.S_IROTH
+        if mode & needed != needed:
+            found.append(Path(entry.path))
+        elif is_folder:
+            found += _find_private(Path(entry.path))
+    return found
+
+
+def _without(folder: Path, excluded: tuple[Path, ...]) -> list[Path]:
+    below = tuple(path for path in excluded if path.is_relative_to(folder))
+    if not below:
+        return [folder]
+    if folder in below:
+        return []
+    return [part for entry in sorted(folder.iterdir()) for part in _without(entry, below)]

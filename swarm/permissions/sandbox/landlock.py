@@ -1,0 +1,56 @@
+"""The sandbox made of Landlock and a filter on system calls: for hosts that allow no user namespaces.
+
+A rule of Landlock gives a whole folder and nothing can be taken from it again, so git's hooks and settings inside
+of a writer's workspace cannot be kept from its shell, nor can anything hidden lie in a folder that is given.
+"""
+
+from __future__ import annotations
+
+from swarm.permissions.sandbox.backend import Backend, CannotConfine, Promise
+from swarm.permissions.sandbox.host import (
+    PROCESSORS,
+    SYSTEM_FOLDERS,
+    hidden_paths,
+    name_server_file,
+    public_configuration,
+    python_folders,
+)
+from swarm.permissions.sandbox.policy import SandboxPolicy
+from swarm.permissions.sandbox.seccomp import make_filter
+from swarm.permissions.sandbox.words import common_words, enter_argv
+
+OLDEST_ABI = 3
+"""The first that also forbids to cut files off (Linux 6.2)."""
+SCOPES_ABI = 6
+"""The first that keeps from signalling processes outside (Linux 6.12)."""
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts")
+
+
+def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
+    """The command that runs `argv` under the policy. Raises `CannotConfine` for what Landlock cannot express."""
+    for path in hidden_paths(policy):
+        raise CannotConfine(
+            f"{path} must stay hidden, lies in a folder that this agent may read, and Landlock cannot take it away "
+            "from there. Install bubblewrap on this host, or move one of the two."
+        )
+    readable = [*SYSTEM_FOLDERS, *public_configuration(), PROCESSORS, *python_folders(), *policy.readable]
+    readable += [path for path in [name_server_file()] if path is not None and policy.network]
+    writable = [policy.scratch]
+    (readable if policy.read_only else writable).extend([policy.workspace, *policy.writable])
+    words = common_words(policy, scratch=str(policy.scratch))
+    words += [f"processes={policy.max_processes}", "drop=1", f"landlock={backend.abi}", "read=/proc"]
+    words += ["scope=1"] if backend.abi >= SCOPES_ABI else []
+    words += [f"read={path}" for path in readable] + [f"write={path}" for path in writable]
+    words += [f"device={path}" for path in _DEVICES]
+    code = make_filter("landlock", network=policy.network, read_only=policy.read_only, abi=backend.abi)
+    return enter_argv([*words, f"filter={code.hex()}"], argv)
+
+
+def promises_of(abi: int, *, root: bool) -> frozenset[Promise]:
+    """What Landlock of this version holds, together with the filter."""
+    held: set[Promise] = {"files", "network"}
+    if abi >= SCOPES_ABI:
+        held.add("signals")
+    if not root:
+        held.add("process count")
+    return frozenset(held)

@@ -1,0 +1,169 @@
+"""The filter on system calls that goes with a sandbox, as a program for the kernel's packet-filter machine.
+
+It takes away what neither namespaces nor Landlock cover: kinds of sockets that are in no network namespace,
+`io_uring` (which would go round the filter), mounting, new user namespaces, the keyring, other processes' limits.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal
+
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+_FOREIGN_ABI = 0x4000_0000  # the x32 calls of x86-64 have this bit
+
+_CALLS: dict[str, tuple[int | None, int | None]] = {
+    **{name: (number, number) for name, number in {"io_uring_setup": 425, "io_uring_enter": 426}.items()},
+    **{
+        name: (number, number)
+        for name, number in {"io_uring_register": 427, "open_tree": 428, "move_mount": 429}.items()
+    },
+    **{
+        name: (number, number)
+        for name, number in {"fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433}.items()
+    },
+    **{name: (number, number) for name, number in {"clone3": 435, "mount_setattr": 442, "fchmodat2": 452}.items()},
+    **{
+        name: (number, number)
+        for name, number in {"setxattrat": 463, "removexattrat": 466, "file_setattr": 469}.items()
+    },
+    **{"mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "setns": (308, 268)},
+    **{
+        "unshare": (272, 97),
+        "clone": (56, 220),
+        "keyctl": (250, 219),
+        "add_key": (248, 217),
+        "request_key": (249, 218),
+    },
+    **{"bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "open_by_handle_at": (304, 265)},
+    **{"kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105), "finit_module": (313, 273)},
+    **{
+        "delete_module": (176, 106),
+        "reboot": (169, 142),
+        "swapon": (167, 224),
+        "swapoff": (168, 225),
+        "acct": (163, 89),
+    },
+    **{"quotactl": (179, 60), "syslog": (103, 116), "iopl": (172, None), "ioperm": (173, None)},
+    **{"settimeofday": (164, 170), "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171)},
+    **{"sethostname": (170, 161), "setdomainname": (171, 162), "ioctl": (16, 29), "socket": (41, 198)},
+    **{"socketpair": (53, 199), "prlimit64": (302, 261), "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195)},
+    **{"semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186)},
+    **{"msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181)},
+    **{"chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "chown": (92, None), "fchown": (93, 55)},
+    **{"lchown": (94, None), "fchownat": (260, 54), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7)},
+    **{"removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "utime": (132, None)},
+    **{"utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88)},
+}
+_UNKNOWN = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+"""Answered as if the kernel were too old: programs then use what the filter can look into."""
+_ADMINISTRATION = (
+    *("mount", "umount2", "pivot_root", "chroot", "setns", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount"),
+    *("fspick", "mount_setattr", "keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd"),
+    *("open_by_handle_at", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "reboot"),
+    *("swapon", "swapoff", "acct", "quotactl", "syslog", "iopl", "ioperm", "settimeofday", "clock_settime"),
+    *("clock_adjtime", "adjtimex", "sethostname", "setdomainname"),
+)
+_SHARED_MEMORY = (
+    *("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl"),
+    *("mq_open", "mq_unlink"),
+)
+_METADATA = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "setxattr", "lsetxattr"),
+    *("fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat", "file_setattr"),
+    *("utime", "utimes", "futimesat"),
+)
+_NAMESPACES = 0x7E02_0000
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_DATAGRAM = 2
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _MASK, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_ALLOW = 0x7FFF_0000
+
+
+def _word(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, then, otherwise, value)
+
+
+def _refuse(number: int = errno.EPERM) -> bytes:
+    return _word(_RETURN, 0x0005_0000 | number)
+
+
+def _argument(index: int) -> bytes:
+    """Load the lower half of an argument: flags and numbers have no other."""
+    return _word(_LOAD, 16 + 8 * index)
+
+
+def _refuse_pointer(index: int) -> bytes:
+    """Refuse unless the argument, a pointer, is null; both halves count."""
+    low, high = _word(_LOAD, 16 + 8 * index), _word(_LOAD, 20 + 8 * index)
+    return low + _word(_EQUAL, 0, 0, 2) + high + _word(_EQUAL, 0, 1, 0) + _refuse()
+
+
+class _Program:
+    """Rules in order; the first that applies decides."""
+
+    def __init__(self, column: int, architecture: int) -> None:
+        self._column = column
+        self._code = [
+            _word(_LOAD, 4) + _word(_EQUAL, architecture, 1, 0) + _refuse(),
+            _word(_LOAD, 0) + _word(_AT_LEAST, _FOREIGN_ABI, 0, 1) + _refuse(),
+        ]
+
+    def refuse(self, names: Iterable[str], number: int = errno.EPERM) -> None:
+        for name in names:
+            call = _CALLS[name][self._column]
+            if call is not None:
+                self._code.append(_word(_EQUAL, call, 0, 1) + _refuse(number))
+
+    def refuse_if(self, name: str, rule: bytes) -> None:
+        """`rule` is run for the call; where it does not return, the call is allowed."""
+        call = _CALLS[name][self._column]
+        assert call is not None
+        rule += _word(_RETURN, _ALLOW)
+        self._code.append(_word(_EQUAL, call, 0, len(rule) // 8) + rule)
+
+    def finish(self) -> bytes:
+        return b"".join(self._code) + _word(_RETURN, _ALLOW)
+
+
+def _only_families(families: tuple[int, ...]) -> bytes:
+    tests = [_word(_EQUAL, family, len(families) - at, 0) for at, family in enumerate(families)]
+    return _argument(0) + b"".join(tests) + _refuse(errno.EACCES)
+
+
+@lru_cache(maxsize=16)
+def make_filter(beside: Literal["namespaces", "landlock"], *, network: bool, read_only: bool, abi: int) -> bytes:
+    """The filter to use beside namespaces or Landlock; empty on a machine whose system calls are not known here."""
+    known = _ARCHITECTURES.get(os.uname().machine)
+    if known is None:
+        return b""
+    program = _Program(*known)
+    program.refuse(_ADMINISTRATION)
+    program.refuse(_UNKNOWN, errno.ENOSYS)
+    for name in ("clone", "unshare"):
+        program.refuse_if(name, _argument(0) + _word(_ANY_BIT, _NAMESPACES, 0, 1) + _refuse())
+    tests = _word(_EQUAL, _TIOCSTI, 1, 0) + _word(_EQUAL, _TIOCLINUX, 0, 1)
+    program.refuse_if("ioctl", _argument(1) + tests + _refuse())
+    if beside == "namespaces":
+        # A network namespace has its own abstract sockets; one that is shared needs Landlock to keep from them.
+        unix = (_UNIX,) if not network or abi >= 6 else ()
+        program.refuse_if("socket", _only_families((*unix, _INET, _INET6, _NETLINK)))
+        return program.finish()
+    program.refuse(_SHARED_MEMORY)
+    program.refuse_if("socket", _only_families((_INET, _INET6, _NETLINK) if network else ()))
+    # A stream that came as a pair is connected for good; a datagram socket could be pointed at any other.
+    kind = _word(_MASK, 0xF) + _word(_EQUAL, _DATAGRAM, 0, 1)
+    program.refuse_if("socketpair", _argument(1) + kind + _refuse(errno.EACCES))
+    # Another process's CPU limit set to nothing would be a signal to it.
+    change = _refuse_pointer(2)
+    program.refuse_if("prlimit64", _argument(0) + _word(_EQUAL, 0, len(change) // 8, 0) + change)
+    if read_only:
+        program.refuse(_METADATA)
+        program.refuse_if("utimensat", _refuse_pointer(1))
+    return program.finish()

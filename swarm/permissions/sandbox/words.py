@@ -1,0 +1,28 @@
+"""The words for `enter.py` that both backends say: limits and variables."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from swarm.permissions.sandbox.host import UNSET
+from swarm.permissions.sandbox.policy import SandboxPolicy
+
+ENTER = Path(__file__).with_name("enter.py")
+_CPU, _FILE_SIZE, _DATA, _CORE = 0, 1, 2, 4
+"""Numbers of `setrlimit`. Private memory, not address space, is limited: runtimes reserve far more than they use."""
+
+
+def common_words(policy: SandboxPolicy, *, scratch: str) -> list[str]:
+    """Limits and variables; `scratch` is where the command sees its private folder."""
+    limits = [(_DATA, policy.memory_bytes), (_FILE_SIZE, policy.file_size_bytes), (_CORE, 0)]
+    if policy.cpu_seconds is not None:
+        limits.append((_CPU, policy.cpu_seconds))
+    words = [f"limit={kind}:{value}" for kind, value in limits]
+    words += [f"set={name}={scratch}" for name in ("HOME", "TMPDIR")]
+    return words + [f"unset={name}" for name in UNSET]
+
+
+def enter_argv(words: list[str], argv: list[str]) -> list[str]:
+    """The command that does the words and then becomes `argv`."""
+    return [sys.executable, "-I", "-S", str(ENTER), *words, "--", *argv]

@@ -1,0 +1,141 @@
+"""Which files a shell command names, as far as its text tells: for rules about paths, and for questions.
+
+This is a courtesy to rules such as `Read(.env)`: it makes `cat .env` obey them. What keeps a process from a
+file for certain is the sandbox.
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from swarm.permissions.path_rules import is_inside
+from swarm.permissions.shell_parse import UNKNOWN, ShellCommand, literal
+from swarm.permissions.shell_readonly import is_null_device
+from swarm.permissions.shell_views import view_command
+
+_WRITERS = frozenset(
+    (
+        *("rm", "rmdir", "mv", "cp", "tee", "touch", "mkdir", "ln", "chmod", "chown", "chgrp", "truncate", "dd"),
+        *("install", "rsync", "shred", "unlink", "mkfifo", "mknod", "patch", "sed", "perl", "sort", "gawk", "link"),
+    )
+)
+"""Programs whose operands are files that they may change."""
+_SPEAKERS = frozenset(
+    {"echo", "printf", "test", "[", "export", "declare", "local", "sleep", "seq", "true", "false", ":"}
+)
+"""Programs whose words name no files."""
+_SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "jq"})
+"""Programs whose first operand is an expression, unless an option gives it."""
+_MAX_FOLDERS = 8
+_MAX_MATCHES = 1_000
+_HOME = re.compile(r"\$\{?HOME\b")
+_CRITICAL = re.compile(r"[/~]?/?\*?|/(bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users)(/\*?)?")
+
+
+def written_targets(command: ShellCommand) -> list[str]:
+    """Files that output is redirected to, carried code included; those that are no files left out."""
+    targets = [*command.writes]
+    for part in command.parts:
+        targets.extend(view_command(part).writes)
+    return [target for target in dict.fromkeys(targets) if not is_null_device(target)]
+
+
+def folders_of(command: ShellCommand, workspace: Path) -> list[Path] | None:
+    """The folders that relative paths of the command may be relative to; None if that cannot be told."""
+    folders = [workspace]
+    for part in command.parts:
+        if not part.words or part.words[0] not in ("cd", "pushd", "popd"):
+            continue
+        operands = [word for word in part.words[1:] if not word.startswith("-")]
+        if part.words[0] == "popd" or len(operands) != 1 or UNKNOWN in operands[0] or len(folders) > _MAX_FOLDERS:
+            return None
+        target = os.path.expanduser(literal(operands[0]))
+        folders.extend([folder / target for folder in folders])
+    return list(dict.fromkeys(folders))
+
+
+def named_paths(command: ShellCommand, folders: list[Path], *, writers_only: bool = False) -> Iterator[str]:
+    """Absolute paths of what its words name: file patterns are looked up, unknown words left out."""
+    words: dict[str, None] = {} if writers_only else dict.fromkeys(command.reads)
+    for part in command.parts:
+        views = view_command(part)
+        if not writers_only:
+            words.update(dict.fromkeys(views.reads))
+        for view in views.commands:
+            if view[0] in _SPEAKERS or (writers_only and view[0] not in _WRITERS):
+                continue
+            words.update(dict.fromkeys(view[1:] if view[0] not in _SEARCHERS else _without_expression(view)))
+    for word in words:
+        for path in _paths_in(word):
+            for folder in folders:
+                yield from _look_up(path, folder)
+
+
+def _without_expression(words: tuple[str, ...]) -> tuple[str, ...]:
+    if any(re.match(r"-[a-zA-Z]*[ef]|--(file|regexp|expression|from-file)", word) for word in words):
+        return words[1:]
+    first = next((index for index, word in enumerate(words) if index and not word.startswith("-")), len(words))
+    return words[1:first] + words[first + 1 :]
+
+
+def _paths_in(word: str) -> Iterator[str]:
+    if not word or UNKNOWN in word:
+        return
+    if word.startswith("-") and "=" not in word:
+        return
+    yield word
+    if "=" in word:  # --file=x, of=x
+        yield word.partition("=")[2]
+
+
+def _look_up(word: str, folder: Path) -> Iterator[str]:
+    plain = os.path.expanduser(literal(word))
+    joined = os.path.join(folder, plain)
+    yield joined
+    if plain != os.path.expanduser(word) and "\0" not in joined:
+        # Hidden files are matched only by a pattern that begins with a dot, as in the shell.
+        yield from itertools.islice(glob.iglob(joined), _MAX_MATCHES)
+
+
+def looks_outside(command: ShellCommand, workspace: Path) -> bool:
+    """Whether a command that only looks may look at files outside of the workspace."""
+    folders = folders_of(command, workspace)
+    if folders is None or not all(is_inside(str(folder), workspace) for folder in folders):
+        return True
+    for part in command.parts:
+        if part.words and part.words[0] not in _SPEAKERS and any(_is_unknown_path(word) for word in part.words[1:]):
+            return True
+    if any(UNKNOWN in read for read in command.reads):
+        return True
+    return any(not is_inside(path, workspace) and not is_null_device(path) for path in named_paths(command, folders))
+
+
+def _is_unknown_path(word: str) -> bool:
+    if word.startswith("~") and os.path.expanduser(word).startswith("~"):
+        return True  # `~-` and their like
+    return word.startswith(UNKNOWN) or (UNKNOWN in word and ("/" in word or "=" in word))
+
+
+def removes_critical_folder(command: ShellCommand, workspace: Path) -> bool:
+    """Whether it removes, recursively, the root, a home, a folder of the system or the whole workspace."""
+    for part in command.parts:
+        for view in view_command(part).commands:
+            if view[0] != "rm" or not any(re.match(r"-[a-zA-Z]*[rR]|--recursive", word) for word in view[1:]):
+                continue
+            for word in map(literal, view[1:]):
+                target = word.replace(UNKNOWN, "")  # an unset variable leaves `/` of "$X/"
+                if word == UNKNOWN and _HOME.search(command.text):
+                    return True
+                if not target or word.startswith("-"):
+                    continue
+                if target in ("..", "*", "./*") or _CRITICAL.fullmatch(target):
+                    return True
+                folder = os.path.normpath(os.path.join(workspace, os.path.expanduser(target)))
+                if folder in (os.path.normpath(workspace), os.path.expanduser("~")) or workspace.is_relative_to(folder):
+                    return True
+    return False

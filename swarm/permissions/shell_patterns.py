@@ -1,0 +1,148 @@
+"""The patterns of shell rules (`git log:*`, `npm run *`) and whether they match a command's words.
+
+There are two questions, because a command may have words that only a running shell knows: does the pattern
+match for certain (needed to allow), and could it match (enough to ask about).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swarm.permissions.shell_parse import UNKNOWN, literal
+
+_BLANK = "\ue001"
+"""A blank inside a word: `git "log x"` is not `git log x`."""
+_EMPTY = "\ue002"
+"""An empty word."""
+_STAR = "\ue006"
+_BLANKS = str.maketrans({" ": _BLANK, "\t": _BLANK, "\n": _BLANK})
+_WILDCARD = re.compile(r"(?<!\\)\*")
+_MAX_COMPARISONS = 200_000
+
+
+@dataclass(frozen=True)
+class CommandPattern:
+    """A compiled pattern. `exact` is its text when it has no wildcard, to be compared with a command as written."""
+
+    spec: str
+    tokens: str
+    regex: re.Pattern[str]
+    loose: re.Pattern[str]
+    exact: str | None
+
+    def matches(self, words: Sequence[str]) -> bool:
+        """Whether it matches whatever the unknown words turn out to be: only a wildcard stands for them."""
+        return self.regex.fullmatch(join_words(words)) is not None
+
+    def matches_loosely(self, words: Sequence[str]) -> bool:
+        """The same for rules that deny or ask: blanks inside words count as blanks, empty words not at all."""
+        return self.loose.fullmatch(_loosen(join_words(words))) is not None
+
+    def may_match(self, words: Sequence[str]) -> bool:
+        """Whether there are values of the unknown words for which it matches."""
+        text = _loosen(join_words(words))
+        if UNKNOWN not in text:
+            return self.loose.fullmatch(text) is not None
+        # A trailing ` *` also matches nothing at all.
+        shorter = self.tokens.removesuffix(f" {_STAR}")
+        return any(_intersect(_loosen(tokens), text) for tokens in {self.tokens, shorter})
+
+
+@functools.lru_cache(maxsize=2048)
+def compile_pattern(spec: str) -> CommandPattern:
+    """Compile the spec of a `Bash(spec)` rule."""
+    text = spec.strip()
+    if text.endswith(":*"):
+        text = f"{text[:-2].rstrip()} *"
+    is_exact = _WILDCARD.search(text) is None
+    tokens = _read_tokens(text.replace("\\*", "*"), "*") if is_exact else _read_tokens(text, _STAR)
+    exact = spec.strip().replace("\\*", "*") if is_exact else None
+    return CommandPattern(
+        spec=spec,
+        tokens=tokens,
+        regex=_as_regex(tokens),
+        loose=_as_regex(_loosen(tokens)),
+        exact=exact,
+    )
+
+
+def join_words(words: Sequence[str]) -> str:
+    """The words as one line in which a blank separates words and nothing else does."""
+    return " ".join(literal(word).translate(_BLANKS) if word else _EMPTY for word in words)
+
+
+def _loosen(text: str) -> str:
+    return " ".join(text.replace(_BLANK, " ").replace(_EMPTY, " ").split())
+
+
+def escape_pattern(command: str) -> str:
+    """The spec that matches this command and nothing else."""
+    return command.replace("*", "\\*")
+
+
+def _read_tokens(text: str, star: str) -> str:
+    """The pattern without quotes, as the words of a command are; stars that are not escaped become `star`."""
+    pieces: list[str] = []
+    quote, index = "", 0
+    if text.count("'") % 2 or text.replace('\\"', "").count('"') % 2:
+        return " ".join(text.replace("*", star).split())  # no quoting that closes: taken as it stands
+    while index < len(text):
+        character = text[index]
+        index += 1
+        if character == "\\" and text[index : index + 1] == "*" and star == _STAR:
+            pieces.append("*")
+            index += 1
+        elif quote:
+            if character == quote:
+                quote = ""
+            elif character == "\\" and quote == '"' and text[index : index + 1] in ('"', "\\", "$", "`"):
+                pieces.append(text[index])
+                index += 1
+            elif character == "*":
+                # People write `Bash(git commit -m "*")` and mean any message.
+                pieces.append(star)
+            else:
+                pieces.append(_BLANK if character.isspace() else character)
+        elif character in "'\"":
+            quote = character
+        elif character == "\\" and index < len(text):
+            pieces.append(text[index].translate(_BLANKS))
+            index += 1
+        else:
+            pieces.append(star if character == "*" else character)
+    return " ".join("".join(pieces).split())
+
+
+def _as_regex(tokens: str) -> re.Pattern[str]:
+    optional = tokens.endswith(f" {_STAR}")
+    body = tokens[:-2] if optional else tokens
+    first, *others = (re.escape(piece) for piece in re.split(f"{_STAR}+", body))
+    # The leftmost place of a piece is always good enough; atomic groups keep a hostile command from costing time.
+    middle = "".join(f"(?>.*?{piece})" for piece in others[:-1])
+    pattern = first + middle + (f".*{others[-1]}" if others else "")
+    return re.compile(pattern + ("(?: .*)?" if optional else ""), re.DOTALL)
+
+
+def _intersect(left: str, right: str) -> bool:
+    """Whether two texts with wildcards can stand for the same one; in doubt (very long texts) yes."""
+    for one, other in zip(left, right, strict=False):
+        if one == _STAR or other == UNKNOWN:
+            break
+        if one != other:
+            return False
+    if len(left) * len(right) > _MAX_COMPARISONS:
+        return True
+    row = [True] + [False] * len(right)
+    for column, character in enumerate(right, 1):
+        row[column] = row[column - 1] and character == UNKNOWN
+    for one in left:
+        previous, row = row, [row[0] and one == _STAR] + [False] * len(right)
+        for column, other in enumerate(right, 1):
+            if one == _STAR or other == UNKNOWN:
+                row[column] = row[column - 1] or previous[column]
+            else:
+                row[column] = previous[column - 1] and one == other
+    return row[-1]

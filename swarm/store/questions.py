@@ -1,0 +1,137 @@
+"""Questions as Redis keeps them: durable, each closed exactly once, and whoever asked is woken in the same step.
+
+An agent asks by parking (`Journal.park`); people look here and answer.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.errors import QuestionClosed, UnknownQuestion
+from swarm.store.agents import Effect, Store
+
+MAX_DETAIL_CHARACTERS = 20_000
+
+
+class Ask(BaseModel):
+    """A question about to be asked."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["permission", "plan", "question"]
+    tool: str
+    title: str
+    """What it is about, in a line."""
+    detail: str
+    """The call's input as JSON, the plan, or the choices: all that is needed to decide."""
+    seconds: float
+    """How long it can be answered."""
+    to: str | None = None
+    """The agent that is asked; None: the person."""
+    always: str = ""
+    """The rule that a lasting approval adds, as JSON."""
+
+
+class Question(BaseModel):
+    """One question as it stands."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    job_id: str
+    agent_id: str
+    label: str
+    """The readable name of the agent that asks."""
+    kind: Literal["permission", "plan", "question"]
+    tool: str
+    title: str
+    detail: str
+    to: str
+    state: Literal["open", "answered", "expired", "void"]
+    answer: str = ""
+    """`allow` or `deny`; the person's words, if those were asked for."""
+    reason: str = ""
+    mode: str = ""
+    """The permission mode that goes with an approved plan."""
+    by: str = ""
+    always: str = ""
+    asked_at: float
+    expires_at: float
+
+
+class Questions:
+    """The questions of all jobs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(self, question_id: str) -> Question | None:
+        """The question, if it was ever asked and has not expired with its job."""
+        record = self._store.client.hgetall(self._store.key("question", question_id))
+        return _question(question_id, record) if record else None
+
+    def open(self, job_id: str | None = None) -> list[Question]:
+        """Those that wait for an answer, oldest first; of one job or of all."""
+        found = (
+            self.find(question_id) for question_id in self._store.client.zrange(self._store.key("questions"), 0, -1)
+        )
+        return [
+            question
+            for question in found
+            if question is not None and question.state == "open" and job_id in (None, question.job_id)
+        ]
+
+    def of_job(self, job_id: str) -> list[Question]:
+        """All questions of a job, oldest first, the closed ones too."""
+        ids = self._store.client.smembers(self._store.key("job", job_id, "questions"))
+        found = [question for question_id in ids if (question := self.find(question_id)) is not None]
+        return sorted(found, key=lambda question: question.asked_at)
+
+    def answer(
+        self, question_id: str, answer: str, *, reason: str = "", mode: str = "", by: str, always: bool = False
+    ) -> Effect:
+        """Answer an open question; `always` also allows what is plainly of the same kind, for the rest of the job.
+
+        Raises `UnknownQuestion`, and `QuestionClosed` for one that was answered, has expired, or whose agent has ended.
+        """
+        return self._close(question_id, "answered", answer, reason, mode, by, "1" if always else "")
+
+    def expire(self, question_id: str) -> None:
+        """Close a question that nobody answered in time; one that was closed meanwhile stays as it is."""
+        try:
+            self._close(question_id, "expired", "", "", "", "", "")
+        except QuestionClosed:
+            pass
+
+    def _close(self, question_id: str, *words: str) -> Effect:
+        answer = self._store.run("answer", question_id, *words)
+        match answer[0]:
+            case "unknown":
+                raise UnknownQuestion(question_id)
+            case "closed":
+                raise QuestionClosed(question_id, answer[1])
+        return Effect(publish=answer[1])
+
+
+def _question(question_id: str, record: dict[str, str]) -> Question:
+    return Question(
+        id=question_id,
+        job_id=record["job"],
+        agent_id=record["agent"],
+        label=record["label"],
+        kind=record["kind"],
+        tool=record["tool"],
+        title=record["title"],
+        detail=record["detail"],
+        to=record["to"],
+        state=record["state"],
+        answer=record.get("answer", ""),
+        reason=record.get("reason", ""),
+        mode=record.get("mode", ""),
+        by=record.get("by", ""),
+        always=record.get("always", ""),
+        asked_at=float(record["asked"]),
+        expires_at=float(record["expires"]),
+    )

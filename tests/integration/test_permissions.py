@@ -1,0 +1,203 @@
+"""What an agent may do, decided where it runs: rules, modes, questions to a person, plans, results with a schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swarm.client import Job
+from swarm.errors import QuestionClosed
+from swarm.rehearsal.server import RehearsalServer
+from swarm.store.questions import Question
+from tests.fleet import Fleet, wait_for
+
+ONE_COMMAND = """
+name: one-command
+rules:
+  - when: {turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "touch made && echo made it"}}]}
+  - reply: {text: "{last_result}"}
+"""
+
+
+def _submit(fleet: Fleet, server: RehearsalServer, prompt: str = "go", **options: Any) -> Job:
+    return fleet.swarm.submit(
+        prompt, agent="general-purpose", workspace=fleet.workspace, base_url=server.url, **options
+    )
+
+
+def _question(fleet: Fleet, job: Job) -> Question:
+    return wait_for("a question is asked", lambda: next(iter(fleet.swarm.questions.open(job.id)), None))
+
+
+def test_a_denied_call_is_refused_with_the_rule_and_does_not_look_like_success(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    view = _submit(fleet, fleet.rehearse(ONE_COMMAND), deny=["Bash(touch:*)"]).wait(30)
+    assert "Bash(touch:*)" in view.text and "not run" in view.text
+    assert not (fleet.workspace / "made").exists()
+
+
+def test_an_agent_asks_parked_and_goes_on_with_the_answer(fleet: Fleet) -> None:
+    worker = fleet.start_worker(1)
+    server = fleet.rehearse(ONE_COMMAND)
+    job = _submit(fleet, server, mode="default")
+    question = _question(fleet, job)
+    assert question.kind == "permission" and "touch made" in question.title and question.label.startswith("general")
+    fleet.wait_state(job.view().root_id, "parked")
+    # The only process is free for somebody else meanwhile, and a worker's death does not matter.
+    assert _submit(fleet, server, mode="bypassPermissions").wait(30).text.endswith("made it")
+    (fleet.workspace / "made").unlink()
+    worker.kill()
+    fleet.start_worker(1)
+    fleet.swarm.answer(question.id, "allow", by="ann")
+    assert job.wait(30).text.endswith("made it") and (fleet.workspace / "made").exists()
+    with pytest.raises(QuestionClosed, match="answered already"):
+        fleet.swarm.answer(question.id, "deny", by="bob")
+
+
+def test_a_refusal_reaches_the_agent_with_its_reason(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    job = _submit(fleet, fleet.rehearse(ONE_COMMAND), mode="default")
+    fleet.swarm.answer(_question(fleet, job).id, "deny", reason="not on a Sunday", by="ann")
+    text = job.wait(30).text
+    assert "Denied by ann: not on a Sunday" in text and not (fleet.workspace / "made").exists()
+
+
+def test_an_approval_for_good_spares_the_next_question_of_its_kind(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    server = fleet.rehearse(
+        """
+name: twice
+rules:
+  - when: {turn: 0}
+    reply: {tools: [{name: Write, input: {file_path: notes/a.txt, content: a}}]}
+  - when: {turn: 1}
+    reply: {tools: [{name: Write, input: {file_path: notes/b.txt, content: b}}]}
+  - reply: {text: both}
+"""
+    )
+    job = _submit(fleet, server, mode="default")
+    fleet.swarm.answer(_question(fleet, job).id, "allow", always=True)
+    assert job.wait(30).text == "both"
+    assert (fleet.workspace / "notes" / "b.txt").read_text() == "b"
+    assert len(fleet.swarm.questions.of_job(job.id)) == 1
+
+
+def test_where_nobody_is_there_the_call_is_denied_and_says_so(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    view = _submit(fleet, fleet.rehearse(ONE_COMMAND), mode="default", ask_seconds=0).wait(30)
+    assert "nobody is there to be asked" in view.text and not (fleet.workspace / "made").exists()
+
+
+def test_a_question_that_nobody_answers_expires_into_a_denial(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    job = _submit(fleet, fleet.rehearse(ONE_COMMAND), mode="default", ask_seconds=1)
+    assert "nobody answered in time" in job.wait(30).text
+    assert [question.state for question in fleet.swarm.questions.of_job(job.id)] == ["expired"]
+
+
+def test_a_question_is_void_when_its_agent_is_cancelled(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    job = _submit(fleet, fleet.rehearse(ONE_COMMAND), mode="default")
+    question = _question(fleet, job)
+    job.cancel()
+    assert fleet.swarm.questions.open() == []
+    with pytest.raises(QuestionClosed, match="its agent has ended"):
+        fleet.swarm.answer(question.id, "allow")
+
+
+PLANNING = """
+name: planning
+rules:
+  - when: {turn: 0}
+    reply: {tools: [{name: Write, input: {file_path: made.txt, content: too early}}]}
+  - when: {turn: 1, last_result: 'plan mode'}
+    reply: {tools: [{name: ExitPlanMode, input: {plan: "# Make it\\n1. make made.txt"}}]}
+  - when: {last_result: 'not approved[\\s\\S]*say more'}
+    reply: {tools: [{name: ExitPlanMode, input: {plan: "# Make it well\\n1. make made.txt\\n2. look at it"}}]}
+  - when: {last_result: 'The plan is approved'}
+    reply: {tools: [{name: Write, input: {file_path: made.txt, content: in time}}]}
+  - when: {last_result: 'made.txt'}
+    reply: {text: built}
+"""
+
+
+def test_a_plan_is_sent_back_then_approved_and_built_in_the_same_conversation(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    job = _submit(fleet, fleet.rehearse(PLANNING), mode="plan")
+    first = _question(fleet, job)
+    assert first.kind == "plan" and first.title == "Make it" and "1. make made.txt" in first.detail
+    fleet.swarm.answer(first.id, "deny", reason="say more")
+    second = wait_for(
+        "a second plan", lambda: next((q for q in fleet.swarm.questions.open(job.id) if q.id != first.id), None)
+    )
+    assert not (fleet.workspace / "made.txt").exists()
+    fleet.swarm.answer(second.id, "allow")
+    assert job.wait(30).text == "built"
+    assert (fleet.workspace / "made.txt").read_text() == "in time"
+    assert job.view().agents == 1
+
+
+def test_plan_mode_holds_for_everybody_below(fleet: Fleet) -> None:
+    fleet.start_worker(2)
+    server = fleet.rehearse(
+        """
+name: below
+rules:
+  - when: {prompt: '^child', turn: 0}
+    reply: {tools: [{name: Write, input: {file_path: made.txt, content: no}}, {name: Bash, input: {command: "touch made"}}]}
+  - when: {prompt: '^child'}
+    reply: {text: "{last_result}"}
+  - when: {turn: 0}
+    reply: {tools: [{name: Agent, input: {description: child, prompt: child}}]}
+  - reply: {text: "{last_result}"}
+"""
+    )
+    text = _submit(fleet, server, mode="plan", ask_seconds=0).wait(30).text
+    assert "plan mode" in text
+    assert not list(fleet.workspace.glob("made*"))
+
+
+def test_an_answer_with_a_schema_is_corrected_and_delivered_as_data(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    server = fleet.rehearse(
+        """
+name: schema
+rules:
+  - when: {turn: 0}
+    reply: {text: 'There are three.'}
+  - when: {turn: 1, last_text: 'not a JSON document'}
+    reply: {text: '{"count": "three"}'}
+  - when: {turn: 2, last_text: 'at count'}
+    reply: {text: "```json\\n{\\"count\\": 3}\\n```"}
+"""
+    )
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+    view = _submit(fleet, server, result_schema=schema).wait(30)
+    assert (view.state, view.data) == ("completed", {"count": 3})
+
+
+def test_an_answer_that_never_fits_its_schema_fails_after_two_corrections(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    server = fleet.rehearse("name: wrong\nrules:\n  - reply: {text: nonsense}\n")
+    view = _submit(fleet, server, result_schema={"type": "integer"}).wait(30)
+    assert view.state == "failed" and view.turns == 3 and "does not fit its schema" in view.reason
+
+
+def test_the_person_is_asked_in_words_and_answers_in_words(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    server = fleet.rehearse(
+        """
+name: asking
+rules:
+  - when: {turn: 0}
+    reply: {tools: [{name: AskUserQuestion, input: {question: "Which colour?", options: [red, blue]}}]}
+  - reply: {text: "I take {last_result}"}
+"""
+    )
+    job = _submit(fleet, server)
+    question = _question(fleet, job)
+    assert question.kind == "question" and "- blue" in question.detail
+    fleet.swarm.answer(question.id, "blue")
+    assert job.wait(30).text == "I take blue"
