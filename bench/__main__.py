@@ -21,6 +21,7 @@ NAMES = (
     "long_life",
     "throughput",
     "help",
+    "sandbox",
 )
 
 

@@ -6,13 +6,14 @@ the store (`send.lua`), because it may wake the receiver.
 """
 
 from swarm.mailbox.directory import Directory, Receiver, check_name
-from swarm.mailbox.message import MAX_BODY_BYTES, MAX_UNREAD, USER, Kind, Message, check_body
+from swarm.mailbox.message import MAX_BODY_BYTES, MAX_UNREAD, USER, Kind, Message, check_body, position_of
 from swarm.mailbox.rendering import render_mail
-from swarm.mailbox.stream import read_mail
+from swarm.mailbox.stream import PAGE_BYTES, read_mail, to_message
 
 __all__ = [
     "MAX_BODY_BYTES",
     "MAX_UNREAD",
+    "PAGE_BYTES",
     "USER",
     "Directory",
     "Kind",
@@ -20,6 +21,8 @@ __all__ = [
     "Receiver",
     "check_body",
     "check_name",
+    "position_of",
     "read_mail",
     "render_mail",
+    "to_message",
 ]

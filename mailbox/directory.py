@@ -54,14 +54,16 @@ class Directory:
         `*` is the sender's team if it has one, else all live agents of the job; never the sender itself. Raises
         `UnknownReceiver`, which tells who is there.
         """
-        to = to.strip()
+        # Half a surrogate pair has no UTF-8 form, so nobody can be called that.
+        to = to.encode("utf-8", "replace").decode().strip()
         if to == "*":
             return self._find_all(sender_id)
-        if to in (USER, self._job_id):
-            return [Receiver(self._job_id, USER, "")]
         if to in ("parent", "lead"):
-            parent = self._field(sender_id, "parent")
-            return [self._receiver(parent)] if parent else [Receiver(self._job_id, USER, "")]
+            to = self._field(sender_id, "parent") or USER
+        if to in (USER, self._job_id):
+            if sender_id == self._job_id:
+                raise UnknownReceiver("that is yourself: a message needs another receiver")
+            return [Receiver(self._job_id, USER, "")]
         agent_id = to if _ID.fullmatch(to) else self._client.hget(self._key("job", self._job_id, "names"), to)
         if not agent_id or self._field(agent_id, "job") != self._job_id:
             raise UnknownReceiver(f"there is no agent {to[:80]!r} in this job; there are: {self._who_is_there()}")

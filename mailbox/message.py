@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.errors import MessageTooLong
+from swarm.errors import BadMessageId, MessageTooLong
 
 MAX_BODY_BYTES = 64 * 1024
 """Of one message, as UTF-8. Larger things travel by name: a file, or a page of the scratchpad."""
@@ -14,6 +15,8 @@ MAX_UNREAD = 1_000
 """Messages that one mailbox holds unread; beyond, sending is an error. Notices by the runtime do not count."""
 USER = "user"
 """The name of the person whose job it is."""
+
+_MESSAGE_ID = re.compile(r"[0-9]{1,19}(-[0-9]{1,19})?")
 
 Kind = Literal[
     "message",
@@ -46,6 +49,19 @@ class Message(BaseModel):
     """The request it opens or answers, or the message it answers."""
     sent_at: float
     """Unix seconds, by the server's clock."""
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Its id, as it is compared."""
+        return position_of(self.id)
+
+
+def position_of(message_id: str) -> tuple[int, int]:
+    """A message's id, or a cursor, as it is compared. Raises `BadMessageId`."""
+    if not _MESSAGE_ID.fullmatch(message_id):
+        raise BadMessageId(f"{message_id[:80]!r} is no message's id; they look like 1700000000000-0")
+    milliseconds, _, sequence = message_id.partition("-")
+    return int(milliseconds), int(sequence or 0)
 
 
 def check_body(body: str) -> str:

@@ -7,6 +7,7 @@ imitate a notification.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from xml.sax.saxutils import escape
 
 from swarm.mailbox.message import Message
 
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _QUOTES = {'"': "&quot;", "'": "&apos;", "\n": " ", "\r": " ", "\t": " "}
 _MEANING = {
     "ended": "An agent that you started in the background has ended.",
@@ -38,10 +39,7 @@ def _render_message(message: Message) -> str:
 
 
 def _render_notice(message: Message) -> str:
-    try:
-        notice: dict[str, Any] = json.loads(message.body)
-    except ValueError:
-        notice = {}
+    notice = _read_notice(message.body)
     if notice.get("what") == "note":
         return f"<runtime-note>\n{_text(str(notice.get('text', '')))}\n</runtime-note>"
     text = str(notice.get("text", "")).strip()
@@ -62,9 +60,18 @@ def _render_notice(message: Message) -> str:
     return f"<task-notification>\n{inside}\n</task-notification>"
 
 
+def _read_notice(body: str) -> dict[str, Any]:
+    try:
+        notice = json.loads(body)
+    except (ValueError, RecursionError):
+        # A notice that cannot be read must not stop its receiver.
+        return {}
+    return notice if isinstance(notice, dict) else {}
+
+
 def _number(notice: dict[str, Any], name: str) -> int:
     value = notice.get(name)
-    return round(value) if isinstance(value, int | float) else 0
+    return round(value) if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
 def _text(value: str) -> str:

@@ -89,7 +89,11 @@ class UnknownReceiver(MessageRefused):
 
 
 class ReceiverEnded(MessageRefused):
-    """The receiver was cancelled, or its job is over: it will never read again."""
+    """The receiver was cancelled, or its job is over: it will never read again. `receiver` is empty for a job that is over."""
+
+    def __init__(self, message: str, receiver: str = "") -> None:
+        self.receiver = receiver
+        super().__init__(message)
 
 
 class MailboxFull(MessageRefused):
@@ -108,8 +112,44 @@ class StaleRequest(MessageRefused):
     """The request that is answered does not exist, is over, or is not the sender's to answer."""
 
 
+class BadMessageId(SwarmError):
+    """What was given as the id of a message cannot be one."""
+
+
 class BadName(SwarmError):
     """A name that no agent may bear, or that another agent bears."""
+
+
+# -- what a job's agents share ------------------------------------------------------------------------------
+
+
+class BoardRefused(SwarmError):
+    """A step on the board that was not made: a task that is blocked, somebody else's, for another role, or not there."""
+
+
+class PadRefused(SwarmError):
+    """A page of the scratchpad that cannot be read or changed: its name, its size, its version, or that it is not there."""
+
+
+class TeamRefused(SwarmError):
+    """A team that cannot be founded or dissolved now."""
+
+
+class UnknownQuestion(SwarmError):
+    """A question that does not exist, or has expired with its job."""
+
+    def __init__(self, question_id: str) -> None:
+        self.question_id = question_id
+        super().__init__(f"no question {question_id}; `swarm questions` lists those that wait for an answer")
+
+
+class QuestionClosed(SwarmError):
+    """A question that can no longer be answered."""
+
+    def __init__(self, question_id: str, state: str) -> None:
+        self.question_id, self.state = question_id, state
+        why = {"answered": "was answered already", "expired": "has expired", "void": "is void: its agent has ended"}
+        super().__init__(f"question {question_id} {why.get(state, state)}")
 
 
 # -- the model --------------------------------------------------------------------------------------------

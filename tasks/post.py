@@ -12,7 +12,7 @@ from typing import Any
 
 from swarm.agent.entries import Condition, Mail, ToolFinished
 from swarm.agent.spec import TERMINAL_STATES
-from swarm.errors import BadName, MailboxFull, MessageRefused, ToolError, UnknownReceiver
+from swarm.errors import BadName, MailboxFull, MessageRefused, ReceiverEnded, ToolError, UnknownReceiver
 from swarm.ids import request_id
 from swarm.mailbox import Receiver, check_body, render_mail
 from swarm.models import Block
@@ -23,6 +23,7 @@ from swarm.tools.registry import validate_input
 
 REQUEST_SECONDS = 3_600.0
 """How long a request for a shutdown can be answered."""
+MAX_REQUEST_ID = 100
 _SHOWN_RECEIVERS = 20
 
 
@@ -76,6 +77,8 @@ class Post:
     def _letter(self, call: Block, given: dict[str, Any]) -> Letter:
         kind = given.get("kind", "message")
         answers = kind.endswith("_response")
+        if len(given.get("request_id", "")) > MAX_REQUEST_ID:
+            raise ToolError("There is no such request: `request_id` is too long to be one.")
         if answers and (not given.get("request_id") or "approve" not in given):
             raise ToolError(f"A {kind} needs the `request_id` that it answers, and `approve`.")
         return Letter(
@@ -99,19 +102,19 @@ class Post:
                 names += f" and {len(receivers) - _SHOWN_RECEIVERS} more"
             text = f"Delivered to {names}." + (f" Request id: {letter.request}." if letter.request else "")
             if left_out:
-                text += f" Not delivered, because the mailbox is full: {', '.join(left_out)}."
+                text += f" Not delivered to {', '.join(left_out)}."
             entry = self._journal.stamp(ToolFinished(tool_use_id=call["id"], text=text))
             try:
                 sent = self._store.send(
                     letter, receivers, claim=self._journal.claim, number=self._journal.next_number, entry=entry
                 )
-            except MailboxFull as error:
-                # One full mailbox must not keep a broadcast from the others.
-                full = [receiver for receiver in receivers if receiver.name == error.receiver]
-                if len(receivers) == 1 or not full:
+            except (MailboxFull, ReceiverEnded) as error:
+                # One full mailbox, or an agent that ends just now, must not keep a broadcast from the others.
+                reached = [receiver for receiver in receivers if receiver.name != error.receiver]
+                if not letter.live_only or len(reached) in (0, len(receivers)):
                     raise
-                left_out.append(error.receiver)
-                receivers = [receiver for receiver in receivers if receiver not in full]
+                left_out.append(f"{error.receiver} ({'mailbox full' if isinstance(error, MailboxFull) else 'ended'})")
+                receivers = reached
                 continue
             self._journal.unread = self._journal.unread if sent.unread is None else sent.unread
             self._journal.life.apply(entry)

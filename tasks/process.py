@@ -1,12 +1,13 @@
 """What one worker process has: its name on the fleet, its connections, and the agents it runs now.
 
-A prefork worker's main process names itself, imports what is heavy and freezes it; its children make their own connections on
-first use. In a thread pool all of this is shared and thread-safe.
+A prefork worker's main process names itself, loads and builds what is heavy and freezes it; its children open their own
+connections on first use. In a thread pool all of this is shared and thread-safe.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import os
 import signal
@@ -118,6 +119,8 @@ class Runtime:
 # Re-entrant: a signal handler of the main process may ask for the runtime while it is being made.
 _lock = threading.RLock()
 _runtimes: dict[int, Runtime] = {}
+_for_children: Runtime | None = None
+"""Made before the fork and never used by the main process, so that no child inherits a lock that is held."""
 _running: dict[str, Stop] = {}
 _draining: mmap.mmap | None = None
 _to_stop: mmap.mmap | None = None
@@ -126,12 +129,12 @@ _main_pid = 0
 
 
 def runtime() -> Runtime:
-    """This process's runtime, made on first use; a forked child makes its own."""
+    """This process's runtime, made on first use; none connects before its first command, so a forked child shares nothing."""
     with _lock:
         found = _runtimes.get(os.getpid())
         if found is None:
-            _runtimes.clear()
-            found = _runtimes[os.getpid()] = Runtime(_settings())
+            # The main process's own stays where it is: letting it go would close what the main process still uses.
+            found = _runtimes[os.getpid()] = _for_children or Runtime(_settings())
         return found
 
 
@@ -192,9 +195,7 @@ def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
 
 def prepare_main() -> None:
     """Make the main process ready to fork: its name, the shared drain flag, the heavy imports, frozen."""
-    global _draining, _to_stop, _main_pid
-    import gc
-
+    global _draining, _to_stop, _main_pid, _for_children
     from swarm.models.anthropic import preload
     from swarm.models.catalogue import load_catalogue
 
@@ -206,6 +207,7 @@ def prepare_main() -> None:
     preload(settings)
     load_catalogue(settings.prices_file)
     runtime()
+    _for_children = Runtime(settings)
     _warm_up_tools()
     _warm_up_celery()
     gc.collect()
@@ -233,6 +235,8 @@ def _warm_up_celery() -> None:
 
 def prepare_child() -> None:
     """Make a pool child ready: it can be told to stop, and it dies with its main process."""
+    # Celery made more between the preparing and the fork. The collector must not touch that either: it would copy it.
+    gc.freeze()
     signal.signal(STOP_SIGNAL, _on_stop_signal)
     if os.uname().sysname == "Linux":
         # Otherwise a child of a killed main process would work on, unseen, until its agent parks.

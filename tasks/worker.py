@@ -127,6 +127,41 @@ class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
 app.steps["worker"].add(Keeper)
 
 
+class Listening(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Has the broker's connection made anew when its client has replaced it in secret, after which no message would arrive any more.
+
+    A client that finds its connection broken before it first uses it makes another one and says nothing. Kombu hears of the end
+    and asks for messages no longer, nor does it look at the new connection.
+    """
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **_: Any) -> None:
+        self._on_tick: set[Callable[[], None]] = set()
+        self._asking: set[Callable[[], None]] = set()
+
+    def include_if(self, consumer: Any) -> bool:
+        """Only an event loop forgets to ask; the thread pool asks each time."""
+        return consumer.hub is not None
+
+    def start(self, consumer: Any) -> None:
+        """The consumer has a connection."""
+        self._on_tick = consumer.hub.on_tick
+        self._asking = {callback for callback in self._on_tick if callback.__module__ == "kombu.transport.redis"}
+        self._on_tick.add(self._check)
+
+    def stop(self, consumer: Any) -> None:
+        """The consumer closes its connection."""
+        self._on_tick.discard(self._check)
+
+    def _check(self) -> None:
+        if not self._asking <= self._on_tick:
+            raise ConnectionError("the connection was replaced by another one, which nobody reads")
+
+
+app.steps["consumer"].add(Listening)
+
+
 def _renew_leases() -> None:
     runtime = process.runtime()
     requests = _requests()

@@ -1,36 +1,157 @@
-"""The tree of commands, and how its help is laid out."""
+"""The tree of commands: which there are, what the help says of each, and where it is when it is needed."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
-from swarm.cli import definitions, demo, doctor, jobs, machines, rehearse, run, transcript
 
-_SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Jobs", ("run", "jobs", "tree", "transcript", "events", "cancel")),
-    ("Agents", ("agents",)),
-    ("This machine", ("up", "down", "status", "doctor")),
-    ("A fleet", ("worker", "flower")),
-    ("Without a model", ("demo", "rehearse")),
+class Entry(NamedTuple):
+    """One command as the help lists it. Its module is imported when it is run or completed, not to print the list."""
+
+    name: str
+    home: str
+    """Module and name of its function, or of its `typer.Typer` if it has commands of its own."""
+    help: str
+    """The first sentence of the function's docstring."""
+    passes_arguments: bool = False
+    """It hands what it does not know on to Celery."""
+
+
+SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
+    (
+        "Jobs",
+        (
+            Entry("run", "run:run", "Run a job and print its answer; what happens meanwhile is shown on stderr."),
+            Entry("jobs", "jobs:list_jobs", "List the newest jobs."),
+            Entry("tree", "jobs:show_tree", "Show a job's agents as a tree."),
+            Entry(
+                "transcript",
+                "transcript:show_transcript",
+                "Print everything an agent has lived: prompts, replies, tool calls and their results, waits.",
+            ),
+            Entry(
+                "events",
+                "jobs:show_events",
+                "Print what has happened in a job: one line, or one JSON object, for each event.",
+            ),
+            Entry(
+                "cancel",
+                "jobs:cancel",
+                "Cancel a job, or an agent and everything below it; what has ended stays as it is.",
+            ),
+        ),
+    ),
+    (
+        "Agents",
+        (Entry("agents", "definitions:group", "List the types of agents, or check the files they are defined in."),),
+    ),
+    (
+        "This machine",
+        (
+            Entry("up", "machines:bring_up", "Start the local stack: Redis, workers and, if asked for, Flower."),
+            Entry("down", "machines:take_down", "Stop the local stack."),
+            Entry("status", "machines:show_status", "Show what of the local stack runs."),
+            Entry(
+                "doctor",
+                "doctor:doctor",
+                "Check what agents need on this machine; exit code 1 if something needed is missing.",
+            ),
+        ),
+    ),
+    (
+        "A fleet",
+        (
+            Entry(
+                "worker",
+                "machines:run_worker",
+                "Run a worker in the foreground: `celery -A swarm.tasks worker`, with sensible defaults.",
+                passes_arguments=True,
+            ),
+            Entry(
+                "flower",
+                "machines:run_flower",
+                "Run the Flower dashboard in the foreground; further arguments are Flower's own.",
+                passes_arguments=True,
+            ),
+        ),
+    ),
+    (
+        "Without a model",
+        (
+            Entry(
+                "demo",
+                "demo:demo",
+                "Let agents find and fix a bug in a sample repository, and show that its tests pass afterwards.",
+            ),
+            Entry(
+                "rehearse",
+                "rehearse:rehearse",
+                "Serve a scenario's scripted replies under the Messages API, for workers to be started against.",
+            ),
+        ),
+    ),
 )
+
+_PASSES_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+class _Commands(MutableMapping[str, Any]):
+    """The commands by name, each made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._entries = {entry.name: entry for _, entries in SECTIONS for entry in entries}
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _make_command(self._entries[name])
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._entries, **self._made})
+
+    def __len__(self) -> int:
+        return len({**self._entries, **self._made})
+
+
+def _make_command(entry: Entry) -> Any:
+    module, _, attribute = entry.home.partition(":")
+    found = getattr(import_module(f"swarm.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(rich_markup_mode=None, add_completion=False)
+        single.command(entry.name, context_settings=_PASSES_ARGUMENTS if entry.passes_arguments else None)(found)
+        found = single
+    command = typer.main.get_command(found)
+    command.name = entry.name
+    return command
 
 
 class SectionedGroup(TyperGroup):
-    """Lists the commands of the help under headings."""
+    """Lists the commands of the help under headings, without loading one of them."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = _Commands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one block of commands for each section."""
-        named = {name for _, names in _SECTIONS for name in names}
-        rest = tuple(name for name in self.list_commands(ctx) if name not in named)
-        for title, names in (*_SECTIONS, ("More", rest)):
-            found = [(name, self.get_command(ctx, name)) for name in names]
-            rows = [(name, command.get_short_help_str(100)) for name, command in found if command is not None]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        for title, entries in SECTIONS:
+            with formatter.section(title):
+                formatter.write_dl([(entry.name, entry.help) for entry in entries])
 
 
 app = typer.Typer(
@@ -62,20 +183,3 @@ def swarm_command(
 
     Begin with `swarm demo`, which needs no key, or with `swarm run "What does this repository do?"`.
     """
-
-
-app.command("run")(run.run)
-app.command("jobs")(jobs.list_jobs)
-app.command("tree")(jobs.show_tree)
-app.command("transcript")(transcript.show_transcript)
-app.command("events")(jobs.show_events)
-app.command("cancel")(jobs.cancel)
-app.add_typer(definitions.group, name="agents")
-app.command("up")(machines.bring_up)
-app.command("down")(machines.take_down)
-app.command("status")(machines.show_status)
-app.command("doctor")(doctor.doctor)
-app.command("worker", context_settings=machines.PASSES_ARGUMENTS)(machines.run_worker)
-app.command("flower", context_settings=machines.PASSES_ARGUMENTS)(machines.run_flower)
-app.command("demo")(demo.demo)
-app.command("rehearse")(rehearse.rehearse)

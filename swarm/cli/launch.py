@@ -222,23 +222,25 @@ class _Watching:
             terminal = _open_terminal(opened)
             if terminal is None:
                 return "cancel"
-            print_note(
+            question = (
                 f"{self.job.id} is running. [c]ancel it (Ctrl-C again does, too), "
                 f"[d]etach ({self._after_detaching()}), [r]esume watching?"
             )
             while True:
-                self.interrupts.arm()
                 try:
+                    # Armed before it asks: the answer may be a Ctrl-C that comes at once.
+                    self.interrupts.arm()
+                    print_note(question)
                     answer = terminal.readline()
+                    self.interrupts.disarm()
                 except KeyboardInterrupt:
                     return "cancel"
-                self.interrupts.disarm()
                 if not answer:
                     return "detach"
                 for choice in ("cancel", "detach", "resume"):
                     if answer.strip().lower() and choice.startswith(answer.strip().lower()):
                         return choice
-                print_note("c, d or r?")
+                question = "c, d or r?"
 
     def _after_detaching(self) -> str:
         if self.order.scenario is not None:

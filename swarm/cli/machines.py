@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,6 @@ from swarm.cli.output import print_json, print_note, show_duration
 if TYPE_CHECKING:
     from swarm.local.stack import StackStatus
 
-PASSES_ARGUMENTS: dict[str, Any] = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""For commands that hand what they do not know on to Celery."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

@@ -155,6 +155,8 @@ def _describe_wait(condition: Condition) -> str:
     reasons = []
     if condition.children:
         reasons.append(show_number(len(condition.children), "agent"))
+    if condition.tasks:
+        reasons.append(show_number(len(condition.tasks), "task"))
     if condition.rest:
         reasons.append("those who work for it")
     elif condition.mail:

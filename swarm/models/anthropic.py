@@ -7,7 +7,7 @@ loop decides when to try again, because a long wait parks the agent. Safe to sha
 
 from __future__ import annotations
 
-import importlib
+import functools
 import importlib.util
 import ipaddress
 import json
@@ -28,6 +28,8 @@ from swarm.models.request import build_request
 from swarm.settings import Settings
 
 if TYPE_CHECKING:
+    import ssl
+
     from anthropic import Anthropic, AnthropicBedrock, AnthropicVertex, Stream
     from anthropic.types import RawMessageStreamEvent
 
@@ -38,14 +40,52 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 _KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 _REHEARSAL_KEY = "rehearsal"
 _EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
-_LOADED_ON_FIRST_REQUEST = ("httpx2", "anthropic.resources.messages", "anthropic.types.shared.error_details")
+_WARM_UP_REPLY = (
+    {"type": "message_start", "message": {"model": "warm-up", "usage": {"input_tokens": 1, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ready"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+    {"type": "message_stop"},
+)
+_WARM_UP_ROUNDS = 20
+"""Python rewrites code while it runs it for the first dozen times; done before the fork, that copies no shared page."""
 
 
-def preload() -> None:
-    """Import all that a request needs. Call it before forking, so that the processes of a pool share the memory."""
-    importlib.import_module("anthropic")
-    for module in _LOADED_ON_FIRST_REQUEST:
-        importlib.import_module(module)
+def preload(settings: Settings) -> None:
+    """Load and build all that a request needs, by making one that is answered in this process and connects to nothing.
+
+    Call it before forking: the processes of a pool then share the memory, and none pays for it with its first request.
+    """
+    import anthropic
+    import httpx2
+
+    events = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in _WARM_UP_REPLY)
+    answer = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=events.encode())
+    client = anthropic.Anthropic(
+        base_url="http://127.0.0.1",
+        api_key=_REHEARSAL_KEY,
+        max_retries=0,
+        http_client=anthropic.DefaultHttpxClient(transport=httpx2.MockTransport(lambda _: answer), trust_env=False),
+    )
+    tool = {"name": "Warm", "description": "Warm up.", "input_schema": {"type": "object", "properties": {}}}
+    said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "Warm up."}]}]
+    request = ModelRequest(model="warm-up", system="Warm up.", messages=said, tools=[tool])
+    model = AnthropicModel(settings.model_copy(update={"provider": "anthropic"}), client=client)
+    with client:
+        for _ in range(_WARM_UP_ROUNDS):
+            model.complete(request)
+    # The transport that real requests use, and the codec that every look-up of a host's name needs.
+    anthropic.DefaultHttpxClient(verify=_certificates()).close()
+    "localhost".encode("idna")
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Whom to trust, read once: a context of its own would cost each process 20 ms and megabytes."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 class AnthropicModel:
@@ -167,10 +207,9 @@ class AnthropicModel:
         import httpx2
 
         settings = self._settings
-        options: dict[str, Any] = {
-            "max_retries": 0,
-            "timeout": anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS),
-        }
+        timeout = anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
+        options: dict[str, Any] = {"max_retries": 0, "timeout": timeout}
+        transport: dict[str, Any] = {"verify": _certificates()}
         if settings.base_url:
             options["base_url"] = settings.base_url
             if _is_loopback(settings.base_url):
@@ -178,9 +217,8 @@ class AnthropicModel:
                 if self._is_rehearsal or (settings.provider == "anthropic" and keyless):
                     options["api_key"] = _REHEARSAL_KEY
                 # A proxy of the environment cannot reach this machine's own loopback address.
-                options["http_client"] = anthropic.DefaultHttpxClient(
-                    timeout=options["timeout"], transport=httpx2.HTTPTransport(), trust_env=False
-                )
+                transport = {"transport": httpx2.HTTPTransport(verify=_certificates()), "trust_env": False}
+        options["http_client"] = anthropic.DefaultHttpxClient(timeout=timeout, **transport)
         try:
             match settings.provider:
                 case "bedrock":

@@ -56,12 +56,15 @@ def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
 
 
 def _sendable(message: dict[str, Any]) -> dict[str, Any] | None:
-    """A copy with its content as a list of unmarked blocks; None for a reply that said nothing at all.
+    """The message with its content as a list of unmarked blocks; None for a reply that said nothing at all.
 
-    Replies may hold empty texts, or be empty; requests with such are refused, and would be for the rest of the life.
+    Replies may hold empty texts, or be empty; requests with such are refused, and would be for the rest of the life. A message
+    that is fit already, as nearly all of a long conversation are, is not copied.
     """
     content = message["content"]
     blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if blocks is content and blocks and all(map(_is_fit, blocks)):
+        return message
     kept = [_unmarked(block) for block in blocks if not _is_empty_text(block)]
     if not kept and message["role"] == "assistant":
         return None
@@ -69,35 +72,46 @@ def _sendable(message: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _mark_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put up to three marks into freshly copied messages."""
-    places = [(m, b) for m, message in enumerate(messages) for b in range(len(message["content"]))]
-    previous_end = max((m for m, message in enumerate(messages) if message["role"] == "assistant"), default=0)
-    last = _last_markable(messages, places, len(places))
-    previous = _last_markable(messages, places, sum(1 for m, _ in places if m < previous_end))
-    marks = {last, previous}
-    if last is not None and previous is not None and last - previous >= LOOKBACK_BLOCKS:
-        between = _last_markable(messages, places, last - LOOKBACK_BLOCKS + 2)
-        if between is not None and between > previous:
-            marks.add(between)
-    for mark in marks:
-        if mark is not None:
-            m, b = places[mark]
-            messages[m]["content"][b] = _marked(messages[m]["content"][b])
+    """Put up to three marks in, looking from the end: a long conversation costs no more than a short one."""
+    previous_end = next((m for m in range(len(messages) - 1, -1, -1) if messages[m]["role"] == "assistant"), 0)
+    last = between = previous = None
+    last_distance = distance = 0  # in blocks, from the end
+    for m in range(len(messages) - 1, -1, -1):
+        content = messages[m]["content"]
+        for b in range(len(content) - 1, -1, -1):
+            if _is_markable(content[b]):
+                if last is None:
+                    last, last_distance = (m, b), distance
+                if m < previous_end:
+                    previous = (m, b)
+                    break
+                if between is None and distance - last_distance >= LOOKBACK_BLOCKS - 1:
+                    between = (m, b)
+            distance += 1
+        if previous is not None:
+            break
+    needs_between = previous is not None and distance - last_distance >= LOOKBACK_BLOCKS
+    for place in {last, between if needs_between else None, previous}:
+        if place is not None:
+            m, b = place
+            content = messages[m]["content"]
+            messages[m] = {**messages[m], "content": [*content[:b], _marked(content[b]), *content[b + 1 :]]}
     return messages
 
 
-def _last_markable(messages: list[dict[str, Any]], places: list[tuple[int, int]], end: int) -> int | None:
-    """The last of the first `end` blocks that may carry a mark."""
-    for place in range(min(end, len(places)) - 1, -1, -1):
-        m, b = places[place]
-        block = messages[m]["content"][b]
-        if block.get("type") in _MARKABLE and not _is_empty_text(block):
-            return place
-    return None
+def _is_markable(block: Block) -> bool:
+    return block.get("type") in _MARKABLE and not _is_empty_text(block)
+
+
+def _is_fit(block: Block) -> bool:
+    return "cache_control" not in block and not _is_empty_text(block)
 
 
 def _is_empty_text(block: Block) -> bool:
-    return block.get("type") == "text" and not str(block.get("text") or "").strip()
+    if block.get("type") != "text":
+        return False
+    text = str(block.get("text") or "")
+    return not text or text.isspace()
 
 
 def _marked(block: Block) -> Block:

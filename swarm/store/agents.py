@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -103,6 +103,8 @@ class Letter(BaseModel):
     approve: bool = False
     live_only: bool = False
     """Do not resume a receiver that has ended."""
+    token: str = ""
+    """From outside: what tells a repeat of this letter, sent again after a broken connection, from another one."""
     max_unread: int = MAX_UNREAD
 
 
@@ -121,6 +123,8 @@ class Sent:
     effect: Effect
     unread: int | None
     """How many messages the sender itself has not read; None when it was not looked up."""
+    ids: Sequence[str] = ()
+    """The message's ids in the mailboxes, in the order of the receivers."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ class Rescue(Effect):
 class GoOn:
     """What an agent wanted to park for holds already."""
 
-    why: Literal["children", "time", "mail", "nothing"]
+    why: Literal["children", "tasks", "time", "mail", "answer", "nothing"]
     """`nothing`: it wanted to rest, and nobody is at work for it any more."""
 
 
@@ -143,9 +147,9 @@ class GoOn:
 class NotSpawned:
     """No child was made, because of this; the caller may ask again for fewer."""
 
-    why: Literal["limit", "depth", "name", "resume"]
+    why: Literal["limit", "depth", "name", "resume", "team"]
     child: str = ""
-    """The child whose name is taken, or that cannot go on."""
+    """The child whose name is taken, that cannot go on, or that would need a team."""
     detail: str = ""
     """The name that is taken; the state of the child that cannot go on, empty when it is nobody's or another's."""
     room: int = 0
@@ -181,13 +185,21 @@ class Store:
 
     # -- jobs ----------------------------------------------------------------------------------------------
 
-    def submit(self, spec: AgentSpec, *, catalogue: str, retention_seconds: float) -> Effect:
+    def run(self, script: str, *arguments: str | int | float) -> Any:
+        """Run one of the atomic steps."""
+        return self._scripts.run(script, *arguments)
+
+    def submit(
+        self, spec: AgentSpec, *, catalogue: str, retention_seconds: float, rules: str = "", ask_seconds: float = 0.0
+    ) -> Effect:
         """Make the job and its root agent; the same ids again change nothing."""
         limits = spec.limits
         job: dict[str, Any] = {
             "title": spec.description,
             "workspace": spec.workspace,
             "catalogue": catalogue,
+            "rules": rules,
+            "ask_seconds": ask_seconds,
             "limits": limits.model_dump_json(),
             "retention": int(retention_seconds),
             "max_depth": limits.max_depth,
@@ -225,6 +237,12 @@ class Store:
             else:
                 self.client.zrem(self.key("jobs"), job_id)
         return found
+
+    def permissions(self, job_id: str) -> tuple[str, list[str], float]:
+        """The job's rules as JSON, those that approvals have added since, and for how long its questions can be answered."""
+        rules, seconds = self.client.hmget(self.key("job", job_id), "rules", "ask_seconds")
+        added = list(self.client.lrange(self.key("job", job_id, "rules"), 0, -1))
+        return rules or "", added, float(seconds or 0)
 
     def catalogue(self, job_id: str) -> str:
         """The definitions that travelled with the job, as JSON."""
@@ -347,11 +365,29 @@ class Store:
                 return NotSpawned("depth")
             case "name" | "resume" as why:
                 return NotSpawned(why, child=answer[1], detail=answer[2])
+            case "team":
+                return NotSpawned("team", child=answer[1])
         return self._effect(answer, claim)
 
-    def park(self, claim: Claim, number: int, entry: Entry, condition: Condition, *, said: str = "") -> Effect | GoOn:
-        """Park until the condition holds. `said` is what a teammate that goes idle tells its lead."""
-        wanted = condition.model_dump(exclude_defaults=True) | ({"said": said} if condition.rest else {})
+    def park(
+        self,
+        claim: Claim,
+        number: int,
+        entry: Entry,
+        condition: Condition,
+        *,
+        said: str = "",
+        ask: Mapping[str, Any] | None = None,
+    ) -> Effect | GoOn:
+        """Park until the condition holds.
+
+        `said` is what a teammate that goes idle tells its lead; `ask` the question that is asked in the same step.
+        """
+        wanted = condition.model_dump(exclude_defaults=True)
+        if condition.rest:
+            wanted["said"] = said
+        if ask is not None:
+            wanted["ask"] = ask
         answer = self._scripts.run(
             "park", claim.agent_id, claim.generation, number, encode_entry(entry), json.dumps(wanted)
         )
@@ -410,6 +446,13 @@ class Store:
             yield from page
             after = page[-1].id
 
+    def mark_read(self, job_id: str, up_to: str) -> int:
+        """The person has read the job's mailbox up to this message; answers how many are left. Raises `UnknownAgent`."""
+        answer = self._scripts.run("mark", job_id, up_to)
+        if answer[0] == "unknown":
+            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
+        return int(answer[1])
+
     def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
         """Append the entry that holds these messages; answers how many are left unread, if it was not done already."""
         notices = sum(message.kind == "notification" for message in messages)
@@ -437,13 +480,14 @@ class Store:
         names = {receiver.id: receiver.name for receiver in receivers}
         match answer[0]:
             case "ok":
-                return Sent(Effect(publish=answer[1]), int(answer[2]))
+                return Sent(Effect(publish=answer[1]), int(answer[2]), answer[3])
             case "repeat":
                 return Sent(Effect(), None)
             case "unknown":
                 raise UnknownReceiver(f"there is no agent {names[answer[1]]} in this job")
             case "ended":
-                raise ReceiverEnded(f"{names[answer[1]]} is {answer[2]}: it reads no more messages")
+                name = names[answer[1]]
+                raise ReceiverEnded(f"{name} is {answer[2]}: it reads no more messages", name)
             case "full":
                 raise MailboxFull(names[answer[1]], letter.max_unread)
             case "over":
@@ -531,7 +575,14 @@ def _agent_fields(spec: AgentSpec) -> dict[str, str]:
     fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
     if spec.name is not None:
         fields["name"] = spec.name
+    if spec.role:
+        fields["role"] = normal_role(spec.role)
     return fields | {flag: "1" for flag in ("background", "teammate") if getattr(spec, flag)}
+
+
+def normal_role(role: str) -> str:
+    """A role as it is compared: `Test Writer` and `test writer` are one."""
+    return " ".join(role.split()).lower()
 
 
 def _child_fields(child: AgentSpec | Continuation) -> dict[str, str]:

@@ -10,16 +10,16 @@ import redis
 
 NAMES = (
     *("submit", "claim", "append", "reserve", "spawn", "park", "handover", "finish", "cancel", "renew", "rescue"),
-    *("send", "take"),
+    *("send", "take", "mark", "answer", "board", "pad", "team"),
 )
 
 
 @cache
 def source(name: str) -> str:
-    """The text of one script, with the shared part in front."""
+    """The text of one script, with the shared parts in front."""
     folder = resources.files("swarm.store").joinpath("scripts")
-    common = folder.joinpath("common.lua").read_text(encoding="utf-8")
-    return common + folder.joinpath(f"{name}.lua").read_text(encoding="utf-8")
+    parts = ("common", "shared_board", "shared_questions", name)
+    return "\n".join(folder.joinpath(f"{part}.lua").read_text(encoding="utf-8") for part in parts)
 
 
 class Scripts:

@@ -7,7 +7,7 @@ one with effects never silently is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -53,6 +53,70 @@ class Peers(Protocol):
         ...
 
 
+class Board(Protocol):
+    """The job's task board, on behalf of one agent. `cause` is the call's id: a repeat answers the same. All raise `ToolError`."""
+
+    def add_task(self, cause: str, given: Mapping[str, Any]) -> str:
+        """Add a task (`subject`, `description?`, `role?`, `blocked_by?`) and name its number."""
+        ...
+
+    def list_tasks(self, state: str | None) -> str:
+        """A line for each task."""
+        ...
+
+    def show_task(self, number: int) -> str:
+        """Everything about one task."""
+        ...
+
+    def claim_task(self, cause: str, number: int | None) -> str:
+        """Take a task and show it."""
+        ...
+
+    def update_task(self, cause: str, given: Mapping[str, Any]) -> str:
+        """Change the task `task_id`."""
+        ...
+
+    def complete_task(self, cause: str, number: int, result: str) -> str:
+        """Complete a task, and say what it unblocked."""
+        ...
+
+
+class Pad(Protocol):
+    """The job's scratchpad, on behalf of one agent. All raise `ToolError`."""
+
+    def write_page(self, cause: str, page: str, content: str, if_version: int | None) -> str:
+        """Replace a page."""
+        ...
+
+    def append_to_page(self, cause: str, page: str, content: str) -> str:
+        """Add to the end of a page."""
+        ...
+
+    def delete_page(self, cause: str, page: str, if_version: int | None) -> str:
+        """Remove a page."""
+        ...
+
+    def read_page(self, page: str) -> tuple[str, str]:
+        """What is known about a page, in a line, and its text."""
+        ...
+
+    def list_pages(self, prefix: str) -> str:
+        """A line for each page."""
+        ...
+
+
+class Team(Protocol):
+    """The job's team, on behalf of its lead. Both raise `ToolError`."""
+
+    def create_team(self, cause: str, name: str, description: str) -> str:
+        """Found the team."""
+        ...
+
+    def delete_team(self, cause: str, *, force: bool) -> str:
+        """Dissolve it, and say who was stopped."""
+        ...
+
+
 @dataclass
 class ToolContext:
     """The world one agent's tools act in. One per segment; never shared between agents."""
@@ -72,6 +136,9 @@ class ToolContext:
     environment: dict[str, str] = field(default_factory=dict)
     """Extra variables for the agent's processes, beyond what survives the cleaning."""
     peers: Peers | None = None
+    board: Board | None = None
+    pad: Pad | None = None
+    team: Team | None = None
     check: Callable[[], None] = lambda: None
     """Long-running tools call this about once a second; it raises when the agent must stop."""
 

@@ -7,6 +7,9 @@ line of report at the end; descriptor 2 gets the command's output, at most CAP b
 Guarantee: when the report is written with `contained=1`, no process that the command started is left, not even one
 that made a session of its own: on Linux orphans become children of this process, which ends only when it has none.
 
+A COMMAND that starts with `swarm/permissions/sandbox/enter.py` is not started as the Python program that it is: a
+child of this process goes into the sandbox, which saves the second start of Python.
+
 It imports little, because every command waits for it to start: `signal`, for one, would cost 5 ms.
 """
 
@@ -18,12 +21,16 @@ import select
 import sys
 import time
 
-SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 9, 13, 15, 25
+SIGKILL, SIGPIPE, SIGTERM, SIGCONT, SIGSTOP, SIGXFSZ = 9, 13, 15, 18, 19, 25  # of Linux
 GRACE_SECONDS = 2.0
 KILL_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
 _PR_SET_CHILD_SUBREAPER = 36
-_TICK_MS = 500
+_TICK_MS = 100
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SANDBOX = os.path.join(_PACKAGE, "permissions", "sandbox")
+MAX_PROCESSES = 1000
+"""A command that has more is ended: the last line against a fork bomb where the kernel does not count (root)."""
 
 
 class Command:
@@ -37,14 +44,22 @@ class Command:
         null = os.open(os.devnull, os.O_RDWR)
         self.output, end = os.pipe()
         os.set_blocking(self.output, False)
-        self.pid = os.posix_spawn(
-            argv[0],
-            argv,
-            os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, null, 0)] + [(os.POSIX_SPAWN_DUP2, end, fd) for fd in (1, 2)],
-            setsid=True,
-            setsigdef=[SIGPIPE, SIGXFSZ],  # Python ignores both, and what is ignored stays so over an exec
-        )
+        entering = argv[1:4] == ["-I", "-S", os.path.join(_SANDBOX, "enter.py")] and "--" in argv
+        words = argv[4 : argv.index("--")] if entering else []
+        self._outer = "outer=1" in words
+        self._absent = [word[7:] for word in words if word.startswith("absent=")]
+        if entering:
+            self.pid = _fork_into_sandbox(argv[4:], null, end)
+        else:
+            self.pid = os.posix_spawn(
+                argv[0],
+                argv,
+                os.environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, null, 0)] + [(os.POSIX_SPAWN_DUP2, end, fd) for fd in (1, 2)],
+                setsid=True,
+                setsigdef=[SIGPIPE, SIGXFSZ],  # Python ignores both, and what is ignored stays so over an exec
+            )
+        self._tasks_before = _count_tasks()
         os.close(end)
         os.close(null)
 
@@ -87,16 +102,44 @@ class Command:
             except OSError:
                 pass
 
+    def ask_to_end(self) -> None:
+        """SIGTERM to the group. The outer process of a sandbox is spared: its end would be a SIGKILL for the rest."""
+        if not self._outer:
+            self.signal_group(SIGTERM)
+            return
+        for pid in _descendants():
+            if pid != self.pid:
+                _signal(pid, SIGTERM)
+
+    def has_too_many(self) -> bool:
+        """Whether it has run away. All tasks of the host are counted first, because that costs nothing."""
+        grown = _count_tasks() - self._tasks_before
+        if grown > MAX_PROCESSES // 4:
+            _take_precedence()  # among thousands of processes that run, this one would hardly get its turn
+        if grown <= MAX_PROCESSES:
+            return False
+        self.signal_group(SIGSTOP)  # it must not grow while it is counted
+        if len(_descendants()) <= MAX_PROCESSES:
+            self.signal_group(SIGCONT)
+            return False
+        os.write(2, f"ended: more than {MAX_PROCESSES} processes\n".encode())
+        return True
+
+    def remove_planted(self) -> None:
+        """Remove what must not be there and could not be kept from being made."""
+        for path in self._absent:
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
+
     def kill_everything(self) -> None:
         """Kill the group and all descendants, again and again until none is left."""
         give_up = time.monotonic() + KILL_SECONDS
         self.signal_group(SIGKILL)
         while self.reap():
             for pid in _descendants():
-                try:
-                    os.kill(pid, SIGKILL)
-                except OSError:
-                    pass
+                _signal(pid, SIGKILL)
             if time.monotonic() > give_up:
                 self.contained = False
                 return
@@ -134,7 +177,9 @@ def supervise(command: Command, limit_seconds: float, watched: bool) -> bool:
             if timed_out:
                 break
             timed_out, deadline = True, time.monotonic() + GRACE_SECONDS
-            command.signal_group(SIGTERM)
+            command.ask_to_end()
+        if command.has_too_many():
+            break
     command.kill_everything()
     command.drain()
     return timed_out
@@ -145,6 +190,45 @@ def _become_subreaper() -> bool:
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (OSError, AttributeError):
         return False
+
+
+def _fork_into_sandbox(arguments: list[str], null: int, end: int) -> int:
+    sys.path.insert(0, _SANDBOX)
+    enter = __import__("enter")  # before the fork, so that a broken installation is an error here
+    del sys.path[0]
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            for fd, source in ((0, null), (1, end), (2, end)):
+                os.dup2(source, fd)
+            enter.main(arguments)
+        finally:
+            os._exit(enter.CANNOT_ENTER)
+    return pid
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass
+
+
+def _take_precedence() -> None:
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except (AttributeError, OSError):
+        pass  # not root, whose processes alone the kernel does not count
+
+
+def _count_tasks() -> int:
+    """All tasks of this host; 0 where that is not told."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return int(file.read().split()[3].partition(b"/")[2])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def _descendants() -> list[int]:
@@ -178,6 +262,7 @@ def main(arguments: list[str]) -> None:
         os.write(1, b"exit=127 timed_out=0 discarded=0 contained=1\n")
         return
     timed_out = supervise(command, float(limit), watched == "1")
+    command.remove_planted()
     code = -SIGKILL if command.exit_code is None else command.exit_code
     report = (
         f"exit={code if code >= 0 else 128 - code} timed_out={timed_out:d} "

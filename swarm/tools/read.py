@@ -93,7 +93,7 @@ def _page_of_file(
     file.seek(len(encoding.bom))
     # Only "\n" ends a line: an edit must find exactly the characters that were shown.
     with io.TextIOWrapper(file, encoding=encoding.codec, errors="replace", newline="\n") as text:
-        return ToolResult(text=_page(ctx, _cut_lines(ctx, text), offset, limit))
+        return ToolResult(text=page_lines(ctx, _cut_lines(ctx, text), offset, limit))
 
 
 def _read_output(ctx: ToolContext, handle: str, offset: int, limit: int) -> ToolResult:
@@ -102,7 +102,7 @@ def _read_output(ctx: ToolContext, handle: str, offset: int, limit: int) -> Tool
         raise ToolError(f"nothing is kept under {handle}; the handle is in the note of the output that was cut")
     if not text:
         return ToolResult(text=f"[{handle} is empty]")
-    return ToolResult(text=_page(ctx, _folded_lines(text), offset, limit))
+    return ToolResult(text=page_lines(ctx, folded_lines(text), offset, limit))
 
 
 def _cut_lines(ctx: ToolContext, text: TextIO) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _cut_lines(ctx: ToolContext, text: TextIO) -> Iterator[str]:
         yield line.rstrip("\r\n")
 
 
-def _folded_lines(text: str) -> Iterator[str]:
+def folded_lines(text: str) -> Iterator[str]:
     """The lines of kept output; a long one becomes several, because nothing else can show the rest of it."""
     for line in io.StringIO(text, newline="\n"):
         line = line.rstrip("\r\n")
@@ -126,7 +126,8 @@ def _folded_lines(text: str) -> Iterator[str]:
             yield line[start : start + MAX_LINE_CHARACTERS]
 
 
-def _page(ctx: ToolContext, lines: Iterator[str], offset: int, limit: int) -> str:
+def page_lines(ctx: ToolContext, lines: Iterator[str], offset: int, limit: int) -> str:
+    """The lines from number `offset` on, each with its number: at most `limit`, and no more than a result may hold."""
     page: list[str] = []
     room = MAX_OUTPUT_CHARACTERS - 200
     number = 0

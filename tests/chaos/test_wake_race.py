@@ -20,7 +20,7 @@ from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits
 from swarm.definitions.catalogue import load_catalogue
 from swarm.errors import AgentCancelled, NotOwner
 from swarm.ids import child_agent_id, new_job_id, root_agent_id
-from swarm.store.agents import Claim, Counters, Effect, OutOfBudget, Refused, Store
+from swarm.store.agents import Claim, Counters, Effect, GoOn, OutOfBudget, Refused, Store
 from tests.fleet import Fleet
 
 
@@ -104,7 +104,7 @@ class Family:
 
     def park(self, condition: Condition) -> Effect | None:
         effect = self.store.park(self.claim, self.length + 1, Parked(condition=condition), condition)
-        self.length += effect is not None
+        self.length += isinstance(effect, Effect)
         return effect
 
     # -- looks ---------------------------------------------------------------------------------------------
@@ -115,10 +115,10 @@ class Family:
     def in_outbox(self) -> bool:
         return self.store.client.zscore(self.store.key("ready"), self.root) is not None
 
-    def check_publish(self, effect: Effect | None, *, expected: bool) -> None:
+    def check_publish(self, effect: Effect | GoOn | None, *, expected: bool) -> None:
         """The step put the root on the queue, or did not."""
         assert self.in_outbox() == expected
-        if self.exact and effect is not None:
+        if self.exact and isinstance(effect, Effect):
             assert list(effect.publish).count(self.root) == int(expected)
 
     def check_nothing_waits(self) -> None:
@@ -164,7 +164,7 @@ def test_the_parent_is_woken_once_whenever_its_children_end(
             family.start_child(int(index))
         elif word == "park":
             effect = family.park(Condition(children=family.children, mode=mode))
-            assert (effect is None) == holds, "it parks exactly if there is something to wait for"
+            assert isinstance(effect, GoOn) == holds, "it parks exactly if there is something to wait for"
             state = "running" if holds else "parked"
         else:
             effect = family.finish_child(int(index))
@@ -203,7 +203,7 @@ def test_a_child_that_is_cancelled_wakes_its_parent_like_one_that_ends(
             case "cancel":
                 store.cancel(child, "not needed")
             case "park":
-                assert (family.park(Condition(children=[child])) is None) == over
+                assert isinstance(family.park(Condition(children=[child])), GoOn) == over
         if before == "parked" and family.state(child) in TERMINAL_STATES:
             assert family.state() == "queued" and family.in_outbox()
     cancelled_first = order.index("cancel") < order.index("finish 0")
@@ -264,15 +264,15 @@ def test_a_deadline_and_a_childs_end_wake_once_between_them(
             case "park":
                 until = time.time() + (-1 if time_is_up else 3600)
                 effect = family.park(Condition(children=family.children, until=until))
-                assert (effect is None) == (child_ended or time_is_up)
-                state = "running" if effect is None else "parked"
+                assert isinstance(effect, GoOn) == (child_ended or time_is_up)
+                state = "running" if isinstance(effect, GoOn) else "parked"
         if state == "parked" and (child_ended or time_is_up):
             state = "queued"
         assert family.state() == state
     family.check_nothing_waits()
     if state == "queued":
         family.claim = family._claim(family.root)
-    assert family.park(Condition(children=family.children)) is None, "the child has ended: there is nothing to wait for"
+    assert isinstance(family.park(Condition(children=family.children)), GoOn), "the child has ended: there is nothing to wait for"
 
 
 # -- claims --------------------------------------------------------------------------------------------------

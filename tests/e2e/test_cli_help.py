@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from swarm.cli.app import SECTIONS, app
+
 _ROOT = Path(__file__).resolve().parents[2]
 _HEAVY = ("anthropic", "celery", "flower", "kombu", "redis", "pydantic", "rich.console", "psutil")
 _PROBE = """
@@ -54,6 +56,15 @@ def test_shell_completion_imports_nothing_heavy() -> None:
     )
     assert heavy <= {"pydantic"}  # newer versions of Typer read the words with it themselves
     assert text.split() == ["tree", "transcript"]
+
+
+def test_the_help_says_of_each_command_what_its_own_help_begins_with() -> None:
+    import typer
+
+    group = typer.main.get_command(app)
+    for _, entries in SECTIONS:
+        for entry in entries:
+            assert group.commands[entry.name].get_short_help_str(1_000) == entry.help
 
 
 def _swarm(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -11,15 +11,10 @@ import struct
 import termios
 import time
 
-import pytest
-
 from tests.e2e.cli_world import PATIENCE_SECONDS, ROOT, World
 
 SLOW = "TREE depth=1 fanout=2 steps=25 think=700"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-# A pseudo-terminal and its timing: run by hand with -m long.
-pytestmark = pytest.mark.long
 
 
 class Terminal:
@@ -49,8 +44,9 @@ class Terminal:
 
     def finish(self) -> tuple[int, str]:
         """The exit code, and all that was shown."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
         while self._read():
-            pass
+            assert time.monotonic() < give_up, f"it never ended:\n{self._text}"
         _, status = os.waitpid(self.pid, 0)
         os.close(self._descriptor)
         return os.waitstatus_to_exitcode(status), self._text

@@ -533,7 +533,7 @@ from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel, preload
 from swarm.settings import Settings
 assert "anthropic" not in sys.modules and "httpx2" not in sys.modules
-preload()
+preload(Settings())
 before = set(sys.modules)
 said = [{{"role": "user", "content": "hi"}}]
 AnthropicModel(Settings(base_url={script.url!r})).complete(ModelRequest(model="m", system="s", messages=said))

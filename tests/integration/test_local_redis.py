@@ -17,7 +17,7 @@ import pytest
 from kombu import Connection
 
 from swarm.errors import ConfigurationError, RedisUnavailable
-from swarm.local.processes import wait_for_exit
+from swarm.local.processes import is_alive, wait_for_exit
 from swarm.local.redis_server import (
     ServerBinary,
     ensure_redis,
@@ -99,7 +99,7 @@ def test_it_starts_answers_and_stops(settings: Settings, server: ServerBinary) -
     assert process is not None
     assert process.pid == _pid(settings)
     assert stop_redis(settings)
-    assert not psutil.pid_exists(process.pid) or process.status() == psutil.STATUS_ZOMBIE
+    assert not is_alive(process)
     assert find_redis(settings) is None
     assert not stop_redis(settings)
 

@@ -53,6 +53,19 @@ def test_losing_every_connection_costs_nothing(fleet: Fleet) -> None:
     assert worker.process.poll() is None
 
 
+def test_connections_that_break_again_and_again_cost_nothing(fleet: Fleet) -> None:
+    """Also those that break while the worker makes them anew, before it has used them."""
+    worker = fleet.start_worker(3)
+    job = fleet.submit("TREE depth=2 fanout=3 steps=4", fleet.rehearse(latency_seconds=0.1))
+    wait_for("work is going on", lambda: job.view().turns > 1)
+    for number in range(30):
+        fleet.swarm.store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
+        time.sleep(0.03 + number % 5 * 0.03)  # the pace of the breaks, not a wait for something
+    view = job.wait(60)
+    assert (view.state, view.text) == ("completed", "DONE 13")
+    assert worker.process.poll() is None
+
+
 def test_a_journal_that_only_a_newer_worker_can_read_is_left_for_it(fleet: Fleet) -> None:
     job = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse())
     root, client = job.view().root_id, fleet.swarm.store.client

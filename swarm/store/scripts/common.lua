@@ -12,7 +12,10 @@
 -- P:job:ID:capped        zset    its queued agents that wait for one of those places (score: -depth, then time)
 -- P:job:ID:names         hash    name -> agent id; a name is never given to another agent
 -- P:job:ID:requests      hash    request id -> JSON {kind, from, to, state, expires}: shutdowns and plans to be approved
--- P:mail:JOB             stream  the mailbox of the person whose job it is
+-- P:job:ID:team, :board, :answers  its team and task board: shared_board.lua
+-- P:job:ID:pad, :page:NAME         its scratchpad: pad.lua
+-- P:mail:JOB             stream  the mailbox of the person whose job it is; the job's `unread` counts what lies beyond its `read`
+-- P:sent:TOKEN           string  for a while, what was answered about a message from outside: sent again, it is not delivered again
 -- P:events:ID            stream  a job's lifecycle events, trimmed
 -- P:jobs                 zset    all jobs by creation time
 -- P:ready                zset    outbox: queued agents by the time they were queued; whoever queues an agent publishes
@@ -68,13 +71,14 @@ local function leave(id, job)
 end
 
 -- What a parked agent waits for, besides its children and the time.
-local WAITS = { 'wait_mode', 'wait_mail', 'idle' }
+local WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'idle' }
 
 local function wake(id, why)
   local record = redis.call('HMGET', agent_key(id), 'state', 'job')
   if record[1] ~= 'parked' then return false end
   redis.call('DEL', await_key(id))
   redis.call('ZREM', P .. ':timers', id)
+  redis.call('ZREM', job_key(record[2]) .. ':team:idle', id)
   redis.call('HDEL', agent_key(id), unpack(WAITS))
   put_on_queue(id)
   emit(record[2], 'woken', id, 'why', why)
@@ -99,19 +103,22 @@ local function give_back(id, job)
 end
 
 -- Put a message into a mailbox, and wake its owner if that is what it waits for. `to` may be a job: the person's mailbox.
+-- Answers the message's id there.
 local function deliver(to, from, name, kind, body, reply_to)
   local id = redis.call('XADD', P .. ':mail:' .. to, '*', 'from', from, 'name', name, 'kind', kind, 'body', body,
     'reply_to', reply_to or '')
   if redis.call('EXISTS', agent_key(to)) == 0 then
-    emit(to, 'message', from, 'to', 'user', 'kind', kind, 'id', id)
-    return
+    redis.call('HINCRBY', job_key(to), 'unread', 1)
+    emit(to, 'message', from, 'to', 'user', 'sort', kind, 'id', id)
+    return id
   end
   local note = kind == 'notification'
   redis.call('HINCRBY', agent_key(to), 'unread', 1)
   if note then redis.call('HINCRBY', agent_key(to), 'unread_notes', 1) end
   local record = redis.call('HMGET', agent_key(to), 'wait_mail', 'job')
-  if not note then emit(record[2], 'message', from, 'to', to, 'kind', kind, 'id', id) end
+  if not note then emit(record[2], 'message', from, 'to', to, 'sort', kind, 'id', id) end
   if record[1] == 'any' or (record[1] == 'talk' and not note) then wake(to, 'mail') end
+  return id
 end
 
 -- The keys that live and expire with a job.
@@ -120,9 +127,12 @@ local function each_key(job, apply)
     apply(agent_key(member)); apply(journal_key(member)); apply(children_key(member))
     apply(P .. ':outputs:' .. member); apply(P .. ':mail:' .. member)
   end
-  for _, part in ipairs({ '', ':agents', ':names', ':requests', ':team', ':board', ':pad', ':questions', ':rules' }) do
+  for _, part in ipairs({ '', ':agents', ':names', ':requests', ':team', ':team:idle', ':board', ':board:text', ':board:open',
+    ':board:owners', ':board:offers', ':board:waiting', ':answers', ':pad', ':questions', ':rules' }) do
     apply(job_key(job) .. part)
   end
+  for _, question in ipairs(redis.call('SMEMBERS', job_key(job) .. ':questions')) do apply(P .. ':question:' .. question) end
+  for _, page in ipairs(redis.call('HKEYS', job_key(job) .. ':pad')) do apply(job_key(job) .. ':page:' .. page) end
   apply(P .. ':events:' .. job); apply(P .. ':mail:' .. job)
 end
 
@@ -164,6 +174,8 @@ local function notice_of_end(id, state, text, reason)
 end
 
 local end_agent
+local release_tasks  -- in shared_board.lua
+local void_question  -- in shared_questions.lua
 
 -- End everything below `id` (one way: never upwards, never sideways).
 local function end_below(id, reason)
@@ -185,15 +197,18 @@ end_agent = function(id, state, text, reason, write)
       generation = tonumber(record[4] or '0'), state = state, text = text, reason = reason }))
   end
   redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
+  void_question(id)
   redis.call('HDEL', agent_key(id), unpack(WAITS))
   redis.call('DEL', await_key(id))
   redis.call('ZREM', P .. ':timers', id)
   redis.call('ZREM', P .. ':ready', id)
   redis.call('ZREM', job_key(job) .. ':capped', id)
+  redis.call('ZREM', job_key(job) .. ':team:idle', id)
   give_back(id, job)
   if before == 'running' then kill[#kill + 1] = id end
   leave(id, job)
   end_below(id, 'its parent ended: ' .. state)
+  release_tasks(job, id)
   emit(job, 'ended', id, 'state', state, 'reason', reason)
   if parent and parent ~= '' then
     for _, name in ipairs(COUNTERS) do

@@ -2,7 +2,7 @@
 -- ARGV: prefix, parent, generation, number of the entry, entry, child JSON...
 --   child  {id, fields...}: a new agent; or {id, resume: message body, background}: one of the parent's that goes on
 -- Answers {'ok', publish} | {'limit', how many more agents the job may have} | {'depth'} | {'name', child, name taken}
---   | {'resume', child, its state or ''} | {'stale'} | {'cancelled'}
+--   | {'resume', child, its state or ''} | {'team', child that would need a team} | {'stale'} | {'cancelled'}
 local parent = ARGV[2]
 local number = tonumber(ARGV[4])
 local refused = refusal(parent, ARGV[3], { running = true }, number, 1)
@@ -20,6 +20,7 @@ for i = 6, #ARGV do
     if known[1] ~= parent or known[2] == 'cancelled' then return { 'resume', child.id, known[1] == parent and known[2] or '' } end
   else
     fresh = fresh + 1
+    if child.teammate and redis.call('HGET', job_key(job) .. ':team', 'lead') ~= parent then return { 'team', child.id } end
     local owner = child.name and (taken[child.name] or redis.call('HGET', names, child.name))
     if owner and owner ~= child.id then return { 'name', child.id, child.name } end
     if child.name then taken[child.name] = child.id end

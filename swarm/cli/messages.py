@@ -1,0 +1,222 @@
+"""`swarm send` and `swarm inbox`: writing to agents, and reading what they have written."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from swarm.cli.options import JsonOption, parse_duration
+from swarm.cli.output import one_line, output_console, plain, print_json, print_note, print_result, show_number
+from swarm.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from swarm.client import Job, Swarm
+    from swarm.correspondence import Delivery
+    from swarm.mailbox import Message
+
+_SHOWN_NAMES = 20
+
+
+class NoReply(TimeoutError):
+    """Nobody answered in time."""
+
+
+def send(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="AGENT|JOB",
+            help="An id or the beginning of it (of a job: its first agent); with --job, an agent's name, or * for all that live.",
+        ),
+    ],
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="What to say; - reads it from a pipe.")] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="NAME", help="The agent of that name in the job that is given.")
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option("--job", "-j", metavar="JOB", help="The job in which the receiver is looked for by name.")
+    ] = None,
+    wait_reply: Annotated[
+        bool, typer.Option("--wait-reply", help="Wait until the receiver writes back, and print that.")
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(parser=parse_duration, metavar="TIME", help="How long to wait for the reply: 90, 90s, 10m, 2h."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write to an agent; one that has finished goes on with it. Prints the message's id, or the reply.
+
+    An agent that answers with its result instead of a message has that printed as its reply. Exit code: 0 delivered (and
+    answered), 1 refused or not answered, 2 wrong usage.
+    """
+    if to is not None and job is not None:
+        raise typer.BadParameter("it says the same as --job; give one of them", param_hint="--to")
+    if timeout is not None and not wait_reply:
+        raise typer.BadParameter("it is for --wait-reply", param_hint="--timeout")
+    body = _read_text(text)
+    from swarm.cli.opening import open_swarm
+
+    with open_swarm() as swarm:
+        found, receiver = _find_receiver(swarm, target, to, job)
+        delivery = found.deliver(receiver, body)
+        _note_delivery(delivery, swarm)
+        described: dict[str, Any] = {"job_id": found.id, **delivery.model_dump(), "message_id": delivery.id}
+        if wait_reply:
+            described["reply"] = _wait_reply(swarm, found, delivery, timeout)
+    if as_json:
+        print_json(described)
+    elif wait_reply:
+        print_result(described["reply"]["body"])
+    else:
+        typer.echo(delivery.id)
+
+
+def _read_text(argument: str | None) -> str:
+    from swarm.mailbox import MAX_BODY_BYTES
+
+    if argument is not None and argument != "-":
+        return argument
+    if argument is None and (sys.stdin is None or sys.stdin.isatty()):
+        raise typer.BadParameter("say something: swarm send AGENT TEXT, or pipe the text in", param_hint="TEXT")
+    # One byte too many is enough to see that it is too long; a character cut in two by that is no matter.
+    data = sys.stdin.buffer.read(MAX_BODY_BYTES + 1)
+    try:
+        return data.decode(errors="strict" if len(data) <= MAX_BODY_BYTES else "replace")
+    except UnicodeDecodeError:
+        raise ConfigurationError("the text is not UTF-8; write it in UTF-8") from None
+
+
+def _find_receiver(swarm: Swarm, target: str, to: str | None, job: str | None) -> tuple[Job, str]:
+    from swarm.cli.opening import find_agent, find_job
+
+    if job is not None:
+        return find_job(swarm, job), target
+    if to is not None:
+        return find_job(swarm, target), to
+    agent_id = find_agent(swarm, target)
+    return swarm.job(swarm.agent(agent_id).job_id), agent_id
+
+
+def _note_delivery(delivery: Delivery, swarm: Swarm) -> None:
+    from swarm.local.stack import has_worker
+
+    names = ", ".join(delivery.names[:_SHOWN_NAMES])
+    more = len(delivery.names) - _SHOWN_NAMES
+    print_note(f"delivered to {names}{f' and {more} more' if more > 0 else ''}")
+    if delivery.left_out:
+        print_note(f"not delivered (mailbox full, or ended just now): {', '.join(delivery.left_out)}")
+    if not has_worker(swarm.settings):
+        print_note("note: no worker answers; the message is read once one does (`swarm up`, `swarm worker`)")
+
+
+def _wait_reply(swarm: Swarm, job: Job, delivery: Delivery, timeout: float | None) -> dict[str, Any]:
+    receivers = list(delivery.receivers)
+    sender = receivers[0] if len(receivers) == 1 else None
+    try:
+        reply = job.wait_reply(delivery.id, timeout, sender=sender)
+    except TimeoutError as error:
+        raise ConfigurationErrorFor(str(error)) from error
+    if reply is not None:
+        return _describe(reply, unread=None)
+    if sender is None:
+        view = job.view()
+        return {"from": view.root_id, "kind": "result", "state": view.state, "body": view.text or view.reason}
+    agent = swarm.agent(sender)
+    if agent.idle:
+        print_note(f"{agent.name or sender} has nothing left to do and did not write to you")
+    return {"from": sender, "kind": "result", "state": agent.state, "body": agent.text or agent.reason}
+
+
+def inbox(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[JOB|AGENT]",
+            help="A job: what its agents wrote to you. An agent: its own mailbox. An id or the beginning of it; default: the newest job.",
+        ),
+    ] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Also the messages that you have read before.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the messages that a job's agents wrote to you, which are read with that; or an agent's mailbox."""
+    from swarm.cli.opening import find_agent, find_job, open_swarm
+    from swarm.mailbox import position_of
+
+    with open_swarm() as swarm:
+        agent_id = None if target is None else find_agent(swarm, target)
+        if agent_id is not None and not _names_job(swarm, target, agent_id):
+            box = swarm.mailbox(agent_id)
+            _print(box.messages, {message.id for message in box.messages if not box.is_read(message)}, as_json=as_json)
+            return
+        job = find_job(swarm, target)
+        read_up_to = job.read_up_to()
+        messages = job.inbox("0-0" if show_all else read_up_to)
+        unread = {message.id for message in messages if message.position > position_of(read_up_to)}
+        _print(messages, unread, as_json=as_json)
+        if unread:
+            job.mark_read(messages[-1].id)
+        elif not messages:
+            print_note(f"no {'' if show_all else 'unread '}message in {job.id}")
+
+
+def _names_job(swarm: Swarm, target: str | None, agent_id: str) -> bool:
+    """Whether the person meant the job: its root agent is found by the job's id, too."""
+    agent = swarm.agent(agent_id)
+    return agent.parent_id is None and not agent_id.startswith(target or "") and (
+        agent.job_id.startswith(target or "") or agent.job_id.partition("-")[2].startswith(target or "")
+    )
+
+
+def _print(messages: Sequence[Message], unread: set[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json([_describe(message, unread=message.id in unread) for message in messages])
+        return
+    from rich.text import Text
+
+    console = output_console()
+    for message in messages:
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(message.sent_at))
+        head = f"{'●' if message.id in unread else '○'} {moment}  {describe_sender(message)}"
+        console.print(Text(plain(head), style="bold" if message.id in unread else ""), soft_wrap=True)
+        for line in plain(_body(message)).strip("\n").split("\n"):
+            console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def describe_sender(message: Message) -> str:
+    """Who wrote it, what kind it is, and what it belongs to, on one line."""
+    who = message.sender_name if message.sender_name == message.sender else f"{message.sender_name} ({message.sender})"
+    kind = "" if message.kind == "message" else f", {message.kind.replace('_', ' ')}"
+    return one_line(f"{who}{kind}{f', about {message.reply_to}' if message.reply_to else ''}  {message.id}", 300)
+
+
+def _body(message: Message) -> str:
+    if message.kind != "notification":
+        return message.body
+    from swarm.mailbox import render_mail
+
+    return render_mail([message])
+
+
+def _describe(message: Message, *, unread: bool | None) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "id": message.id,
+        "from": message.sender,
+        "from_name": message.sender_name,
+        "kind": message.kind,
+        "body": message.body,
+        "reply_to": message.reply_to,
+        "sent_at": message.sent_at,
+    }
+    return described if unread is None else {**described, "unread": unread}
+
+
+def hint_at_unread(job_id: str, unread: int) -> None:
+    """Say on stderr that agents have written to the person."""
+    if unread:
+        print_note(f"{show_number(unread, 'unread message')} for you: swarm inbox {job_id}")

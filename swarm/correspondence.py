@@ -1,0 +1,151 @@
+"""What a person and the agents of a job write to each other: sending, the person's mailbox, waiting for a reply.
+
+Guarantees: a message is delivered once, even if the connection breaks while it is sent; what a person has not marked as read
+stays unread, for every client.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.agent.entries import Mail
+from swarm.agent.spec import TERMINAL_STATES
+from swarm.errors import MailboxFull, ReceiverEnded
+from swarm.mailbox import USER, Message, check_body, position_of, to_message
+from swarm.store.agents import Effect, Letter, Store
+
+_LOOK_SECONDS = 0.25
+"""How often it is looked whether a reply can still come."""
+
+
+class Delivery(BaseModel):
+    """A message that was delivered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    receivers: dict[str, str]
+    """Agent id → the message's id in that agent's mailbox."""
+    names: list[str]
+    """Who got it, by name where there is one."""
+    left_out: list[str] = []
+    """Of a broadcast: who did not, because the mailbox is full or the agent ended just now."""
+
+    @property
+    def id(self) -> str:
+        """The message's id; of a broadcast, the latest one."""
+        return max(self.receivers.values(), key=position_of)
+
+
+class Mailbox(BaseModel):
+    """The mailbox of one agent, oldest first, and how far the agent has read it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    messages: list[Message]
+    read_up_to: str
+
+    def is_read(self, message: Message) -> bool:
+        """Whether the message has entered the agent's conversation."""
+        return message.position <= position_of(self.read_up_to)
+
+
+class Correspondence:
+    """A person's correspondence with one job."""
+
+    def __init__(self, store: Store, job_id: str, tell: Callable[[Effect], None]) -> None:
+        self._store, self._job_id, self._tell = store, job_id, tell
+
+    def send(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
+        """Write to agents of the job: `to` is a name, an id, `root`, or `*` for all that live. Raises `MessageRefused`."""
+        receivers = self._store.directory(self._job_id).find(to, self._job_id)
+        letter = Letter(
+            job=self._job_id,
+            sender=self._job_id,
+            name=USER,
+            kind="message",
+            body=check_body(text),
+            reply_to=reply_to,
+            live_only=to.strip() == "*",
+            token=secrets.token_hex(12),
+        )
+        left_out: list[str] = []
+        while True:
+            try:
+                sent = self._store.send(letter, receivers)
+            except (MailboxFull, ReceiverEnded) as error:
+                # One full mailbox, or an agent that ends just now, must not keep a broadcast from the others.
+                reached = [receiver for receiver in receivers if receiver.name != error.receiver]
+                if not letter.live_only or len(reached) in (0, len(receivers)):
+                    raise
+                left_out.append(error.receiver)
+                receivers = reached
+                continue
+            self._tell(sent.effect)
+            ids = dict(zip((receiver.id for receiver in receivers), sent.ids, strict=True))
+            return Delivery(receivers=ids, names=[receiver.name for receiver in receivers], left_out=left_out)
+
+    def inbox(self, after: str = "0-0") -> list[Message]:
+        """What agents have written to the person, after the message with that id, oldest first."""
+        position_of(after)
+        return list(self._store.all_mail(self._job_id, after))
+
+    def message(self, message_id: str) -> Message | None:
+        """One message to the person."""
+        position_of(message_id)
+        found = self._store.client.xrange(self._store.key("mail", self._job_id), message_id, message_id)
+        return to_message(*found[0]) if found else None
+
+    def read_up_to(self) -> str:
+        """The last message that the person has marked as read. Raises `UnknownAgent`."""
+        return self._store.job(self._job_id).get("read", "0-0")
+
+    def mark_read(self, up_to: str) -> int:
+        """The person has read everything up to this message; answers how many are left unread."""
+        position_of(up_to)
+        return self._store.mark_read(self._job_id, up_to)
+
+    def wait_reply(self, after: str, timeout_seconds: float | None = None, sender: str | None = None) -> Message | None:
+        """The first message to the person after that id, of one agent or of any.
+
+        None when none can come any more without the person writing again: that agent has read its mail and has ended, or idles;
+        or the job is over. Raises `TimeoutError`.
+        """
+        position_of(after)
+        key = self._store.key("mail", self._job_id)
+        give_up = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while True:
+            # Asked for first: whatever was written before the end is found below.
+            silent = self._will_stay_silent(sender)
+            wait = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
+            found: Any = self._store.client.xread({key: after}, count=100, block=max(1, int(wait * 1000)))
+            for after, fields in found[0][1] if found else ():
+                message = to_message(after, dict(fields))
+                if sender in (None, message.sender):
+                    return message
+            if not found and silent:
+                return None
+            if give_up is not None and time.monotonic() >= give_up:
+                raise TimeoutError(f"nobody of {self._job_id} has written within {timeout_seconds:g} s; it goes on")
+
+    def _will_stay_silent(self, sender: str | None) -> bool:
+        if sender is None:
+            return self._store.job(self._job_id)["state"] in TERMINAL_STATES
+        [[state, idle, unread]] = self._store.fields([sender], "state", "idle", "unread")
+        return state is None or state in TERMINAL_STATES or (idle == "1" and int(unread or 0) == 0)
+
+
+def open_mailbox(store: Store, agent_id: str) -> Mailbox:
+    """An agent's mailbox, as it stands. Raises `UnknownAgent`, `JournalError`."""
+    store.agent(agent_id)
+    # The mailbox first: what is read meanwhile is then shown as read.
+    messages = list(store.all_mail(agent_id))
+    cursor = "0-0"
+    for entry in store.journal(agent_id):
+        if isinstance(entry, Mail):
+            cursor = entry.cursor
+    return Mailbox(messages=messages, read_up_to=cursor)

@@ -1,0 +1,210 @@
+"""A job's task board in Redis: tasks with owners, roles and dependencies.
+
+Guarantees: every change is one atomic step, so a task has one owner at a time; a step with the same cause again answers the same
+and changes nothing; what an agent has in progress goes back the moment it ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.errors import BoardRefused
+from swarm.store.agents import Effect, Store, normal_role
+
+MAX_TASKS = 1_000
+MAX_SUBJECT_CHARACTERS = 200
+MAX_ROLE_CHARACTERS = 64
+MAX_TEXT_BYTES = 8 * 1024
+"""Of a description, a result, a note."""
+MAX_NOTES_BYTES = 64 * 1024
+"""Of all notes of one task."""
+
+TaskState = Literal["pending", "in_progress", "completed"]
+
+
+class TaskView(BaseModel):
+    """One task of a board as it stands."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    subject: str
+    state: TaskState
+    role: str | None = None
+    """Who may have it: agents with this role; None: everybody."""
+    blocked_by: list[int] = []
+    """The tasks that must be completed before it."""
+    waits_for: list[int] = []
+    """Those of them that are not completed yet."""
+    owner: str | None = None
+    """The id of the agent that has it, or had it when it was completed …"""
+    owner_name: str | None = None
+    """… and its name, or the id again if it has none."""
+    by: str
+    by_name: str
+    created: float
+    changed: float
+
+
+class TaskTexts(BaseModel):
+    """The long texts of one task."""
+
+    model_config = ConfigDict(frozen=True)
+
+    description: str = ""
+    result: str = ""
+    notes: str = ""
+
+
+class Board:
+    """The board of one job. Steps take the acting agent and the cause that tells a repeat."""
+
+    def __init__(self, store: Store, job_id: str) -> None:
+        self._store, self._job_id = store, job_id
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def tasks(self) -> list[TaskView]:
+        """All tasks, by number."""
+        stored = self._store.client.hgetall(self._store.key("job", self._job_id, "board"))
+        records = {int(number): json.loads(record) for number, record in stored.items()}
+        completed = {number for number, record in records.items() if record["state"] == "completed"}
+        return [
+            TaskView(number=number, waits_for=[n for n in record.get("blocked_by", []) if n not in completed], **record)
+            for number, record in sorted(records.items())
+        ]
+
+    def texts(self, numbers: Sequence[int]) -> dict[int, TaskTexts]:
+        """The long texts of these tasks."""
+        if not numbers:
+            return {}
+        names = tuple(TaskTexts.model_fields)
+        wanted = [f"{number} {name}" for number in numbers for name in names]
+        found = iter(self._store.client.hmget(self._store.key("job", self._job_id, "board", "text"), wanted))
+        return {number: TaskTexts(**{name: next(found) or "" for name in names}) for number in numbers}
+
+    # -- steps: each raises `BoardRefused` ------------------------------------------------------------------
+
+    def add(
+        self,
+        agent_id: str,
+        cause: str,
+        subject: str,
+        description: str = "",
+        *,
+        role: str | None = None,
+        blocked_by: Sequence[int] = (),
+    ) -> tuple[int, Effect]:
+        """Add a task and answer its number."""
+        given: dict[str, Any] = {
+            "subject": check_subject(subject),
+            "description": check_text("description", description),
+            "blocked_by": _numbers(blocked_by),
+            "max_tasks": MAX_TASKS,
+        }
+        if role is not None and check_role(role):
+            given["role"] = check_role(role)
+        said, effect = self._step("add", agent_id, cause, given)
+        return int(said["task"]), effect
+
+    def claim(self, agent_id: str, cause: str, number: int | None = None) -> tuple[int, Effect]:
+        """Take a task, or the first one that is open and fits the agent's role; answers its number."""
+        said, effect = self._step("claim", agent_id, cause, {} if number is None else {"task": number})
+        return int(said["task"]), effect
+
+    def update(
+        self,
+        agent_id: str,
+        cause: str,
+        number: int,
+        *,
+        subject: str | None = None,
+        description: str | None = None,
+        role: str | None = None,
+        blocked_by: Sequence[int] | None = None,
+        note: str | None = None,
+    ) -> Effect:
+        """Change what is given; `role=""` opens the task to everybody, a note is added to those there are."""
+        given: dict[str, Any] = {
+            "task": number,
+            "subject": None if subject is None else check_subject(subject),
+            "description": None if description is None else check_text("description", description),
+            "role": None if role is None else check_role(role),
+            "blocked_by": None if blocked_by is None else _numbers(blocked_by),
+            "note": None if note is None else check_text("note", note),
+            "max_notes": MAX_NOTES_BYTES,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        return self._step("update", agent_id, cause, given)[1]
+
+    def give(self, agent_id: str, cause: str, number: int, to: str) -> Effect:
+        """Give a task to the agent `to`."""
+        return self._step("give", agent_id, cause, {"task": number, "to": to})[1]
+
+    def release(self, agent_id: str, cause: str, number: int) -> Effect:
+        """Put a task back, for others to claim."""
+        return self._step("give", agent_id, cause, {"task": number, "to": ""})[1]
+
+    def complete(self, agent_id: str, cause: str, number: int, result: str) -> tuple[list[int], Effect]:
+        """Complete a task; answers the tasks that can be claimed now because of it."""
+        given = {"task": number, "result": check_text("result", result)}
+        said, effect = self._step("complete", agent_id, cause, given)
+        return [int(n) for n in said["unblocked"].split(", ") if n], effect
+
+    def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Effect]:
+        request = json.dumps({"agent": agent_id, "cause": f"board/{cause}", **given})
+        answer = self._store.run("board", self._job_id, operation, request)
+        match answer[0]:
+            case "ok":
+                return json.loads(answer[2]), Effect(publish=answer[1], kill=answer[3])
+            case "none":
+                raise NothingOpen(answer[1])
+            case _:
+                raise BoardRefused(answer[1])
+
+
+class NothingOpen(BoardRefused):
+    """No task of the board can be claimed by the agent now; the message counts why."""
+
+
+def check_subject(subject: str) -> str:
+    """The subject as one line. Raises `BoardRefused`."""
+    line = " ".join(_storable(subject).split())
+    if not line:
+        raise BoardRefused("a task needs a subject: say in a line what is to be done")
+    if len(line) > MAX_SUBJECT_CHARACTERS:
+        raise BoardRefused(
+            f"the subject has {len(line)} characters, more than {MAX_SUBJECT_CHARACTERS}; the rest is for the description"
+        )
+    return line
+
+
+def check_role(role: str) -> str:
+    """The role as it is compared. Raises `BoardRefused`."""
+    normal = normal_role(_storable(role))
+    if len(normal) > MAX_ROLE_CHARACTERS:
+        raise BoardRefused(f"the role has {len(normal)} characters, more than {MAX_ROLE_CHARACTERS}")
+    return normal
+
+
+def check_text(what: str, text: str) -> str:
+    """A long text of a task. Raises `BoardRefused`."""
+    text = _storable(text).strip()
+    if (size := len(text.encode())) > MAX_TEXT_BYTES:
+        raise BoardRefused(
+            f"the {what} has {size:,} bytes, more than {MAX_TEXT_BYTES:,}; put it on a page of the scratchpad and name that"
+        )
+    return text
+
+
+def _storable(text: str) -> str:
+    # Half a surrogate pair has no UTF-8 form.
+    return text.encode("utf-8", "replace").decode()
+
+
+def _numbers(numbers: Sequence[int]) -> list[int]:
+    return sorted(set(numbers))

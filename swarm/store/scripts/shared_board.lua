@@ -1,0 +1,164 @@
+-- Shared by every script, after common.lua: the board of a job as far as other steps touch it, because tasks come back when their
+-- owner ends and are offered to whoever goes idle.
+--
+-- P:job:ID:board          hash  task number -> JSON {subject, state, role?, blocked_by?, owner?, owner_name?, by, by_name, created,
+--                               changed}; numbers count from 1 and are never reused
+-- P:job:ID:board:text     hash  'NUMBER description' | 'NUMBER result' | 'NUMBER notes' -> text
+-- P:job:ID:board:open     zset  the tasks that can be claimed: pending, and nothing that blocks them is left
+-- P:job:ID:board:owners   hash  task in progress -> the agent that has it
+-- P:job:ID:board:offers   hash  open task -> ' ID ID ': the teammates that it was offered to, the latest last
+-- P:job:ID:board:waiting  set   agents that parked until tasks are completed: their field `wait_tasks` is a JSON list of numbers
+-- P:job:ID:team           hash  the job's team, if it has one: name, description, lead, created
+-- P:job:ID:team:idle      zset  its idle teammates by the time they went idle
+-- P:job:ID:answers        hash  cause (agent/tool_use id) -> what the step answered, so that a repeat answers the same
+--
+-- States of a task: pending -> in_progress -> completed; back to pending when its owner gives it back or ends.
+
+local function board_key(job, part) return job_key(job) .. ':board' .. (part and ':' .. part or '') end
+
+local function load_task(job, n)
+  local found = redis.call('HGET', board_key(job), n)
+  return found and cjson.decode(found)
+end
+
+-- An empty list would come back as an empty object.
+local function save_task(job, n, task)
+  if task.blocked_by and #task.blocked_by == 0 then task.blocked_by = nil end
+  task.changed = NOW
+  redis.call('HSET', board_key(job), n, cjson.encode(task))
+end
+
+-- The tasks that are to be completed before this one and are not yet.
+local function blockers(job, task)
+  local left = {}
+  for _, n in ipairs(task.blocked_by or {}) do
+    local other = load_task(job, n)
+    if other and other.state ~= 'completed' then left[#left + 1] = n end
+  end
+  return left
+end
+
+local function tell_board(job, agent, n, task, change, ...)
+  emit(job, 'board', agent, 'task', n, 'change', change, 'subject', task.subject, ...)
+end
+
+local function role_fits(task, role) return not task.role or task.role == role end
+
+-- Offer an open task to one teammate. It is a notice of the runtime, and such notices wake whoever is idle.
+local function offer_to(job, n, task, id)
+  local offered = redis.call('HGET', board_key(job, 'offers'), n) or ' '
+  redis.call('HSET', board_key(job, 'offers'), n, offered .. id .. ' ')
+  deliver(id, 'runtime', 'runtime', 'notification', cjson.encode({ what = 'note', text = string.format(
+    'Task %d of the board is free and fits you: %s\nTake it with BoardClaim (task_id %d) before you work on it; '
+    .. 'if it is not for you, end your turn.', n, task.subject, n) }))
+end
+
+local function was_offered(job, n, id)
+  local offered = redis.call('HGET', board_key(job, 'offers'), n)
+  return offered and offered:find(' ' .. id .. ' ', 1, true) ~= nil
+end
+
+-- Offer an open task to the teammate that has been idle longest, of those that it fits and that have not been offered it.
+local function offer(job, n)
+  local task = load_task(job, n)
+  for _, id in ipairs(redis.call('ZRANGE', job_key(job) .. ':team:idle', 0, -1)) do
+    local record = redis.call('HMGET', agent_key(id), 'state', 'role', 'parent')
+    if record[1] == 'parked' and role_fits(task, record[2]) and not was_offered(job, n, id)
+      and not TERMINAL[field(record[3], 'state') or 'completed'] then
+      return offer_to(job, n, task, id)
+    end
+  end
+end
+
+-- An open task that fits a teammate and has not been offered to it, or nil.
+local function open_task_for(job, id)
+  local role = field(id, 'role')
+  for _, n in ipairs(redis.call('ZRANGE', board_key(job, 'open'), 0, -1)) do
+    local task = load_task(job, n)
+    if role_fits(task, role) and not was_offered(job, n, id) then return n, task end
+  end
+end
+
+-- Offer to the next one what was offered to `id` last and not taken.
+local function pass_on(job, id)
+  local offers = redis.call('HGETALL', board_key(job, 'offers'))
+  for i = 1, #offers, 2 do
+    if offers[i + 1]:sub(-#id - 2) == ' ' .. id .. ' ' then offer(job, offers[i]) end
+  end
+end
+
+-- Let a pending task be claimed if nothing blocks it any more.
+local function open_task(job, n, task)
+  if task.state ~= 'pending' or #blockers(job, task) > 0 then
+    redis.call('ZREM', board_key(job, 'open'), n)
+    redis.call('HDEL', board_key(job, 'offers'), n)
+    return false
+  end
+  redis.call('ZADD', board_key(job, 'open'), n, n)
+  offer(job, n)
+  return true
+end
+
+local function give_task_back(job, n, task, agent)
+  redis.call('HDEL', board_key(job, 'owners'), n)
+  task.state, task.owner, task.owner_name = 'pending', nil, nil
+  save_task(job, n, task)
+  tell_board(job, agent, n, task, 'released')
+end
+
+-- The numbers of the tasks that an agent has in progress, in order.
+local function tasks_of(job, id)
+  local found, owners = {}, redis.call('HGETALL', board_key(job, 'owners'))
+  for i = 1, #owners, 2 do
+    if owners[i + 1] == id then found[#found + 1] = tonumber(owners[i]) end
+  end
+  table.sort(found)
+  return found
+end
+
+-- An agent has ended: what it had in progress goes back, and what it was offered goes on.
+release_tasks = function(job, id)
+  if redis.call('EXISTS', board_key(job)) == 0 then return end
+  for _, n in ipairs(tasks_of(job, id)) do
+    local task = load_task(job, n)
+    give_task_back(job, n, task, id)
+    open_task(job, n, task)
+  end
+  pass_on(job, id)
+end
+
+-- Of these tasks, those that are not completed.
+local function open_of(job, numbers)
+  local left = {}
+  for _, n in ipairs(numbers) do
+    local task = load_task(job, n)
+    if task and task.state ~= 'completed' then left[#left + 1] = n end
+  end
+  return left
+end
+
+-- A step on behalf of an agent that is not one of its journal's: nil when it may be made, else the answer to give. `cause` tells a
+-- repeat, which answers what the first one did.
+local function answered(job, id, cause)
+  local said = redis.call('HGET', job_key(job) .. ':answers', cause)
+  if said then return { 'ok', publish, said, kill } end
+  local record = redis.call('HMGET', agent_key(id), 'state', 'job')
+  if record[2] ~= job or TERMINAL[record[1]] then return { 'refused', 'only a live agent of the job can do this' } end
+  return nil
+end
+
+local function answer(job, cause, value)
+  local said = cjson.encode(value)
+  redis.call('HSET', job_key(job) .. ':answers', cause, said)
+  return { 'ok', publish, said, kill }
+end
+
+local function name_of(id)
+  local record = redis.call('HMGET', agent_key(id), 'name', 'parent')
+  return record[1] or (record[2] == '' and 'root') or id
+end
+
+-- The lead of the job's work: who founded its team, and the first agent in any case.
+local function is_lead(job, id)
+  return redis.call('HGET', job_key(job) .. ':team', 'lead') == id or redis.call('HGET', job_key(job), 'root') == id
+end

@@ -1,0 +1,61 @@
+"""A job's team in Redis: who leads it, and that there is one at a time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from swarm.errors import BadName, TeamRefused
+from swarm.mailbox import check_name
+from swarm.store.agents import Effect, Store
+
+MAX_DESCRIPTION_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True)
+class Team:
+    """A team as it stands. Its members are the teammates that its lead has started."""
+
+    name: str
+    description: str
+    lead: str
+    created: float
+
+
+class Teams:
+    """The team of one job, if it has one. The same cause again answers the same and changes nothing."""
+
+    def __init__(self, store: Store, job_id: str) -> None:
+        self._store, self._job_id = store, job_id
+
+    def find(self) -> Team | None:
+        """The job's team."""
+        record = self._store.client.hgetall(self._store.key("job", self._job_id, "team"))
+        return Team(**{**record, "created": float(record["created"])}) if record else None
+
+    def create(self, agent_id: str, cause: str, name: str, description: str) -> None:
+        """Found the job's team with the agent as its lead. Raises `TeamRefused`."""
+        try:
+            check_name(name)
+        except BadName as error:
+            raise TeamRefused(str(error).replace("an agent's name", "a team's name")) from error
+        if len(description) > MAX_DESCRIPTION_CHARACTERS:
+            raise TeamRefused(f"the description has more than {MAX_DESCRIPTION_CHARACTERS:,} characters")
+        description = description.encode("utf-8", "replace").decode()
+        self._step("create", agent_id, cause, {"name": name, "description": description})
+
+    def delete(self, agent_id: str, cause: str, *, force: bool = False) -> tuple[list[str], Effect]:
+        """Dissolve the team; idle teammates are stopped, with `force` also those at work. Answers the names of the stopped.
+
+        Raises `TeamRefused`.
+        """
+        said, effect = self._step("delete", agent_id, cause, {"force": force})
+        return [name for name in said["stopped"].split(", ") if name], effect
+
+    def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Effect]:
+        request = json.dumps({"agent": agent_id, "cause": f"team/{cause}", **given})
+        answer = self._store.run("team", self._job_id, operation, request)
+        if answer[0] != "ok":
+            raise TeamRefused(answer[1])
+        return json.loads(answer[2]), Effect(publish=answer[1], kill=answer[3])

@@ -1,0 +1,165 @@
+"""One job in a real Redis without any worker: its agents are made, claimed, parked and ended step by step."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import redis
+
+from swarm.agent.entries import Condition, Finished, Mail, Parked, Prompt, Spawned
+from swarm.agent.spec import AgentSpec, Limits
+from swarm.definitions.catalogue import load_catalogue
+from swarm.ids import child_agent_id, new_job_id, root_agent_id
+from swarm.mailbox import Message
+from swarm.store.agents import Claim, Effect, GoOn, Store
+from swarm.store.board import Board, TaskView
+from swarm.store.pad import Pad
+from swarm.store.teams import Teams
+from tests.fleet import Fleet
+
+
+class Repeating(redis.Redis):
+    """A client that runs every script twice and only hears the second answer, as after a broken connection."""
+
+    def evalsha(self, *args: Any, **options: Any) -> Any:
+        super().evalsha(*args, **options)
+        return super().evalsha(*args, **options)
+
+
+def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis) -> Store:
+    """A swarm of its own in the fleet's Redis."""
+    return Store(kind.from_url(fleet.url, decode_responses=True), f"t{secrets.token_hex(4)}")
+
+
+def serve_redis() -> Iterator[Fleet]:
+    """A Redis for a whole module of tests."""
+    fleet = Fleet()
+    yield fleet
+    fleet.close()
+
+
+class JobWorld:
+    """A job whose root runs; by name its agents, and what they do to board, scratchpad and team."""
+
+    def __init__(self, store: Store, fleet: Fleet, *, team: bool = True, **limits: Any) -> None:
+        self.store = store
+        self.job_id = new_job_id()
+        self.root = root_agent_id(self.job_id)
+        self.spec = AgentSpec(
+            agent_id=self.root,
+            job_id=self.job_id,
+            definition=load_catalogue(fleet.workspace).get("general-purpose"),
+            description="root",
+            prompt="go",
+            model="model",
+            workspace=str(fleet.workspace),
+            limits=Limits(**{"max_running": 1_000, **limits}),
+        )
+        store.submit(self.spec, catalogue="{}", retention_seconds=60)
+        self.board, self.pad, self.teams = Board(store, self.job_id), Pad(store, self.job_id), Teams(store, self.job_id)
+        self.ids = {"root": self.root}
+        self.claims: dict[str, Claim] = {}
+        self.lengths: dict[str, int] = {"root": 0}
+        self._causes = 0
+        self.run("root")
+        if team:
+            self.teams.create(self.root, "found", "crew", "")
+
+    def cause(self) -> str:
+        """A cause that was never there before."""
+        self._causes += 1
+        return f"cause-{self._causes}"
+
+    # -- agents ----------------------------------------------------------------------------------------------
+
+    def start(self, name: str, role: str | None = None, *, teammate: bool = True, parent: str = "root") -> str:
+        """Make an agent, and let it run."""
+        self.spawn(name, role, teammate=teammate, parent=parent)
+        self.run(name)
+        return self.ids[name]
+
+    def spawn(self, name: str, role: str | None = None, *, teammate: bool = True, parent: str = "root") -> Any:
+        """Make an agent that is queued; answers what the store answers."""
+        child = child_agent_id(self.ids[parent], name)
+        spec = self.spec.model_copy(
+            update={
+                **{"agent_id": child, "parent_id": self.ids[parent], "depth": 1, "name": name, "role": role},
+                **{"teammate": teammate, "background": teammate},
+            }
+        )
+        entry = Spawned(children={name: child}, background=[name] if teammate else [])
+        answer = self.store.spawn(self.claims[parent], self.lengths[parent] + 1, entry, [spec])
+        if isinstance(answer, Effect):
+            self.lengths[parent] += 1
+            self.ids[name], self.lengths[name] = child, 0
+        return answer
+
+    def run(self, name: str) -> None:
+        """A worker takes the agent."""
+        claim = self.store.claim(self.ids[name], f"worker-{name}", 60)
+        assert isinstance(claim, Claim), (name, claim)
+        self.claims[name] = claim
+
+    def live(self, name: str) -> None:
+        """Something happens in its journal."""
+        self.store.append(self.claims[name], self.lengths[name] + 1, [Prompt(text="lived")])
+        self.lengths[name] += 1
+
+    def park(self, name: str, condition: Condition) -> Effect | GoOn:
+        """Park the agent, if its condition does not hold."""
+        answer = self.store.park(self.claims[name], self.lengths[name] + 1, Parked(condition=condition), condition)
+        self.lengths[name] += not isinstance(answer, GoOn)
+        return answer
+
+    def rest(self, name: str) -> Effect | GoOn:
+        """The agent has nothing left to do."""
+        return self.park(name, Condition(rest=True))
+
+    def wake_and_read(self, name: str) -> list[Message]:
+        """A worker takes a woken agent, and it reads its mail."""
+        self.run(name)
+        return self.read(name)
+
+    def read(self, name: str) -> list[Message]:
+        """The agent takes its unread mail in."""
+        cursor = getattr(self, "_cursors", {}).get(name, "0-0")
+        messages = self.store.mail(self.ids[name], cursor)
+        if messages:
+            entry = Mail(text="mail", cursor=messages[-1].id, ids=[message.id for message in messages])
+            self.store.take_mail(self.claims[name], self.lengths[name] + 1, entry, messages)
+            self.lengths[name] += 1
+            self._cursors = {**getattr(self, "_cursors", {}), name: messages[-1].id}
+        return messages
+
+    def end(self, name: str) -> Effect | GoOn:
+        """The agent completes."""
+        return self.store.finish(self.claims[name], self.lengths[name] + 1, Finished(state="completed", text="done"))
+
+    def state(self, name: str) -> str:
+        return self.store.agent(self.ids[name])["state"]
+
+    def is_idle(self, name: str) -> bool:
+        record = self.store.agent(self.ids[name])
+        return record["state"] == "parked" and record.get("idle") == "1"
+
+    def notes(self, name: str) -> list[str]:
+        """What the runtime has told the agent so far."""
+        bodies = [json.loads(m.body) for m in self.store.all_mail(self.ids[name]) if m.kind == "notification"]
+        return [body["text"] for body in bodies if body["what"] == "note"]
+
+    # -- the board -------------------------------------------------------------------------------------------
+
+    def add(self, subject: str, *, by: str = "root", **given: Any) -> int:
+        return self.board.add(self.ids[by], self.cause(), subject, **given)[0]
+
+    def take(self, name: str, number: int | None = None) -> int:
+        return self.board.claim(self.ids[name], self.cause(), number)[0]
+
+    def complete(self, name: str, number: int, result: str = "done") -> list[int]:
+        return self.board.complete(self.ids[name], self.cause(), number, result)[0]
+
+    def task(self, number: int) -> TaskView:
+        return self.board.tasks()[number - 1]

@@ -1,0 +1,468 @@
+"""The grammar of rules, and which calls they match."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.errors import SwarmError
+from swarm.permissions.definition_rules import definition_rules
+from swarm.permissions.judge import Verdict, judge, may_read
+from swarm.permissions.modes import MODES, always_rule, at_most
+from swarm.permissions.rules import Action, InvalidRule, Rule, Rules, parse_rule
+
+ACTIONS: tuple[Action, ...] = get_args(Action)
+SEVERITY = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def rules(*, allow: tuple[str, ...] = (), ask: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> Rules:
+    lists: dict[Action, tuple[str, ...]] = {"allow": allow, "ask": ask, "deny": deny}
+    return Rules(rules=tuple(parse_rule(text, action, "a test") for action, texts in lists.items() for text in texts))
+
+
+def call(
+    tool: str,
+    given: dict[str, Any],
+    known: Rules,
+    workspace: Path,
+    *,
+    mode: PermissionMode = "default",
+    effects: bool = True,
+    sandboxed: bool = False,
+    read_only_sandbox: bool = False,
+    plan_file: Path | None = None,
+) -> Verdict:
+    return judge(
+        tool,
+        given,
+        rules=known,
+        mode=mode,
+        workspace=workspace,
+        effects=effects,
+        sandboxed=sandboxed,
+        read_only_sandbox=read_only_sandbox,
+        plan_file=plan_file,
+    )
+
+
+# -- the grammar ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "spec"),
+    [
+        ("Read", "Read", None),
+        ("  Bash( git log:* ) ", "Bash", "git log:*"),
+        ("Bash(*)", "Bash", None),
+        ("Bash()", "Bash", None),
+        ("run_shell(ls)", "Bash", "ls"),
+        ("Task(explore)", "Agent", "explore"),
+        ("Agent(explore, plan)", "Agent", "explore, plan"),
+        ("MultiEdit(/src/**)", "Edit", "/src/**"),
+        ("read_file(~/.ssh/**)", "Read", "~/.ssh/**"),
+        ("mcp__github__*", "mcp__github__*", None),
+        ("mcp__github", "mcp__github", None),
+        ("WebFetch(domain:*.example.com)", "WebFetch", "domain:*.example.com"),
+        ("Bash(echo (a) b)", "Bash", "echo (a) b"),
+    ],
+)
+def test_an_entry_is_read_under_our_names(text: str, tool: str, spec: str | None) -> None:
+    rule = parse_rule(text, "allow", "user settings (~/.claude/settings.json)")
+    assert (rule.tool, rule.spec) == (tool, spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("", "allow"),
+        ("Bash(ls", "allow"),
+        ("Bash ls", "allow"),
+        ("Bash(a\nb)", "deny"),
+        ("*", "allow"),
+        ("mcp__*", "allow"),
+        ("mcp__*__x", "allow"),
+        ("B*", "allow"),
+        ("WebFetch(https://example.com)", "deny"),
+        ("Edit(!x)", "deny"),
+        ("Edit(x\\)", "deny"),
+        ("Read(~root/x)", "deny"),
+        ("TodoWrite(x)", "deny"),
+        ("Agent(model:opus)", "allow"),
+        ("Bash(" + "*" * 30 + ")", "deny"),
+        ("Bash(" + "x" * 5000 + ")", "deny"),
+        (7, "allow"),
+        (None, "deny"),
+    ],
+)
+def test_what_is_no_rule_is_refused_with_its_source_and_a_remedy(text: object, action: Action) -> None:
+    with pytest.raises(InvalidRule) as refused:
+        parse_rule(text, action, "project settings (.claude/settings.json)")
+    assert isinstance(refused.value, SwarmError)
+    assert "project settings (.claude/settings.json)" in str(refused.value)
+    assert refused.value.remedy.endswith(".")
+
+
+@given(
+    st.text(max_size=80) | st.from_regex(r"[A-Za-z_*]{1,8}\([^\n]{0,30}\)", fullmatch=True), st.sampled_from(ACTIONS)
+)
+def test_no_text_makes_the_reader_or_the_judge_fail(text: str, action: Action) -> None:
+    try:
+        known = Rules(rules=(parse_rule(text, action, "a test"),))
+    except InvalidRule:
+        return
+    for tool, given_ in (("Bash", {"command": "git log"}), ("Edit", {"file_path": "a/b"}), ("Grep", {}), ("Agent", {})):
+        call(tool, given_, known, Path("/nonexistent"))
+
+
+def test_rules_travel_as_json() -> None:
+    known = rules(allow=("Bash(git log:*)",), deny=("Read(.env)",)) + Rules(
+        rules=(Rule(action="deny", tool="Bash", source="x", unless=("Bash(ls)",)),)
+    )
+    known.about("deny", "Bash")
+    assert Rules.model_validate_json(known.model_dump_json()) == known
+    assert hash(known) == hash(Rules.model_validate_json(known.model_dump_json()))
+
+
+def test_merging_keeps_every_rule_once() -> None:
+    one, other = rules(deny=("Bash(rm:*)",)), rules(allow=("Read",))
+    assert len(one.merged(other, one)) == 2 == len(one + other)
+
+
+# -- paths ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "inside", "outside"),
+    [
+        ("/src/**", ["src/a", "src/a/b", "./src/a"], ["lib/src/a", "srcs/a", "src/../a"]),
+        ("./src/**", ["src/a"], ["lib/src/a"]),
+        ("src/", ["src/a", "lib/src/a"], ["srca"]),
+        ("*.py", ["a.py", "x/y/a.py"], ["a.pyc", "a.py.txt"]),
+        ("/*.py", ["a.py"], ["x/a.py"]),
+        ("docs/**/*.md", ["docs/a.md", "docs/x/a.md"], ["x/docs/a.md", "docs/a.txt"]),
+        ("a?c", ["abc"], ["abbc"]),
+        ("[ab].txt", ["a.txt"], ["c.txt"]),
+        ("#x", ["#x"], ["x"]),
+        ("//etc/**", ["/etc/passwd", "../../../../../../../../../etc/x"], ["etc/passwd"]),
+        ("../other/**", ["../other/a"], ["other/a", "a"]),
+    ],
+)
+def test_a_path_pattern_allows_what_a_gitignore_would_match(
+    spec: str, inside: list[str], outside: list[str], tmp_path: Path
+) -> None:
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    known = rules(allow=(f"Edit({spec})",))
+    for path in inside:
+        assert call("Write", {"file_path": path}, known, workspace).action == "allow", path
+        absolute = str(workspace / path)
+        assert call("Edit", {"file_path": absolute}, known, workspace).action == "allow", path
+    for path in outside:
+        assert call("Edit", {"file_path": path}, known, workspace).action == "ask", path
+
+
+def test_home_is_the_home_of_the_process(tmp_path: Path) -> None:
+    known = rules(deny=("Read(~/.ssh/**)",))
+    for path in ("~/.ssh/id", str(Path.home() / ".ssh" / "id"), "~/x/../.ssh/id"):
+        assert call("Read", {"file_path": path}, known, tmp_path, effects=False).action == "deny"
+
+
+def test_a_single_folder_is_allowed_at_the_top_and_denied_at_every_depth(tmp_path: Path) -> None:
+    deep = {"file_path": "lib/src/a"}
+    assert call("Edit", deep, rules(allow=("Edit(src/**)",)), tmp_path).action == "ask"
+    assert call("Edit", deep, rules(deny=("Edit(src/**)",)), tmp_path).action == "deny"
+
+
+def test_a_link_must_be_allowed_by_name_and_target_and_is_denied_by_either(tmp_path: Path) -> None:
+    workspace, elsewhere = tmp_path / "w", tmp_path / "secret"
+    (workspace / "open").mkdir(parents=True)
+    (workspace / "closed").mkdir()
+    elsewhere.mkdir()
+    (workspace / "open" / "out").symlink_to(elsewhere)
+    (workspace / "open" / "in").symlink_to(workspace / "closed")
+    allowing = rules(allow=("Edit(/open/**)",))
+    assert call("Edit", {"file_path": "open/x"}, allowing, workspace).action == "allow"
+    assert call("Edit", {"file_path": "open/out/x"}, allowing, workspace).action == "ask"
+    assert call("Edit", {"file_path": "open/in/x"}, allowing, workspace).action == "ask"
+    assert call("Edit", {"file_path": "open/out/x"}, allowing, workspace, mode="acceptEdits").action == "allow"
+    for spec in ("/closed/**", "/open/in/**"):
+        denying = rules(deny=(f"Edit({spec})",))
+        assert call("Edit", {"file_path": "open/in/x"}, denying, workspace).action == "deny", spec
+    accepted = call("Edit", {"file_path": "open/out/x"}, rules(), workspace, mode="acceptEdits")
+    assert accepted.action == "ask"
+
+
+def test_the_workspace_may_itself_be_reached_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for given_path in ("src/a", str(tmp_path / "link/src/a"), str(tmp_path / "real/src/a")):
+        known = rules(allow=("Edit(/src/**)",))
+        assert call("Edit", {"file_path": given_path}, known, tmp_path / "link").action == "allow", given_path
+
+
+def test_rules_about_edit_and_read_are_about_their_families(tmp_path: Path) -> None:
+    for tool in ("Edit", "Write", "NotebookEdit"):
+        key = "notebook_path" if tool == "NotebookEdit" else "file_path"
+        assert call(tool, {key: "a"}, rules(deny=("Edit",)), tmp_path).action == "deny"
+        assert call(tool, {key: "a"}, rules(deny=("Write(a)",)), tmp_path).action == "deny"
+        assert call(tool, {key: "a"}, rules(allow=("Write(a)",)), tmp_path).action == (
+            "allow" if tool == "Write" else "ask"
+        )
+    assert call("Edit", {"file_path": "a"}, rules(deny=("Write",)), tmp_path).action == "ask"
+    denied = rules(deny=("Read(secrets/**)",))
+    for tool, given_ in (
+        ("Read", {"file_path": "secrets/a"}),
+        ("LS", {"path": "secrets"}),
+        ("Grep", {"pattern": "x", "path": "secrets/a"}),
+        ("Grep", {"pattern": "x", "glob": "secrets/a"}),
+        ("Glob", {"pattern": "secrets/a"}),
+        ("Glob", {"pattern": "*", "path": str(tmp_path / "secrets")}),
+    ):
+        assert call(tool, given_, denied, tmp_path, effects=False).action == "deny", (tool, given_)
+    assert call("Grep", {"pattern": "secrets/a"}, denied, tmp_path, effects=False).action == "allow"
+    assert (
+        call("Read", {"file_path": "output:x"}, rules(deny=("Read(output*)",)), tmp_path, effects=False).action
+        == "allow"
+    )
+
+
+def test_tools_that_search_can_ask_about_single_files(tmp_path: Path) -> None:
+    known = rules(deny=("Read(*.pem)", "Read(/private/**)"))
+    assert may_read(tmp_path / "a.txt", known, tmp_path)
+    assert not may_read(tmp_path / "x" / "a.pem", known, tmp_path)
+    assert not may_read(tmp_path / "private" / "a", known, tmp_path)
+
+
+# -- other tools ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "url", "allowed", "denied"),
+    [
+        ("example.com", "https://example.com/x", True, True),
+        ("example.com", "https://EXAMPLE.com.:443/x", True, True),
+        ("example.com", "https://www.example.com", False, True),
+        ("example.com", "https://example.com@evil.com/", False, False),
+        ("example.com", "https://evil.com/example.com", False, False),
+        ("example.com", "https://notexample.com", False, False),
+        ("example.com", "https://evil.com\\@example.com", False, True),
+        ("example.com", "https://exa mple.com", False, True),
+        ("example.com", "https://[", False, True),
+        ("example.com", None, False, True),
+        ("*.example.com", "https://a.b.example.com", True, True),
+        ("*.example.com", "https://example.com", False, True),
+        ("*", "https://anything.org", True, True),
+    ],
+)
+def test_a_domain_rule_reads_urls_as_a_browser_does(
+    spec: str, url: object, allowed: bool, denied: bool, tmp_path: Path
+) -> None:
+    given_ = {"url": url}
+    rule = f"WebFetch(domain:{spec})"
+    assert (call("WebFetch", given_, rules(allow=(rule,)), tmp_path, effects=False).action == "allow") is allowed
+    assert (call("WebFetch", given_, rules(deny=(rule,)), tmp_path, effects=False).action == "deny") is denied
+
+
+def test_agent_types_parameters_and_servers_can_be_named(tmp_path: Path) -> None:
+    explore = {"subagent_type": "explore", "model": "opus", "prompt": "x"}
+    assert call("Agent", explore, rules(), tmp_path).action == "allow"
+    for rule in ("Agent(explore)", "Task(expl*)", "Agent(plan, explore)", "Agent(model:op*)", "Agent"):
+        assert call("Agent", explore, rules(deny=(rule,)), tmp_path).action == "deny", rule
+    assert call("Agent", explore, rules(deny=("Agent(plan)", "Agent(model:haiku)")), tmp_path).action == "allow"
+    assert call("Agent", {"prompt": "x"}, rules(ask=("Agent(general-purpose)",)), tmp_path).action == "ask"
+    for rule in ("mcp__github", "mcp__github__*", "mcp__github__list", "mcp__*", "*"):
+        assert call("mcp__github__list", {}, rules(deny=(rule,)), tmp_path).action == "deny", rule
+    assert call("mcp__githubber__list", {}, rules(deny=("mcp__github",)), tmp_path).action == "ask"
+    assert call("mcp__github__list", {}, rules(allow=("mcp__github",)), tmp_path).action == "allow"
+
+
+# -- modes ------------------------------------------------------------------------------------------------
+
+EDIT, OUTSIDE = ("Edit", {"file_path": "a"}), ("Edit", {"file_path": "/etc/x"})
+LOOK, MAKE = ("Bash", {"command": "ls"}), ("Bash", {"command": "make"})
+FETCH, MCP, SPAWN = ("WebFetch", {"url": "https://x.y"}), ("mcp__a__b", {}), ("Agent", {"subagent_type": "x"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        #                    EDIT    OUTSIDE  LOOK     MAKE   sandboxed  FETCH    MCP     SPAWN
+        ("default", ("ask", "ask", "allow", "ask", "ask", "ask", "ask", "allow")),
+        ("bubble", ("ask", "ask", "allow", "ask", "ask", "ask", "ask", "allow")),
+        ("acceptEdits", ("allow", "ask", "allow", "ask", "allow", "ask", "ask", "allow")),
+        ("plan", ("deny", "deny", "allow", "deny", "deny", "ask", "deny", "allow")),
+        ("dontAsk", ("deny", "deny", "allow", "deny", "deny", "deny", "deny", "allow")),
+        ("bypassPermissions", ("allow",) * 8),
+    ],
+)
+def test_what_a_mode_does_where_no_rule_speaks(mode: PermissionMode, expected: tuple[str, ...], tmp_path: Path) -> None:
+    got = [
+        call(*one, rules(), tmp_path, mode=mode, sandboxed=sandboxed, effects=one is not FETCH).action
+        for one, sandboxed in (
+            *((EDIT, False), (OUTSIDE, False), (LOOK, False), (MAKE, False)),
+            *((MAKE, True), (FETCH, False), (MCP, False), (SPAWN, False)),
+        )
+    ]
+    assert tuple(got) == expected
+    assert call("Read", {"file_path": "a"}, rules(), tmp_path, mode=mode, effects=False).action == "allow"
+
+
+@pytest.mark.parametrize("mode", get_args(PermissionMode))
+def test_a_deny_and_a_question_survive_every_mode(mode: PermissionMode, tmp_path: Path) -> None:
+    for rule, one in (
+        ("Edit(a)", EDIT),
+        ("Bash(make:*)", MAKE),
+        ("WebFetch", FETCH),
+        ("mcp__a", MCP),
+        ("Agent(x)", SPAWN),
+    ):
+        everything = rules(allow=("Edit", "Bash", "WebFetch", "mcp__a", "Agent"))
+        denied = call(*one, everything + rules(deny=(rule,)), tmp_path, mode=mode, sandboxed=True)
+        assert denied.action == "deny" and denied.rule is not None, (rule, denied)
+        asked = call(*one, everything + rules(ask=(rule,)), tmp_path, mode=mode, sandboxed=True)
+        assert asked.action in ("ask", "deny") and (mode in ("plan", "dontAsk") or asked.action == "ask")
+
+
+def test_plan_mode_writes_the_plan_file_and_nothing_else(tmp_path: Path) -> None:
+    plan = tmp_path / "plans" / "p.md"
+    plan.parent.mkdir()
+    (tmp_path / "alias.md").symlink_to(plan)
+    everything = rules(allow=("Edit", "Bash"))
+    written = call("Write", {"file_path": "plans/p.md"}, rules(), tmp_path, mode="plan", plan_file=plan)
+    assert written.action == "allow"
+    for tool, given_ in (
+        EDIT,
+        MAKE,
+        ("Write", {"file_path": "alias.md"}),
+        ("Write", {"file_path": "plans/p.md.x"}),
+        MCP,
+    ):
+        assert call(tool, given_, everything, tmp_path, mode="plan", plan_file=plan).action == "deny", given_
+    assert (
+        call("Bash", {"command": f"echo > {plan}"}, everything, tmp_path, mode="plan", plan_file=plan).action == "deny"
+    )
+    assert call(*MAKE, rules(), tmp_path, mode="plan", read_only_sandbox=True).action == "allow"
+    denied = call("Write", {"file_path": str(plan)}, rules(deny=("Write",)), tmp_path, mode="plan", plan_file=plan)
+    assert denied.action == "deny"
+
+
+def test_files_that_tools_obey_are_asked_about_in_spite_of_rules_and_modes(tmp_path: Path) -> None:
+    for path in (".claude/settings.json", "x/.git/config", ".swarm/settings.json", ".bashrc", "opencode.json"):
+        for mode in ("default", "acceptEdits"):
+            verdict = call("Write", {"file_path": path}, rules(allow=("Edit",)), tmp_path, mode=mode)  # type: ignore[arg-type]
+            assert verdict.action == "ask", path
+        for command in (f"echo x > {path}", f"cp x {path}", f"tee {path}"):
+            shell = call("Bash", {"command": command}, rules(), tmp_path, mode="acceptEdits", sandboxed=True)
+            assert shell.action == "ask", command
+    assert call("Write", {"file_path": ".gitignore"}, rules(), tmp_path, mode="acceptEdits").action == "allow"
+
+
+def test_a_child_is_at_most_as_permissive_as_its_parent() -> None:
+    assert set(MODES) == set(get_args(PermissionMode))
+    for parent in MODES:
+        assert at_most("plan", parent) == "plan" == at_most(parent, "plan")
+        assert at_most(parent, parent) == parent
+        for child in MODES:
+            assert MODES.index(at_most(child, parent)) <= MODES.index(parent)
+            for stricter in MODES[: MODES.index(parent)]:
+                assert MODES.index(at_most(child, stricter)) <= MODES.index(at_most(child, parent))
+
+
+@given(
+    st.sampled_from([EDIT, OUTSIDE, LOOK, MAKE, MCP, SPAWN]),
+    st.sampled_from(MODES),
+    st.sampled_from(MODES),
+    st.booleans(),
+)
+def test_a_stricter_mode_never_allows_more(
+    one: tuple[str, dict[str, Any]], mode: PermissionMode, other: PermissionMode, sandboxed: bool
+) -> None:
+    workspace = Path("/nonexistent")
+    strict, mild = sorted((mode, other), key=MODES.index)
+    for known in (rules(), rules(allow=("Bash", "Edit")), rules(deny=("Bash",), ask=("Edit",))):
+        stricter = call(*one, known, workspace, mode=strict, sandboxed=sandboxed)
+        milder = call(*one, known, workspace, mode=mild, sandboxed=sandboxed)
+        assert (stricter.action == "allow") <= (milder.action == "allow")
+
+
+@pytest.mark.parametrize(
+    ("tool", "given_", "text", "other"),
+    [
+        ("Bash", {"command": "npm test -- x"}, "Bash(npm test:*)", {"command": "npm publish"}),
+        ("Bash", {"command": "npm run build"}, "Bash(npm run build:*)", {"command": "npm run deploy"}),
+        ("Bash", {"command": "rm *.pyc"}, r"Bash(rm \*.pyc)", {"command": "rm x.pyc"}),
+        ("Bash", {"command": "rm $X '*'"}, r"Bash(rm $X '\*')", {"command": "rm y '*'"}),
+        ("Bash", {"command": "npm test && make"}, "Bash(npm test && make)", {"command": "make"}),
+        ("Bash", {"command": "npm test > x"}, "Bash(npm test > x)", {"command": "npm test > y"}),
+        ("Bash", {"command": "sudo npm test"}, "Bash(sudo npm test)", {"command": "sudo npm"}),
+        ("Bash", {"command": "git -C x push"}, "Bash(git -C x push)", {"command": "git push"}),
+        ("Bash", {"command": "echo a\nmake"}, "Bash(echo a\nmake)", {"command": "make"}),
+        (
+            "Bash",
+            {"command": "find . -name \\*.x -delete"},
+            r"Bash(find . -name \\*.x -delete)",
+            {"command": "find . -delete"},
+        ),
+        ("Edit", {"file_path": "src/a.py"}, "Edit(/src/**)", {"file_path": "b.py"}),
+        ("Edit", {"file_path": "a[1].py"}, r"Edit(/a\[1\].py)", {"file_path": "a1.py"}),
+        ("Write", {"file_path": "/tmp/zz/a"}, "Write(//tmp/zz/**)", {"file_path": "tmp/zz/a"}),
+        ("WebFetch", {"url": "https://x.org/a"}, "WebFetch(domain:x.org)", {"url": "https://y.org"}),
+        ("mcp__a__b", {}, "mcp__a__b", None),
+    ],
+)
+def test_an_approval_for_good_allows_this_call_and_little_more(
+    tool: str, given_: dict[str, Any], text: str, other: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    rule = always_rule(tool, given_, workspace=tmp_path)
+    assert rule.text == text
+    known = Rules(rules=(rule,))
+    assert call(tool, given_, known, tmp_path).action == "allow"
+    if other is not None:
+        assert call(tool, other, known, tmp_path).action == "ask"
+
+
+# -- definitions ------------------------------------------------------------------------------------------
+
+
+def define(tools: list[str] | None, disallowed: list[str] | None = None) -> Rules:
+    return definition_rules(
+        AgentDefinition(name="x", description="d", prompt="p", tools=tools, disallowed_tools=disallowed or [])
+    )
+
+
+def test_a_definition_limits_a_tool_to_what_it_lists(tmp_path: Path) -> None:
+    known = define(["Read", "Bash(git log:*)", "Bash(git diff *)", "Agent(explore, plan)"]) + rules(
+        allow=("Bash", "Edit")
+    )
+    for command in ("git log -3", "git diff x && git log", "timeout 5 git log", "git log > /dev/null"):
+        assert call("Bash", {"command": command}, known, tmp_path).action == "allow", command
+    for command in (
+        "ls",
+        "git log | head",
+        "git log; make",
+        "git log $(make)",
+        "git log > x",
+        "$X",
+        "git log > $X",
+        "",
+    ):
+        verdict = call("Bash", {"command": command}, known, tmp_path, mode="bypassPermissions")
+        assert verdict.action == "deny", command
+    assert "only Bash(git log:*), Bash(git diff *)" in call("Bash", {"command": "ls"}, known, tmp_path).reason
+    assert call("Agent", {"subagent_type": "plan"}, known, tmp_path).action == "allow"
+    assert call("Agent", {"subagent_type": "worker"}, known, tmp_path).action == "deny"
+
+
+def test_a_definition_denies_what_it_disallows_and_allows_nothing_by_itself(tmp_path: Path) -> None:
+    known = define(None, ["Bash(rm *)", "Write", "TodoWrite(nonsense"])
+    assert call("Bash", {"command": "ls; rm x"}, known, tmp_path, mode="bypassPermissions").action == "deny"
+    assert call("Write", {"file_path": "a"}, known, tmp_path, mode="bypassPermissions").action == "deny"
+    assert call("TodoWrite", {}, known, tmp_path).action == "deny"
+    assert call("Edit", {"file_path": "a"}, known, tmp_path).action == "ask"
+    assert call("Bash", {"command": "make x"}, define(["Bash(make:*)"]), tmp_path).action == "ask"
+    assert define(["Bash", "Bash(ls)"]) == Rules() == define(None)

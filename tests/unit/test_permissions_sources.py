@@ -1,0 +1,229 @@
+"""Rules out of the settings files that people already have."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm.permissions.judge import judge
+from swarm.permissions.opencode_rules import read_opencode_permission
+from swarm.permissions.rules import Rules
+from swarm.permissions.sources import load_permission_settings, load_rules
+
+SEVERITY = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    workspace, home = tmp_path / "w", tmp_path / "h"
+    workspace.mkdir()
+    home.mkdir()
+    return workspace, home
+
+
+def test_rules_come_from_every_file_and_say_which(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    write(home / ".claude/settings.json", {"permissions": {"allow": ["Bash(a)"]}, "model": "x"})
+    write(home / ".config/swarm/settings.json", {"permissions": {"allow": ["Bash(b)"]}})
+    write(workspace / ".claude/settings.json", '{"permissions": {"deny": ["Bash(c)"], /* so */ }}')
+    write(workspace / ".claude/settings.local.json", {"permissions": {"ask": ["Bash(d)"]}})
+    write(workspace / ".swarm/settings.json", {"permissions": {"deny": ["Bash(e)"]}})
+    write(workspace / "opencode.json", {"permission": {"bash": {"f": "deny"}}})
+    known, problems = load_rules(workspace, home, allow=["Read"], ask=["Bash(g)"], deny=["Bash(h)"])
+    assert problems == []
+    assert {(rule.text, rule.action, rule.source) for rule in known.rules} == {
+        ("Read", "allow", "the command line"),
+        ("Bash(g)", "ask", "the command line"),
+        ("Bash(h)", "deny", "the command line"),
+        ("Bash(a)", "allow", "user settings (~/.claude/settings.json)"),
+        ("Bash(b)", "allow", "user settings (~/.config/swarm/settings.json)"),
+        ("Bash(c)", "deny", "project settings (.claude/settings.json)"),
+        ("Bash(d)", "ask", "local settings (.claude/settings.local.json)"),
+        ("Bash(e)", "deny", "project settings (.swarm/settings.json)"),
+        ("Bash(f)", "deny", "project settings (opencode.json)"),
+    }
+
+
+def test_what_cannot_be_used_is_named_and_the_rest_loads(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    write(
+        workspace / ".claude/settings.json",
+        {
+            "permissions": {
+                "allow": ["Bash(ls)", "Bash(ls", 7, "*", "Raed"],
+                "deny": "Bash(rm:*)",
+                "denny": [],
+                "defaultMode": "yolo",
+            }
+        },
+    )
+    write(workspace / ".swarm/settings.json", "{nonsense")
+    write(home / ".claude/settings.json", {"permissions": ["x"]})
+    write(home / ".config/swarm/settings.json", "[]")
+    write(workspace / "opencode.json", {"permission": {"bash": {"ls": "maybe"}, "doom_loop": "ask"}})
+    known, problems = load_rules(workspace, home, deny=["Bash(x"])
+    texts = [str(problem) for problem in problems]
+    for words in (
+        *("'Bash(ls'", "(a int)", "a pattern of tool names", "there is no tool 'Raed' (did you mean 'Read'?)"),
+        *("`permissions.deny` is not a list", "'denny'", "did you mean 'deny'", "'yolo'", "not valid JSON"),
+        *("`permissions` is not a table", "it is not a table", "'maybe'", "doom_loop", "'Bash(x'"),
+    ):
+        assert any(words in text for text in texts), (words, texts)
+    assert all(problem.remedy for problem in problems)
+    assert {rule.text for rule in known.rules} == {"Bash(ls)", "Raed"}
+    assert {rule.action for rule in known.rules if rule.text == "Bash(ls)"} == {"allow", "deny"}
+
+
+def test_a_project_cannot_switch_its_users_questions_off(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    table = {"permissions": {"defaultMode": "bypassPermissions", "additionalDirectories": ["/x"]}}
+    write(workspace / ".claude/settings.json", table)
+    loaded = load_permission_settings(workspace, home)
+    assert loaded.default_mode is None and loaded.additional_directories == () and len(loaded.problems) == 2
+    write(workspace / ".claude/settings.local.json", table)
+    loaded = load_permission_settings(workspace, home)
+    assert loaded.default_mode == "bypassPermissions" and loaded.additional_directories == ("/x",)
+
+
+def test_the_nearest_file_decides_the_default_mode(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    write(home / ".claude/settings.json", {"permissions": {"defaultMode": "acceptEdits"}})
+    assert load_permission_settings(workspace, home).default_mode == "acceptEdits"
+    write(workspace / ".claude/settings.json", {"permissions": {"defaultMode": "plan"}})
+    assert load_permission_settings(workspace, home).default_mode == "plan"
+    write(workspace / ".claude/settings.local.json", {"permissions": {"defaultMode": "manual"}})
+    assert load_permission_settings(workspace, home).default_mode == "default"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["allow", "deny", "defaultMode", "x"]), st.text() | st.lists(st.text() | st.integers())
+    )
+)
+@settings(deadline=None, max_examples=50)
+def test_no_settings_file_makes_the_reader_fail(
+    tmp_path_factory: pytest.TempPathFactory, table: dict[str, Any]
+) -> None:
+    workspace = tmp_path_factory.mktemp("w")
+    write(workspace / ".claude/settings.json", {"permissions": table})
+    write(workspace / "opencode.json", {"permission": table})
+    load_rules(workspace, workspace / "none")
+
+
+# -- OpenCode ---------------------------------------------------------------------------------------------
+
+
+def translated(permission: Any) -> Rules:
+    found, _ = read_opencode_permission(permission, "project settings (opencode.json)")
+    return Rules(rules=tuple(found))
+
+
+def decide(known: Rules, tool: str, given_: dict[str, Any]) -> str:
+    return judge(
+        tool,
+        given_,
+        rules=known,
+        mode="bypassPermissions",
+        workspace=Path("/nonexistent/w"),
+        effects=True,
+        sandboxed=False,
+    ).action
+
+
+def test_the_usual_tables_mean_what_their_authors_meant() -> None:
+    table = {
+        "edit": {"*": "deny", "docs/*.md": "allow", "docs/private/*": "ask"},
+        "bash": {"*": "ask", "git *": "allow", "git push *": "deny", "npm run test:*": "allow"},
+        "webfetch": "deny",
+        "task": {"*": "deny", "explore": "allow"},
+    }
+    known = translated(table)
+    for command, action in {
+        "git status": "allow",
+        "git push": "deny",
+        "git status && git push x": "deny",
+        "make": "ask",
+        "git status; make": "ask",
+        "npm run test:unit": "allow",
+        "npm run test": "ask",
+        "npm run test x": "ask",
+    }.items():
+        assert decide(known, "Bash", {"command": command}) == action, command
+    for path, action in {
+        "docs/a.md": "allow",
+        "docs/x/a.md": "allow",
+        "docs/private/a.md": "ask",
+        "a.md": "deny",
+    }.items():
+        for tool in ("Edit", "Write"):
+            assert decide(known, tool, {"file_path": path}) == action, path
+    assert decide(known, "WebFetch", {"url": "https://x.y"}) == "deny"
+    assert decide(known, "Agent", {"subagent_type": "explore"}) == "allow"
+    assert decide(known, "Agent", {"subagent_type": "worker"}) == "deny"
+
+
+def test_the_last_word_for_all_tools_wins_and_leaves_our_own_tools_alone() -> None:
+    assert decide(translated({"bash": "allow", "*": "ask"}), "Bash", {"command": "x"}) == "ask"
+    assert decide(translated({"*": "deny", "read": "allow"}), "Read", {"file_path": "x"}) == "allow"
+    assert decide(translated({"*": "deny", "read": "allow"}), "Bash", {"command": "ls"}) == "deny"
+    assert decide(translated({"*": "deny", "bash": {"ls *": "allow"}}), "Bash", {"command": "ls x"}) == "allow"
+    assert decide(translated("deny"), "Edit", {"file_path": "x"}) == "deny"
+    assert decide(translated("deny"), "WaitAgents", {}) == "allow"
+    assert decide(translated("allow"), "Bash", {"command": "x"}) == "allow"
+    assert decide(translated({"github_list": "deny"}), "mcp__github__list", {}) == "deny"
+
+
+def matches_there(pattern: str, text: str) -> bool:
+    """OpenCode's own matching: `*` is any text, `?` one character, and a trailing ` *` may be missing."""
+    body = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    if body.endswith(r"\ .*"):
+        body = body[:-4] + r"(\ .*)?"
+    return re.fullmatch(body, text, re.DOTALL) is not None
+
+
+def decided_there(table: dict[str, Any], key: str, text: str) -> str:
+    verdict = "allow"
+    for name, patterns in table.items():
+        for pattern, action in ({"*": patterns} if isinstance(patterns, str) else patterns).items():
+            if name in ("*", key) and matches_there(pattern, text):
+                verdict = action
+    return verdict
+
+
+WORDS = st.sampled_from(["ls", "git", "x", "a.b", "push", "ls:x", "*", "?"])
+COMMANDS = st.lists(st.sampled_from(["ls", "git", "x", "a.b", "push", "ls:x", "y"]), min_size=1, max_size=3).map(
+    " ".join
+)
+PATHS = st.lists(st.sampled_from(["a", "b.c", "src", "x", "lsx"]), min_size=1, max_size=3).map("/".join)
+PATTERNS = st.lists(WORDS, min_size=1, max_size=3)
+ACTIONS = st.sampled_from(["allow", "ask", "deny"])
+
+
+def tables(joint: str, keys: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+    joined = PATTERNS.map(joint.join) | PATTERNS.map("".join)
+    return st.dictionaries(st.sampled_from(keys), ACTIONS | st.dictionaries(joined, ACTIONS, max_size=4), max_size=3)
+
+
+@given(tables(" ", ["bash", "*", "edit"]), COMMANDS)
+@settings(deadline=None, max_examples=300)
+def test_a_translated_table_never_lets_a_command_do_more(table: dict[str, Any], command: str) -> None:
+    there, here = decided_there(table, "bash", command), decide(translated(table), "Bash", {"command": command})
+    assert SEVERITY[here] >= SEVERITY[there], (there, here)
+
+
+@given(tables("/", ["edit", "*", "bash"]), PATHS)
+@settings(deadline=None, max_examples=300)
+def test_a_translated_table_never_lets_an_edit_do_more(table: dict[str, Any], path: str) -> None:
+    there, here = decided_there(table, "edit", path), decide(translated(table), "Write", {"file_path": path})
+    assert SEVERITY[here] >= SEVERITY[there], (there, here)
