@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from celery import Task
 from celery.exceptions import Ignore, Terminated, WorkerLostError
 from celery.worker.request import Request
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from swarm.errors import PayloadRefused, SwarmError
 from swarm.log import EventLog
@@ -74,20 +78,17 @@ def run_agent(self: AgentTask, payload: object) -> str:
     runtime = process.runtime()
     agent_id = str(self.request.id)
     known = read_payload(payload, task_id=agent_id)
-    record = dict(zip(_CHECKED, runtime.store.fields([agent_id], *_CHECKED)[0], strict=True))
-    if record["job"] is None:
+    [hint] = runtime.store.hints([agent_id])
+    if hint is None:
         raise PayloadRefused(
             f"task {agent_id}: no such agent in this Redis; its job has expired, or the message was forged"
         )
-    check_against_record(known, record, runtime.max_depth(known.job))
+    check_against_record(known, hint)
     claim = runtime.store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
     if isinstance(claim, Refused):
         log.debug("agent.not_runnable", agent_id=agent_id, why=claim.why)
         raise Ignore()
     return _run_claimed(self, runtime, claim)
-
-
-_CHECKED = ("job", "parent", "depth", "definition")
 
 
 def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str:
@@ -105,8 +106,14 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str
                 draining=process.draining,
                 stop=stop,
             ).run()
+        except (RedisConnectionError, RedisTimeoutError, OutOfMemoryError, ReadOnlyError) as error:
+            # Not the agent's doing, so it is no death. The outbox offers it again, not this process: at once would be in vain.
+            log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
+            with suppress(RedisError, SwarmError):
+                runtime.store.hand_over(claim, "Redis did not take its step")
+            raise Ignore() from error
         except Exception:
-            # A broken invariant, or a Redis that stayed away. It counts as a death: tried again, but not for ever.
+            # A broken invariant. It counts as a death: tried again, but not for ever.
             process.report_dead(claim.agent_id)
             raise
         finally:

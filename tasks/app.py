@@ -43,6 +43,7 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         # The guard against a hung process; the agent itself goes back to the queue long before.
         "task_time_limit": settings.hard_limit_seconds,
+        "worker_consumer": "swarm.tasks.consumer:Consumer",
         "worker_send_task_events": True,
         "task_send_sent_event": False,
         "worker_cancel_long_running_tasks_on_connection_loss": False,

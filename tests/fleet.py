@@ -91,7 +91,7 @@ class Fleet:
     def __init__(self, *, server: ServerBinary | None = None, **settings: Any) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="swarm-t-"))
         defaults: dict[str, Any] = {"lease_seconds": 4.0, "sweep_seconds": 0.5}
-        self.settings = Settings(state_dir=self.folder / "s", redis_url=None, **{**defaults, **settings})
+        self.settings = Settings(state_dir=self.folder / "s", **{"redis_url": None, **defaults, **settings})
         self._server = server
         self.url = ensure_redis(self.settings, server)
         self.workspace = self.folder / "workspace"

@@ -12,6 +12,8 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +28,8 @@ from redis.sentinel import Sentinel, SentinelConnectionPool
 from swarm.errors import ConfigurationError, RedisUnavailable
 from swarm.settings import Settings
 
+REDIS_AWAY = (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError)
+"""What a command raises while nobody answers it who may: an outage, a restart, a primary that is being replaced."""
 SOCKET_TIMEOUT_SECONDS = 60.0
 """How long a command may go unanswered. Blocking reads must block for less."""
 
@@ -166,6 +170,16 @@ def ping_or_raise(client: redis.Redis) -> None:
         where, remedy = _describe(client)
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise RedisUnavailable(f"no answer from Redis at {where} ({reason}). {remedy}") from error
+
+
+@contextmanager
+def explained(client: redis.Redis) -> Iterator[None]:
+    """Whatever fails inside because Redis does not answer fails as `RedisUnavailable`; costs nothing when it does."""
+    try:
+        yield
+    except (redis.RedisError, OSError):
+        ping_or_raise(client)
+        raise
 
 
 def _connect_to_group(group: _Group, options: dict[str, Any]) -> redis.Redis:

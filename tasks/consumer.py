@@ -1,0 +1,26 @@
+"""Celery's consumer, which a Redis at its limits does not stop: it goes on as soon as Redis does."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from celery.worker import consumer
+from redis.exceptions import OutOfMemoryError, ReadOnlyError
+
+LONGEST_RETRY_SECONDS = 5.0
+"""Between two attempts to reach a broker that is away; Celery's own waits grow to 30 s."""
+
+
+class Consumer(consumer.Consumer):  # type: ignore[misc]
+    """Used by every worker, through the setting `worker_consumer`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # To Celery these are no losses of a connection but unrecoverable: the worker would stay, and never take a message again.
+        self.connection_errors = (*self.connection_errors, OutOfMemoryError, ReadOnlyError)
+
+    def ensure_connected(self, conn: Any) -> Any:
+        """A connection that is established, however long that takes."""
+        conn.ensure_connection = partial(conn.ensure_connection, interval_max=LONGEST_RETRY_SECONDS)
+        return super().ensure_connected(conn)
