@@ -79,7 +79,7 @@ def run_ripgrep(
     # 2 also means "some file was unreadable"; only without any output is it the pattern's fault.
     if code == 2 and not output and complaint:
         raise ToolError(f"the search failed: {complaint.removeprefix('rg: ')}")
-    items = output.decode("utf-8", "replace").replace("\0" if separator != b"\0" else "", "").split(separator.decode())
+    items = output.decode("utf-8", "replace").split(separator.decode())
     if items[-1] == "" or cut:
         items.pop()
     return Found(items[:max_items], cut)
@@ -122,4 +122,4 @@ def _collect(ctx: ToolContext, pipe: IO[bytes], max_items: int | None, separator
 def filter_lines(ctx: ToolContext, pattern: str, text: str) -> str:
     """The lines of `text` that match; by ripgrep, because no pattern can make its engine run for ever."""
     arguments = ["--no-filename", "--no-line-number", "--text", f"--regexp={pattern}", "-"]
-    return "\n".join(run_ripgrep(ctx, arguments, ctx.workspace, text=text).items)
+    return "\n".join(run_ripgrep(ctx, arguments, ctx.workspace, text=text).items).replace("\0", "")

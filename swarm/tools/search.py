@@ -23,6 +23,7 @@ MAX_ENTRIES = 1_000
 DEFAULT_HEAD = 250
 MAX_LINE_CHARACTERS = 2_000
 _NOT_GIT = "--glob=!.git"
+_CONTEXT = re.compile(r"\d+-")
 _META = re.compile(r"[*?\[{!]")
 
 
@@ -60,6 +61,8 @@ def find_files(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     if names:
         # To ripgrep a glob outranks .gitignore, so what is ignored is only known from a listing without it.
         names &= set(run_ripgrep(ctx, [*listing, _NOT_GIT, "./"], base, separator=b"\0").items)
+    if ctx.may_read is not None:
+        names = {name for name in names if ctx.may_read(base / name)}
     if not names:
         return ToolResult(text=f"No file matches {given['pattern']}.")
     prefix = _prefix(ctx, base)
@@ -90,13 +93,13 @@ def search_content(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         if text is None:
             raise ToolError(f"nothing is kept under {where}")
         found = run_ripgrep(ctx, ["--no-filename", *options, "-"], ctx.workspace, text=text, max_items=limit)
-        lines = found.items
+        lines = [line.replace("\0", "") for line in found.items]
     else:
         base, target, narrowing = _scope(ctx, where, given)
         arguments = [*_ignoring(ctx, base), "--sort=path", "--with-filename", *narrowing, *options, "--", target]
         found = run_ripgrep(ctx, arguments, base, max_items=limit)
         prefix = _prefix(ctx, base)
-        lines = [prefix + line[2:] if line.startswith("./") else line for line in found.items]
+        lines = [line for item in found.items if (line := _grep_line(ctx, base, prefix, item)) is not None]
     if not lines:
         return ToolResult(text=f"Nothing matches {given['pattern']!r}.")
     text = fit(ctx, ctx.tool_use_id, "\n".join(lines))
@@ -106,6 +109,19 @@ def search_content(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         else ""
     )
     return ToolResult(text=text + note)
+
+
+def _grep_line(ctx: ToolContext, base: Path, prefix: str, item: str) -> str | None:
+    """A line of the search as it is shown; None for one of a file that may not be read."""
+    if item == "--":
+        return item  # between two groups of context
+    path, _, rest = item.partition("\0")
+    if ctx.may_read is not None and not ctx.may_read(base / path):
+        return None
+    shown_path = prefix + path.removeprefix("./")
+    if not rest:
+        return shown_path
+    return f"{shown_path}{'-' if _CONTEXT.match(rest) else ':'}{rest}".replace("\0", "")
 
 
 def _scope(ctx: ToolContext, where: str, given: dict[str, Any]) -> tuple[Path, str, list[str]]:
@@ -139,9 +155,9 @@ def _grep_options(given: dict[str, Any]) -> list[str]:
         case "files_with_matches":
             options.append("--files-with-matches")
         case "count":
-            options.append("--count")
+            options += ["--null", "--count"]
         case _:
-            options += [f"--max-columns={MAX_LINE_CHARACTERS}", "--max-columns-preview"]
+            options += ["--null", f"--max-columns={MAX_LINE_CHARACTERS}", "--max-columns-preview"]
             options.append("--line-number" if given.get("-n", True) else "--no-line-number")
             options += [f"{flag}{int(given[flag])}" for flag in ("-A", "-B", "-C") if flag in given]
     if given.get("-i"):

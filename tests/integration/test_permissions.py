@@ -38,6 +38,26 @@ def test_a_denied_call_is_refused_with_the_rule_and_does_not_look_like_success(f
     assert not (fleet.workspace / "made").exists()
 
 
+def test_a_file_that_may_not_be_read_is_not_found_by_searching_either(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    (fleet.workspace / "open.txt").write_text("password: none\n")
+    (fleet.workspace / ".env").write_text("password: secret\n")
+    server = fleet.rehearse(
+        """
+name: search
+rules:
+  - when: {turn: 0}
+    reply: {tools: [
+      {name: Grep, input: {pattern: password, output_mode: content}}, {name: Glob, input: {pattern: "*"}},
+      {name: Read, input: {file_path: .env}}, {name: Bash, input: {command: "cat .env"}}]}
+  - reply: {text: "{last_result}"}
+"""
+    )
+    text = _submit(fleet, server, deny=["Read(.env)"]).wait(30).text
+    assert "open.txt:1:password: none" in text and "secret" not in text
+    assert text.count("Not allowed") == 2
+
+
 def test_an_agent_asks_parked_and_goes_on_with_the_answer(fleet: Fleet) -> None:
     worker = fleet.start_worker(1)
     server = fleet.rehearse(ONE_COMMAND)
