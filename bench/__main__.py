@@ -18,6 +18,7 @@ NAMES = (
     "park_wake",
     "journal",
     "parked",
+    "messages",
     "long_life",
     "throughput",
     "help",

@@ -38,6 +38,7 @@ from swarm.tools.agents import agent_tool
 from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
 from swarm.tools.background import kill_shells
 from swarm.tools.peers import peer_tools
+from swarm.tools.processes import scratch_folder
 from swarm.tools.registry import builtin_tools, validate_input
 from swarm.tools.shell import bash_tool
 from swarm.tools.truncate import fit
@@ -79,6 +80,8 @@ class Toolbox:
         check: Callable[[], None],
     ) -> None:
         self._journal, self._settings, self._check = journal, settings, check
+        self.may_read: Callable[[Path], bool] | None = None
+        """Set where rules forbid some files: the tools that search many leave those out."""
         self._spec, self._store = journal.claim.spec, journal.store
         self._outputs = AgentOutputs(self._store, self._spec.agent_id)
         self._peers = Subtree(self._spec, self._store, tell)
@@ -140,11 +143,11 @@ class Toolbox:
             return argv
         policy = SandboxPolicy(
             workspace=context.workspace,
-            scratch=context.scratch or self._scratch,
+            scratch=_private_folder(context),
             read_only=read_only,
             network=self._spec.network,
             readable=toolchain_folders(os.environ, Path.home()),
-            hidden=(self._settings.state_folder(),),
+            hidden=(self._settings.state_folder(), scratch_root()),
         )
         try:
             return confine_argv(policy, backend, argv)
@@ -211,8 +214,21 @@ class Toolbox:
             files_read=dict(self._journal.life.files_read),
             scratch=self._scratch,
             peers=self._peers,
+            may_read=self.may_read,
             board=self.board,
             pad=self._pad,
             team=self._team,
             check=self._check,
         )
+
+
+def _private_folder(context: ToolContext) -> Path:
+    """The HOME and TMPDIR of the agent's processes. Not the scratch folder itself: the runtime keeps files of its own there."""
+    folder = scratch_folder(context) / "files"
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        # Where a repository names nobody, a commit needs somebody.
+        (folder / ".gitconfig").write_text(
+            "[user]\n\tname = swarm\n\temail = swarm@localhost\n[safe]\n\tdirectory = *\n"
+        )
+    return folder.resolve()

@@ -49,13 +49,14 @@ def doctor(as_json: JsonOption = False) -> None:
 
 
 def run_checks(settings: Settings) -> list[Check]:
-    """Look at everything; nothing is started or changed."""
+    """Look at everything; nothing is changed, and nothing started but a command in the sandbox, to try it."""
     checks: list[Callable[[Settings], Check]] = [
         _check_python,
         _check_sdk,
         _check_key,
         _check_git,
         _check_ripgrep,
+        _check_sandbox,
         _check_state_folder,
         _check_server if settings.redis_url is None else _check_redis,
         _check_worker,
@@ -119,6 +120,23 @@ def _check_ripgrep(settings: Settings) -> Check:
         return Check("ripgrep", False, "not found", str(error))
     found = _first_line([path, "--version"])
     return Check("ripgrep", found is not None, f"{found or 'does not run'} ({path})", "install ripgrep (`rg`)")
+
+
+def _check_sandbox(settings: Settings) -> Check:
+    from swarm.permissions.sandbox import Backend, choose_backend
+
+    found = choose_backend(settings.sandbox)
+    if not isinstance(found, Backend):
+        consequence = "read-only agents get no shell, and the shell of a writing agent can do what this user can"
+        remedy = f"{consequence}; {found.remedy}" if found.remedy else consequence
+        return Check("sandbox", False, f"none: {found.reason}", remedy, needed=False)
+    promised = ", ".join(sorted(found.promises))
+    told = f"{found.name}, for {promised}"
+    if found.note or found.missing:
+        lacking = f"not held: {'; '.join(found.missing)}" if found.missing else ""
+        better = f"better would be bubblewrap: {found.note}" if found.note else ""
+        return Check("sandbox", not found.note, told, ". ".join(filter(None, (lacking, better))), needed=False)
+    return Check("sandbox", True, told)
 
 
 def _check_state_folder(settings: Settings) -> Check:

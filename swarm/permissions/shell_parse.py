@@ -16,22 +16,18 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from swarm.permissions.shell_words import UNKNOWN, word_value
+
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 MAX_COMMAND = 10_000
 """Characters beyond which a command is not analysed."""
 
-UNKNOWN = "\ue000"
-"""Any text at all, several words included: a variable, a substitution, a brace expansion."""
-GLOB_MARKS = {"*": "\ue003", "?": "\ue004", "[": "\ue005"}
-"""Unquoted characters that the shell replaces by file names."""
-_LITERAL_GLOBS = str.maketrans({mark: character for character, mark in GLOB_MARKS.items()})
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _ODD_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]|[^\S \t\n]")
 _JOINED_LINE = re.compile(r"(?:\S|\\[ \t])\\\n\S")
 _SUBSCRIPT = re.compile(r"(?<=[^\s;&|(!\[])\[|\[(?![\s\[])")
-_BRACES = re.compile(r"\{[^\s]*(,|\.\.)[^\s]*\}")
 _WORD_METACHARACTERS = frozenset(";|&<>()` \t\n")
 _FILE_DESCRIPTOR = re.compile(r"[0-9]+-?|-")
 
@@ -57,10 +53,16 @@ _HARMLESS = frozenset(
 _QUOTED = frozenset({"string", "heredoc_body", "heredoc_redirect"})
 """Parts whose text is not all in their children."""
 _EXPANSIONS = frozenset({"expansion", "simple_expansion", "subscript", "translated_string"})
-_DELIMITER = re.compile(r"\w+")
-_QUOTED_DELIMITER = re.compile(r"'\w+'|\"\w+\"")
+_DELIMITER = re.compile(r"(?P<quote>['\"]?)(?P<word>\w+)(?P=quote)")
 _HERE_DOCUMENT = re.compile(rb"(?<!<)<<(?!<)")
 _GAP = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_UNBROKEN = frozenset({"concatenation", "variable_assignment", "simple_expansion", "translated_string"})
+"""Parts without a blank in them, except inside their children."""
+_ONE_LINE = frozenset(
+    ("command", "redirected_statement", "declaration_command", "unset_command", "file_redirect", "negated_command")
+) | {"variable_assignments", "herestring_redirect"}
+"""Parts that an end of line ends, unless a backslash stands before it."""
+_LINE_GAP = re.compile(rb"(?:[ \t]|\\\n)*")
 _REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
 _BEFORE_WORD = _WORDS | _REDIRECTS | {"command_name", "variable_assignment"}
 _AT_WORD = _WORDS | {"command_name", "command", "variable_assignment"}
@@ -129,11 +131,6 @@ def parse_command(text: str) -> ShellCommand:
     )
 
 
-def literal(word: str) -> str:
-    """The word with the marks of file patterns as the characters that they were."""
-    return word.translate(_LITERAL_GLOBS)
-
-
 _local = threading.local()
 
 
@@ -179,7 +176,7 @@ class _Walk:
         elif kind == "declaration_command":
             self._take_declaration(node)
         elif kind == "unset_command":
-            self.parts.append(SimpleCommand(("unset", *map(self.value, node.named_children)), self._text(node)))
+            self.parts.append(SimpleCommand(("unset", *map(self._value, node.named_children)), self._text(node)))
         elif kind == "test_command":
             if any(mark in self._text(node) for mark in ("$(", "`")) and ("'" in self._text(node)):
                 self.give_up("a test may run a command inside an index")
@@ -194,15 +191,7 @@ class _Walk:
             if self._text(node).startswith("`") and "\\" in self._text(node):
                 self.give_up("it has backslashes inside backquotes")
         elif kind == "heredoc_redirect":
-            delimiter, body = (
-                "".join(self._text(child) for child in node.named_children if child.type == part)
-                for part in ("heredoc_start", "heredoc_body")
-            )
-            quoted = _QUOTED_DELIMITER.fullmatch(delimiter) is not None
-            if not quoted and ("`" in body or not _DELIMITER.fullmatch(delimiter)):
-                self.give_up("a here-document has backquotes in it, or an unusual end")
-            if len(_HERE_DOCUMENT.findall(self.source)) > 1:
-                self.give_up("it has several here-documents")
+            self._check_here_document(node)
         elif kind == "expansion":
             if any(child.type in ("@", "!") for child in node.children):
                 self.give_up("it expands a variable indirectly")
@@ -212,6 +201,21 @@ class _Walk:
             self._check_word(self._text(node))
         else:
             self._check_gaps(node)
+
+    def _check_here_document(self, node: Node) -> None:
+        """The grammar misses backquotes in such a text, and now and then its end."""
+        pieces = {child.type: child for child in node.named_children}
+        start, body, end = (pieces.get(f"heredoc_{name}") for name in ("start", "body", "end"))
+        if start is None or end is None or len(_HERE_DOCUMENT.findall(self.source)) > 1:
+            self.give_up("its here-documents are not understood")
+            return
+        delimiter = _DELIMITER.fullmatch(self._text(start))
+        content = "" if body is None else self._text(body)
+        closing = f"{self._text(end)}{self.source[end.end_byte : end.end_byte + 1].decode(errors='replace')}"
+        word = delimiter["word"] if delimiter else ""
+        early = any(line.lstrip("\t") == word for line in content.split("\n"))
+        if not delimiter or early or closing.rstrip("\n") != word or (not delimiter["quote"] and "`" in content):
+            self.give_up("a here-document is not understood")
 
     def _take_command(self, node: Node) -> None:
         words: list[str] = []
@@ -224,15 +228,17 @@ class _Walk:
             elif child.type == "command_name":
                 if self._text(child) in _RESERVED:
                     self.give_up("its syntax is not understood")
-                words.append(self.value(child.named_children[0]) if child.named_children else UNKNOWN)
+                words.append(self._value(child.named_children[0]) if child.named_children else UNKNOWN)
             elif child.type not in _REDIRECTS and child.type != "comment":
                 if not child.is_named:  # a word such as `==`, behind which the grammar reads on as in a test
                     self.give_up("its words are not understood")
                 if follows and last is not None and last.type in (*_WORDS, "command_name"):
-                    words[-1] += self.value(child)  # one word, which the grammar takes for two
+                    # One word, which the grammar takes for two; braces may span both.
+                    braces = b"{" in self.source[last.start_byte : child.end_byte]
+                    words[-1] = UNKNOWN if braces else words[-1] + self._value(child)
                     follows = False
                 else:
-                    words.append(self.value(child))
+                    words.append(self._value(child))
             if follows and child.type in _AT_WORD:
                 self.give_up("its words are not understood")
             last = child
@@ -253,7 +259,8 @@ class _Walk:
             return
         for one, other in pairwise(node.children):
             gap = self.source[one.end_byte : other.start_byte]
-            if gap and (node.type == "concatenation" or not _GAP.fullmatch(gap)):
+            blank = _LINE_GAP if node.type in _ONE_LINE else _GAP
+            if gap and (node.type in _UNBROKEN or not blank.fullmatch(gap)):
                 self.give_up("its words are not understood")
             glued = not gap and one.type in _BEFORE_WORD and other.type in _AT_WORD
             if glued and node.type not in ("concatenation", "command", *_EXPANSIONS):
@@ -270,7 +277,7 @@ class _Walk:
                 assigned.append(self._assigned(child))
                 words.append(f"{assigned[-1]}={UNKNOWN}")
             else:
-                words.append(self.value(child))
+                words.append(self._value(child))
         self.parts.append(SimpleCommand(tuple(words), self._text(node), tuple(assigned)))
 
     def _take_redirect(self, node: Node) -> None:
@@ -280,7 +287,7 @@ class _Walk:
             if not operator.endswith("&-"):
                 self.give_up("a redirection is not understood")
             return
-        target = self.value(targets[0])
+        target = self._value(targets[0])
         if operator in (">&", "<&") and _FILE_DESCRIPTOR.fullmatch(target):
             return
         if target.startswith(("/dev/tcp/", "/dev/udp/")):
@@ -295,46 +302,11 @@ class _Walk:
         if _WORD_METACHARACTERS.intersection(re.sub(r"\\.", "", raw, flags=re.DOTALL)):
             self.give_up("its words are not understood")
 
+    def _value(self, node: Node) -> str:
+        return word_value(node, self.source)
+
     def _text(self, node: Node) -> str:
         return self.source[node.start_byte : node.end_byte].decode()
-
-    # -- words -------------------------------------------------------------------------------------------
-
-    def value(self, node: Node) -> str:
-        """The word as the program would get it."""
-        raw = self._text(node)
-        if node.type == "concatenation":
-            if _BRACES.search(re.sub(r"\\.", "", raw)):
-                return UNKNOWN
-            return "".join(self.value(child) for child in node.children)
-        return self._single_value(node, raw)
-
-    def _single_value(self, node: Node, raw: str) -> str:
-        match node.type:
-            case "word" | "number" | "variable_name" | "extglob_pattern" | "regex":
-                return UNKNOWN if _BRACES.search(re.sub(r"\\.", "", raw)) else _unescape_word(raw)
-            case "raw_string":
-                return raw[1:-1]
-            case "ansi_c_string":
-                return _unescape_ansi(raw[2:-1])
-            case "string":
-                return self._string_value(node)
-            case "translated_string":
-                return self._string_value(node.named_children[0]) if node.named_children else UNKNOWN
-            case _:
-                return UNKNOWN
-
-    def _string_value(self, node: Node) -> str:
-        pieces = []
-        position = node.start_byte + 1
-        for child in node.named_children:
-            if child.type in ("string_content",):
-                continue
-            pieces.append(_unescape_string(self.source[position : child.start_byte].decode()))
-            pieces.append(UNKNOWN)
-            position = child.end_byte
-        pieces.append(_unescape_string(self.source[position : node.end_byte - 1].decode()))
-        return "".join(pieces)
 
 
 def _surplus_words(redirect: Node) -> list[Node]:
@@ -343,52 +315,3 @@ def _surplus_words(redirect: Node) -> list[Node]:
         return []
     words = [child for child in redirect.named_children if child.type in _WORDS]
     return words if redirect.type == "heredoc_redirect" else words[1:]
-
-
-def _unescape_word(raw: str) -> str:
-    def replace(match: re.Match[str]) -> str:
-        if match[0].startswith("\\"):
-            return match[0][1:].replace("\n", "")
-        return GLOB_MARKS[match[0]]
-
-    return re.sub(r"\\.|[*?\[]", replace, raw, flags=re.DOTALL)
-
-
-def _unescape_string(raw: str) -> str:
-    return re.sub(r"\\([$`\"\\\n])", lambda match: match[1].replace("\n", ""), raw)
-
-
-_ANSI = {
-    "a": "\a",
-    "b": "\b",
-    "e": "\x1b",
-    "E": "\x1b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    **{character: character for character in "\\'\"?"},
-}
-_ANSI_ESCAPE = re.compile(
-    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))", re.DOTALL
-)
-
-
-def _unescape_ansi(raw: str) -> str:
-    """The value of `$'…'`; a piece that may end the string early (NUL) or be no character is unknown."""
-
-    def replace(match: re.Match[str]) -> str:
-        hexadecimal, short, long, octal, control, other = match.groups()
-        if control is not None:
-            return UNKNOWN
-        if other == "c":
-            return UNKNOWN
-        if other is not None:
-            return _ANSI.get(other, match[0])
-        number = int(octal, 8) & 0xFF if octal else int(hexadecimal or short or long, 16)
-        # Bytes above 127 make up a character only together with their neighbours.
-        plain = 0 < number < 0x80 if (octal or hexadecimal) else 0 < number < 0xD800
-        return chr(number) if plain else UNKNOWN
-
-    return _ANSI_ESCAPE.sub(replace, raw)

@@ -11,7 +11,8 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-from swarm.permissions.shell_parse import UNKNOWN, SimpleCommand, literal, parse_command
+from swarm.permissions.shell_parse import SimpleCommand, parse_command
+from swarm.permissions.shell_words import UNKNOWN, literal
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"))
 _CODE_CARRIERS = frozenset(

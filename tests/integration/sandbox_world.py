@@ -171,6 +171,7 @@ def open_world(backend: str, user_name: str) -> Iterator[SandboxWorld]:
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, root, ignore_errors=True)
         root.chmod(0o755)
+        os.chown(root, user.uid, user.gid)
         victim = subprocess.Popen(
             [*user.prefix, "sleep", "600"], env={"PATH": os.environ["PATH"], "API_KEY": SECRET}, start_new_session=True
         )

@@ -27,7 +27,6 @@ from swarm.permissions.sandbox.words import common_words, enter_argv
 
 PROTECTED = (".claude", ".codex", ".opencode", ".swarm")
 """Folders in a workspace whose content decides what agents may do; where one is missing, an empty one is made."""
-_KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "driver", "tty", "pressure")
 _FILES = ("config", "config.worktree")
 _OWN_LIMIT = 'ulimit -u "$0" 2>/dev/null || ulimit -p "$0" || exit 126; exec "$@"'
 """Inside, because there the kernel counts the processes of this sandbox alone. Some shells call the option -p."""
@@ -69,12 +68,11 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
         elif folder.is_dir():
             bwrap += ["--ro-bind", str(folder), str(folder)]
     bwrap += ["--ro-bind-try", str(PROCESSORS), str(PROCESSORS), "--proc", "/proc", "--dev", "/dev"]
-    if os.geteuid() == 0:
-        # The kernel's settings belong to root, who needs no capability to write them, even in a namespace.
-        bwrap += [word for name in _KERNEL for word in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")]
     for mount in _mounts(policy):
         bwrap += mount.words()
-    bwrap += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(policy.workspace)]
+    # The kernel's settings belong to root, who needs no capability to write them, even in a namespace.
+    bwrap += [word for place in ("/proc", "/dev", "/") for word in ("--remount-ro", place)]
+    bwrap += ["--chdir", str(policy.workspace)]
     words = [*common_words(policy, scratch="/tmp"), "outer=1"]
     # A main git folder never has this file; with it git would take settings and hooks from where it says. What does
     # not exist cannot be covered by a mount, so the supervisor removes it when the command has ended.

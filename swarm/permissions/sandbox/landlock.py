@@ -6,6 +6,8 @@ of a writer's workspace cannot be kept from its shell, nor can anything hidden l
 
 from __future__ import annotations
 
+import os
+
 from swarm.permissions.sandbox.backend import Backend, CannotConfine, Promise
 from swarm.permissions.sandbox.host import (
     PROCESSORS,
@@ -38,7 +40,9 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     writable = [policy.scratch]
     (readable if policy.read_only else writable).extend([policy.workspace, *policy.writable])
     words = common_words(policy, scratch=str(policy.scratch))
-    words += [f"processes={policy.max_processes}", "drop=1", f"landlock={backend.abi}", "read=/proc"]
+    # Of root the kernel counts no processes; the supervisor does.
+    words += [] if os.geteuid() == 0 else [f"processes={policy.max_processes}"]
+    words += ["drop=1", f"landlock={backend.abi}", "read=/proc"]
     words += ["scope=1"] if backend.abi >= SCOPES_ABI else []
     words += [f"read={path}" for path in readable] + [f"write={path}" for path in writable]
     words += [f"device={path}" for path in _DEVICES]
