@@ -36,7 +36,8 @@ rules:
   - when: {{prompt: '^stay'}}
     reply: {{text: here}}
   - when: {{turn: 0}}
-    reply: {{tools: [{{name: TeamCreate, input: {{name: crew}}}}, {{name: BoardAdd, input: {{subject: the end, role: nobody}}}}, {members}]}}
+    reply:
+      tools: [{{name: TeamCreate, input: {{name: crew}}}}, {{name: BoardAdd, input: {{subject: the end, role: nobody}}}}, {members}]
   - reply: {{tools: [{{name: BoardWait, input: {{task_ids: [1], timeout_seconds: 3600}}}}]}}
 """
 

@@ -78,7 +78,7 @@ class Directory:
         team = {a: r for a, r in agents.items() if a == lead or (r["parent"] == lead and r["teammate"] == "1")}
         chosen = team if len(team) > 1 else agents
         found = [
-            Receiver(agent_id, record["name"] or agent_id, record["state"] or "")
+            Receiver(agent_id, _called(agent_id, record), record["state"] or "")
             for agent_id, record in chosen.items()
             if agent_id != sender_id and record["state"] not in _ENDED
         ]
@@ -99,11 +99,11 @@ class Directory:
 
     def _receiver(self, agent_id: str) -> Receiver:
         [record] = self._records([agent_id])
-        return Receiver(agent_id, record["name"] or agent_id, record["state"] or "")
+        return Receiver(agent_id, _called(agent_id, record), record["state"] or "")
 
     def _who_is_there(self) -> str:
         there = [
-            f"{record['name'] or agent_id} ({record['state']})"
+            f"{_called(agent_id, record)} ({record['state']})"
             for agent_id, record in self._agents().items()
             if record["state"] != "cancelled"
         ]
@@ -116,3 +116,7 @@ class Directory:
 
     def _key(self, *parts: str) -> str:
         return ":".join((self._prefix, *parts))
+
+
+def _called(agent_id: str, record: dict[str, str | None]) -> str:
+    return record["name"] or ("root" if record["parent"] == "" else agent_id)

@@ -24,12 +24,12 @@ from pydantic import BaseModel, ConfigDict
 from swarm.agent.entries import Entry
 from swarm.agent.results import check_schema
 from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits, State
+from swarm.correspondence import Correspondence, Delivery, Mailbox, open_mailbox
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.model import PermissionMode
-from swarm.correspondence import Correspondence, Delivery, Mailbox, open_mailbox
 from swarm.errors import ConfigurationError
 from swarm.ids import new_job_id, root_agent_id
-from swarm.mailbox import Message
+from swarm.mailbox import USER, Message
 from swarm.models import Usage
 from swarm.models.catalogue import resolve_model
 from swarm.permissions.definition_rules import definition_rules
@@ -37,11 +37,15 @@ from swarm.permissions.modes import at_most
 from swarm.permissions.sources import load_permission_settings
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import NANO, Effect, Store
-from swarm.store.connection import connect, ping_or_raise
+from swarm.store.board import Board, TaskTexts, TaskView
+from swarm.store.connection import REDIS_AWAY, connect, explained
+from swarm.store.pad import Pad, PageView
 from swarm.store.questions import Questions
 
 DEFAULT_MODE: PermissionMode = "acceptEdits"
 """Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
+PATIENCE_SECONDS = 60.0
+"""How long whoever follows a job waits for a Redis that is away."""
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -64,6 +68,8 @@ class AgentView(BaseModel):
     """It is a teammate that has nothing to do: parked until a message or a task comes."""
     unread: int = 0
     """Messages in its mailbox that it has not taken in."""
+    question: str | None = None
+    """The question whose answer it waits for."""
     activity: str
     turns: int
     tools: int
@@ -116,8 +122,10 @@ class JobView(BaseModel):
 class Event(BaseModel):
     """One lifecycle event of a job.
 
-    `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended`, or
-    `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind.
+    `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team`;
+    `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
+    `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
+    `question`, `answered`: its agent asked something, and the question (its id is in the field `question`) is closed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -152,18 +160,27 @@ class Job:
     def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[Event | None]:
         """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
 
-        Yields None whenever nothing has happened for `idle_seconds`, so that the caller can redraw or give up.
+        Yields None whenever nothing has happened for `idle_seconds`, so that the caller can redraw or give up. A Redis that is
+        away is waited for, for up to `PATIENCE_SECONDS`.
         """
         key = self._store.key("events", self.id)
-        over = False
+        over, heard_at = False, time.monotonic()
         while True:
             wait = 1 if over else max(1, int(idle_seconds * 1000))
-            found: Any = self._store.client.xread({key: after}, count=500, block=wait)
+            try:
+                found: Any = self._store.client.xread({key: after}, count=500, block=wait)
+                # The end may have been trimmed away, or the job may have expired meanwhile.
+                if not found and self.view().ended:
+                    return
+            except REDIS_AWAY:
+                if time.monotonic() - heard_at > PATIENCE_SECONDS:
+                    raise
+                time.sleep(min(0.5, idle_seconds))
+                yield None
+                continue
+            heard_at = time.monotonic()
             if not found:
                 over = False
-                # The end may have been trimmed away, or the job may have expired meanwhile.
-                if self.view().ended:
-                    return
                 yield None
                 continue
             for after, fields in found[0][1]:
@@ -176,9 +193,6 @@ class Job:
     def wait(self, timeout_seconds: float | None = None) -> JobView:
         """Wait for the end and answer the finished job. Raises `TimeoutError`; the job goes on then."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        view = self.view()
-        if view.ended:
-            return view
         for _ in self.follow(idle_seconds=0.5):
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it goes on")
@@ -221,6 +235,23 @@ class Job:
         is in its view), or the job is over. Raises `TimeoutError`; the job goes on then.
         """
         return self._mail.wait_reply(after, timeout_seconds, sender)
+
+    def board(self) -> list[TaskView]:
+        """The tasks of its board, by number."""
+        return Board(self._store, self.id).tasks()
+
+    def task_texts(self) -> dict[int, TaskTexts]:
+        """By number, the descriptions, results and notes of all tasks of the board."""
+        board = Board(self._store, self.id)
+        return board.texts([task.number for task in board.tasks()])
+
+    def pad(self) -> list[PageView]:
+        """The pages of its scratchpad, by name."""
+        return Pad(self._store, self.id).pages()
+
+    def page(self, name: str) -> tuple[PageView, str]:
+        """One page of the scratchpad, and its text. Raises `PadRefused`."""
+        return Pad(self._store, self.id).read(name)
 
     def cancel(self, reason: str = "cancelled by a person") -> None:
         """Cancel the job: every agent of it, at once and for good."""
@@ -313,14 +344,14 @@ class Swarm:
             limits=limits,
             created_at=time.time(),
         )
-        ping_or_raise(self.store.client)
-        effect = self.store.submit(
-            spec,
-            catalogue=catalogue.model_dump_json(),
-            retention_seconds=self.settings.retention_seconds,
-            rules=permissions.rules.model_dump_json(),
-            ask_seconds=self.settings.question_seconds if ask_seconds is None else ask_seconds,
-        )
+        with explained(self.store.client):
+            effect = self.store.submit(
+                spec,
+                catalogue=catalogue.model_dump_json(),
+                retention_seconds=self.settings.retention_seconds,
+                rules=permissions.rules.model_dump_json(),
+                ask_seconds=self.settings.question_seconds if ask_seconds is None else ask_seconds,
+            )
         self._tell(effect)
         return Job(self, job_id, warnings=[str(problem) for problem in permissions.problems])
 
@@ -425,6 +456,7 @@ def _agent_view(agent_id: str, record: dict[str, str]) -> AgentView:
         state=record["state"],
         idle=record.get("idle") == "1",
         unread=int(record.get("unread", 0)),
+        question=record.get("wait_question") or None,
         activity=record.get("activity", ""),
         turns=int(record.get("turns", 0)),
         tools=int(record.get("tools", 0)),

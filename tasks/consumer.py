@@ -15,6 +15,8 @@ LONGEST_RETRY_SECONDS = 5.0
 class Consumer(consumer.Consumer):  # type: ignore[misc]
     """Used by every worker, through the setting `worker_consumer`."""
 
+    connection_errors: tuple[type[BaseException], ...]
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         # To Celery these are no losses of a connection but unrecoverable: the worker would stay, and never take a message again.

@@ -18,7 +18,7 @@ from swarm.definitions.model import PermissionMode
 from swarm.errors import ToolError
 from swarm.ids import question_id
 from swarm.models import Block
-from swarm.permissions.judge import Verdict, judge
+from swarm.permissions.judge import Verdict, judge, may_read
 from swarm.permissions.modes import always_rule
 from swarm.permissions.rules import Rule, Rules
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question, Questions
@@ -86,6 +86,10 @@ class Gate:
             read_only_sandbox=sandboxed and (self._spec.definition.read_only or mode == "plan"),
             plan_file=self.plan_file if mode == "plan" else None,
         )
+
+    def may_read(self, path: Path) -> bool:
+        """Whether no rule forbids reading this file."""
+        return may_read(path, self._rules, self._workspace)
 
     @cached_property
     def _rules(self) -> Rules:

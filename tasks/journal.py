@@ -29,7 +29,9 @@ class Journal:
 
     def load(self) -> Life:
         """Read the journal from its beginning. Raises `JournalError`."""
-        self.life = fold(self.claim.agent_id, self.store.journal(self.claim.agent_id), self.store.journal)
+        # Nothing is asked for where nothing is: most agents have one segment.
+        entries = () if self.claim.length == self.life.length == 0 else self.store.journal(self.claim.agent_id)
+        self.life = fold(self.claim.agent_id, entries, self.store.journal)
         return self.life
 
     @property

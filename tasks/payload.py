@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from swarm.errors import PayloadRefused
+from swarm.store.agents import Hint
 
 PAYLOAD_VERSION = 1
 _ID = r"^agent-[0-9a-f]{16}$"
@@ -52,12 +53,11 @@ def read_payload(raw: object, *, task_id: str) -> Payload:
     return payload
 
 
-def check_against_record(payload: Payload, record: Mapping[str, Any], max_depth: int) -> None:
+def check_against_record(payload: Payload, hint: Hint) -> None:
     """Raise `PayloadRefused` when the message contradicts the agent's record."""
-    told = (payload.job, payload.parent or "", str(payload.depth), payload.definition, payload.max_depth)
-    kept = (record["job"], record["parent"] or "", record["depth"], record["definition"], max_depth)
-    for name, one, other in zip(("job", "parent", "depth", "definition", "max_depth"), told, kept, strict=True):
-        if one != other:
+    for name in ("job", "parent", "depth", "definition", "max_depth"):
+        told, kept = getattr(payload, name), getattr(hint, name)
+        if told != kept:
             raise PayloadRefused(
-                f"task {payload.agent}: {name} is {one!r} in the message but {other!r} in the record; refused"
+                f"task {payload.agent}: {name} is {told!r} in the message but {kept!r} in the record; refused"
             )

@@ -7,10 +7,12 @@ sends and the result of its call are one atomic step, so neither a crash nor a r
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from swarm.agent.entries import Condition, Mail, ToolFinished
+from swarm.agent.entries import Condition, Mail, ToolFinished, encode_entry
 from swarm.agent.spec import TERMINAL_STATES
 from swarm.errors import BadName, MailboxFull, MessageRefused, ReceiverEnded, ToolError, UnknownReceiver
 from swarm.ids import request_id
@@ -25,6 +27,7 @@ REQUEST_SECONDS = 3_600.0
 """How long a request for a shutdown can be answered."""
 MAX_REQUEST_ID = 100
 _SHOWN_RECEIVERS = 20
+_DELIVERIES_AT_ONCE = 200
 
 
 class Post:
@@ -33,6 +36,7 @@ class Post:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._store, self._spec = journal.store, journal.claim.spec
+        self._known: dict[str, list[Receiver]] = {}
 
     def take_mail(self) -> bool:
         """Take unread messages into the conversation; answers whether there were any."""
@@ -45,26 +49,53 @@ class Post:
             Mail(text=render_mail(messages), cursor=messages[-1].id, ids=[message.id for message in messages])
         )
         unread = self._store.take_mail(journal.claim, journal.next_number, entry, messages)
-        journal.unread = 0 if unread is None else unread
+        # A repeated step does not tell: look again.
+        journal.unread = 1 if unread is None else unread
         journal.life.apply(entry)
         return True
 
     # -- sending -------------------------------------------------------------------------------------------
 
-    def send(self, call: Block) -> Effect:
-        """Carry out a `SendMessage` call; a refusal is its result."""
-        try:
-            given = validate_input(SEND_MESSAGE, call["input"])
-            receivers = self._receivers(given)
-            letter = self._letter(call, given)
-            return self._deliver(call, letter, receivers)
-        except (ToolError, MessageRefused) as error:
-            result = ToolFinished(tool_use_id=call["id"], text=str(error), is_error=True)
-            self._journal.append([result], counters=Counters(tools=1))
-            return Effect()
+    def send(self, calls: Sequence[Block], tell: Callable[[Effect], None]) -> None:
+        """Carry out `SendMessage` calls in order; a refusal is its call's result."""
+        waiting = deque(calls)
+        while waiting:
+            batch: list[_Outgoing] = []
+            try:
+                # One step may not keep the server busy for long.
+                while waiting and sum(len(one.receivers) for one in batch) < _DELIVERIES_AT_ONCE:
+                    batch.append(self._prepare(waiting[0]))
+                    waiting.popleft()
+            except (ToolError, MessageRefused) as error:
+                # What comes before it is sent before it is refused.
+                if not batch:
+                    self._finish(waiting.popleft(), str(error), is_error=True)
+            self._deliver(batch, tell)
+
+    def _prepare(self, call: Block) -> _Outgoing:
+        given = validate_input(SEND_MESSAGE, call["input"])
+        receivers = self._receivers(given)
+        return _Outgoing(call, self._letter(call, given), receivers)
+
+    def _deliver(self, batch: list[_Outgoing], tell: Callable[[Effect], None]) -> None:
+        while batch:
+            entries = [self._journal.stamp(one.result()) for one in batch]
+            sent = self._store.send_from(
+                self._journal.claim,
+                self._journal.next_number,
+                [one.addressed(entry) for one, entry in zip(batch, entries, strict=True)],
+                {receiver.id: receiver.name for one in batch for receiver in one.receivers},
+            )
+            self._journal.unread = self._journal.unread if sent.unread is None else sent.unread
+            for entry in entries[: sent.count]:
+                self._journal.life.apply(entry)
+            tell(sent.effect)
+            batch = batch[sent.count :]
+            if sent.refusal is not None and not batch[0].leave_out(sent.refusal):
+                self._finish(batch.pop(0).call, str(sent.refusal), is_error=True)
 
     def _receivers(self, given: dict[str, Any]) -> list[Receiver]:
-        receivers = self._store.directory(self._spec.job_id).find(given["to"], self._spec.agent_id)
+        receivers = self._find(given["to"])
         kind = given.get("kind", "message")
         if kind != "message" and (len(receivers) != 1 or receivers[0].id == self._spec.job_id):
             raise ToolError(f"A {kind} goes to one agent.")
@@ -73,6 +104,15 @@ class Post:
             if parent != self._spec.agent_id or teammate != "1":
                 raise ToolError(f"{receivers[0].name} is not a teammate of yours; stop other agents with StopAgent.")
         return receivers
+
+    def _find(self, to: str) -> list[Receiver]:
+        # A name is never given to another agent; only who is alive changes.
+        if to not in self._known:
+            found = self._store.directory(self._spec.job_id).find(to, self._spec.agent_id)
+            if to.strip() == "*":
+                return found
+            self._known[to] = found
+        return self._known[to]
 
     def _letter(self, call: Block, given: dict[str, Any]) -> Letter:
         kind = given.get("kind", "message")
@@ -93,32 +133,6 @@ class Post:
             approve=bool(given.get("approve")),
             live_only=given["to"].strip() == "*",
         )
-
-    def _deliver(self, call: Block, letter: Letter, receivers: Sequence[Receiver]) -> Effect:
-        left_out: list[str] = []
-        while True:
-            names = ", ".join(receiver.name for receiver in receivers[:_SHOWN_RECEIVERS])
-            if len(receivers) > _SHOWN_RECEIVERS:
-                names += f" and {len(receivers) - _SHOWN_RECEIVERS} more"
-            text = f"Delivered to {names}." + (f" Request id: {letter.request}." if letter.request else "")
-            if left_out:
-                text += f" Not delivered to {', '.join(left_out)}."
-            entry = self._journal.stamp(ToolFinished(tool_use_id=call["id"], text=text))
-            try:
-                sent = self._store.send(
-                    letter, receivers, claim=self._journal.claim, number=self._journal.next_number, entry=entry
-                )
-            except (MailboxFull, ReceiverEnded) as error:
-                # One full mailbox, or an agent that ends just now, must not keep a broadcast from the others.
-                reached = [receiver for receiver in receivers if receiver.name != error.receiver]
-                if not letter.live_only or len(reached) in (0, len(receivers)):
-                    raise
-                left_out.append(f"{error.receiver} ({'mailbox full' if isinstance(error, MailboxFull) else 'ended'})")
-                receivers = reached
-                continue
-            self._journal.unread = self._journal.unread if sent.unread is None else sent.unread
-            self._journal.life.apply(entry)
-            return sent.effect
 
     # -- waiting -------------------------------------------------------------------------------------------
 
@@ -182,6 +196,43 @@ class Post:
     def _finish(self, call: Block, text: str, *, is_error: bool = False) -> None:
         result = ToolFinished(tool_use_id=call["id"], text=text, is_error=is_error)
         self._journal.append([result], counters=Counters(tools=1))
+
+
+@dataclass
+class _Outgoing:
+    """A call whose message is about to be sent."""
+
+    call: Block
+    letter: Letter
+    receivers: list[Receiver]
+    left_out: list[str] = field(default_factory=list)
+    """Of a broadcast: who does not get it, and why."""
+
+    def result(self) -> ToolFinished:
+        """The call's result, once the message is delivered."""
+        names = ", ".join(receiver.name for receiver in self.receivers[:_SHOWN_RECEIVERS])
+        if len(self.receivers) > _SHOWN_RECEIVERS:
+            names += f" and {len(self.receivers) - _SHOWN_RECEIVERS} more"
+        text = f"Delivered to {names}." + (f" Request id: {self.letter.request}." if self.letter.request else "")
+        if self.left_out:
+            text += f" Not delivered to {', '.join(self.left_out)}."
+        return ToolFinished(tool_use_id=self.call["id"], text=text)
+
+    def addressed(self, entry: ToolFinished) -> Letter:
+        """The letter with its receivers and the entry that goes with it."""
+        to = tuple(receiver.id for receiver in self.receivers)
+        return self.letter.model_copy(update={"to": to, "entry": encode_entry(entry)})
+
+    def leave_out(self, refusal: MessageRefused) -> bool:
+        """One full mailbox, or an agent that ends just now, must not keep a broadcast from the others; answers whether they get it."""
+        if not self.letter.live_only or not isinstance(refusal, MailboxFull | ReceiverEnded):
+            return False
+        reached = [receiver for receiver in self.receivers if receiver.name != refusal.receiver]
+        if len(reached) in (0, len(self.receivers)):
+            return False
+        self.left_out.append(f"{refusal.receiver} ({'mailbox full' if isinstance(refusal, MailboxFull) else 'ended'})")
+        self.receivers = reached
+        return True
 
 
 def _with_verdict(body: str, given: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.errors import Interrupted, ToolError
 from swarm.log import EventLog
 from swarm.models import Model
+from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import connect
@@ -87,16 +88,7 @@ class Runtime:
         self.settings = settings
         self.store = Store(connect(settings), settings.key_prefix)
         self._models: dict[str | None, Model] = {}
-        self._max_depth: dict[str, int] = {}
         self._lock = threading.Lock()
-
-    def max_depth(self, job_id: str) -> int:
-        """The job's nesting limit, from its record; it never changes, so it is asked for once."""
-        if job_id not in self._max_depth:
-            if len(self._max_depth) > 10_000:
-                self._max_depth.clear()
-            self._max_depth[job_id] = int(self.store.client.hget(self.store.key("job", job_id), "max_depth") or 0)
-        return self._max_depth[job_id]
 
     def model_for(self, spec: AgentSpec) -> Model:
         """The model an agent talks to: the settings' provider, or the rehearsal server its job names."""
@@ -210,6 +202,7 @@ def prepare_main() -> None:
     _for_children = Runtime(settings)
     _warm_up_tools()
     _warm_up_celery()
+    _choose_sandbox(settings)
     gc.collect()
     # What is frozen is never touched by the collector, so children share these pages with their parent.
     gc.freeze()
@@ -224,6 +217,15 @@ def _warm_up_tools() -> None:
             validate_input(tool, {})
         except ToolError:
             pass  # a parameter is missing, of course
+
+
+def _choose_sandbox(settings: Settings) -> None:
+    """Try the sandbox once for all children, and say in the log what it is; `swarm doctor` says more."""
+    match choose_backend(settings.sandbox):
+        case Backend() as backend:
+            log.info("sandbox.chosen", name=backend.name, missing=", ".join(backend.missing) or "nothing")
+        case NoSandbox() as none:
+            log.warning("sandbox.none", why=none.reason, remedy=none.remedy, effect="read-only agents get no shell")
 
 
 def _warm_up_celery() -> None:

@@ -17,7 +17,6 @@ from swarm.tasks.payload import Payload
 log = EventLog("swarm.publish")
 TASK_NAME = "swarm.agent"
 STOP_COMMAND = "swarm_stop_agents"
-_FIELDS = ("state", "job", "parent", "depth", "gen", "definition", "label")
 
 
 def carry_out(app: Celery, store: Store, effect: Effect | None) -> None:
@@ -36,34 +35,29 @@ def carry_out(app: Celery, store: Store, effect: Effect | None) -> None:
 
 def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
     """Send a wake-up for each of these queued agents."""
-    records = store.fields(agent_ids, *_FIELDS)
-    depths: dict[str, int] = {}
+    hints = store.hints(agent_ids)
     with app.producer_pool.acquire(block=True) as producer:
-        for agent_id, (state, job, parent, depth, generation, definition, label) in zip(
-            agent_ids, records, strict=True
-        ):
-            if state != "queued" or job is None:
+        for agent_id, hint in zip(agent_ids, hints, strict=True):
+            if hint is None or hint.state != "queued":
                 continue
-            if job not in depths:
-                depths[job] = int(store.client.hget(store.key("job", job), "max_depth") or 0)
             payload = Payload(
                 agent=agent_id,
-                job=job,
-                parent=parent or None,
-                depth=int(depth or 0),
-                max_depth=depths[job],
-                definition=definition or "",
+                job=hint.job,
+                parent=hint.parent,
+                depth=hint.depth,
+                max_depth=hint.max_depth,
+                definition=hint.definition,
             )
             app.send_task(
                 TASK_NAME,
                 args=(payload.model_dump(mode="json"),),
                 task_id=agent_id,
-                priority=priority(int(depth or 0), fresh=generation == "0"),
+                priority=priority(0 if hint.yielded else hint.depth, fresh=hint.yielded or hint.generation == 0),
                 # Prompts stay out of logs and Flower: a row shows the agent's readable name.
-                argsrepr=label,
+                argsrepr=hint.label,
                 kwargsrepr="{}",
-                root_id=agent_id if not parent else None,
-                parent_id=parent or None,
+                root_id=agent_id if hint.parent is None else None,
+                parent_id=hint.parent,
                 producer=producer,
                 # The list needs no declaring, and a connection that breaks meanwhile would cost the message.
                 declare=[],
@@ -72,7 +66,8 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
 
 
 def priority(depth: int, *, fresh: bool) -> int:
-    """Wakes before fresh starts, deeper before shallower: trees finish instead of widening.
+    """Wakes before fresh starts, deeper before shallower: trees finish instead of widening. Who gives its process up for others is
+    queued like a fresh root, or some that wait actively for those not yet started would keep them from starting.
 
     One of Celery's steps for this queue, so that each kind of message has a list of its own.
     """

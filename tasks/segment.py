@@ -37,7 +37,7 @@ from swarm.agent.life import (
     Rest,
     RunTools,
     Say,
-    SendMessage,
+    SendMessages,
     Settle,
     SpawnAgents,
     WaitAgents,
@@ -127,8 +127,9 @@ class Segment:
         self.post = Post(self.journal)
         self.toolbox = Toolbox(self.journal, settings, tell, stop.check)
         self.gate = Gate(self.journal, has_effects=self.toolbox.has_effects, sandboxed=self.toolbox.is_sandboxed)
+        self.toolbox.may_read = self.gate.may_read
         self._yield_at = time.monotonic() + settings.segment_seconds
-        self._told_activity_at = 0.0
+        self._told_activity_at = time.monotonic()
 
     def run(self) -> Outcome:
         """Run until the agent ends or gives its process back."""
@@ -172,8 +173,8 @@ class Segment:
                 return self._admit(calls, self._spawn)
             case CollectChildren(children=children):
                 return self._collect(children)
-            case SendMessage(call=call):
-                return self._admit([call], lambda calls: self.tell(self.post.send(calls[0])))
+            case SendMessages(calls=calls):
+                return self._admit(calls, lambda admitted: self.post.send(admitted, self.tell))
             case WaitAgents(call=call, since=since):
                 return self._wait(call, since)
             case AwaitMail():
@@ -210,7 +211,7 @@ class Segment:
         if self.draining():
             return self._hand_over("its worker is going away")
         if time.monotonic() > self._yield_at:
-            return self._hand_over("others wait for the process")
+            return self._hand_over("others wait for the process", last=True)
         between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
         # What does not fit into one turn stays in the mailbox for the next ones.
         room = self.life.mail_taken < PAGE_BYTES
@@ -409,8 +410,8 @@ class Segment:
                 self.tell(effect)
                 return Parked(condition)
 
-    def _hand_over(self, why: str) -> HandedOver:
-        self.tell(self.store.hand_over(self.claim, why))
+    def _hand_over(self, why: str, *, last: bool = False) -> HandedOver:
+        self.tell(self.store.hand_over(self.claim, why, last=last))
         return HandedOver(why)
 
     def _end(self, finished: Finished) -> Outcome | None:

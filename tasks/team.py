@@ -38,4 +38,6 @@ class AgentTeam:
         except TeamRefused as error:
             raise ToolError(f"Not dissolved: {error}.") from error
         self._tell(effect)
-        return "The team is dissolved. " + (f"Stopped: {', '.join(stopped)}." if stopped else "Nobody had to be stopped.")
+        return "The team is dissolved. " + (
+            f"Stopped: {', '.join(stopped)}." if stopped else "Nobody had to be stopped."
+        )

@@ -54,10 +54,14 @@ class Started(_Entry):
     """The first entry: what the agent is, and the frozen prefix of all its requests."""
 
     kind: Literal["started"] = "started"
+    v: Literal[1, 2] = 1  # type: ignore[assignment]
+    """2 as it is stored with a `prefix`."""
     spec: AgentSpec
     system: str = ""
     tools: list[dict[str, Any]] = []
     """Both are empty for a fork, which has its parent's."""
+    prefix: str = ""
+    """The hash that `system` and `tools` are stored under, with the job; the store fills both in when it reads the entry."""
 
 
 class Prompt(_Entry):

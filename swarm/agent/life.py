@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Literal
 
 from swarm.agent.entries import (
@@ -316,10 +316,10 @@ class CollectChildren:
 
 
 @dataclass(frozen=True)
-class SendMessage:
-    """Send what this call says, and write its result in the same step."""
+class SendMessages:
+    """Send what these calls say, in this order, and write each one's result in the same step as its message."""
 
-    call: Block
+    calls: list[Block]
 
 
 @dataclass(frozen=True)
@@ -368,7 +368,7 @@ Action = (
     | Settle
     | SpawnAgents
     | CollectChildren
-    | SendMessage
+    | SendMessages
     | WaitAgents
     | AwaitMail
     | Say
@@ -437,8 +437,9 @@ def _next_for_calls(life: Life, has_effects: Callable[[str], bool]) -> Action:
     background = [call["id"] for call in spawning if call["id"] in life.background]
     if background:
         return Settle([ToolFinished(tool_use_id=i, text=_background_text(life.spawned[i])) for i in background])
+    letters = list(takewhile(lambda call: call["name"] == SEND_TOOL, peers))
     if peers:
-        return SendMessage(peers[0]) if peers[0]["name"] == SEND_TOOL else RunTools(peers[:1])
+        return SendMessages(letters) if letters else RunTools(peers[:1])
     if waiting:
         return WaitAgents(waiting[0], life.waits.get(waiting[0]["id"]))
     return CollectChildren({call["id"]: life.spawned[call["id"]] for call in spawning})

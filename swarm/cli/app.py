@@ -40,6 +40,30 @@ SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                 "Print what has happened in a job: one line, or one JSON object, for each event.",
             ),
             Entry(
+                "send",
+                "messages:send",
+                "Write to an agent; one that has finished goes on with it.",
+            ),
+            Entry(
+                "inbox",
+                "messages:inbox",
+                "Show the messages that a job's agents wrote to you, which are read with that; or an agent's mailbox.",
+            ),
+            Entry(
+                "board",
+                "shared:show_board",
+                "Show the task board of a job: what is to be done, by whom, and what waits for what.",
+            ),
+            Entry("pad", "shared:show_pad", "List the pages of a job's scratchpad, or print one."),
+            Entry(
+                "questions",
+                "questions:list_questions",
+                "List what agents ask you and wait for; with a question's id, show it in full.",
+            ),
+            Entry("approve", "questions:approve", "Allow what an agent asks leave for, or approve its plan."),
+            Entry("deny", "questions:deny", "Refuse what an agent asks leave for, or send its plan back."),
+            Entry("answer", "questions:answer", "Answer an agent's question in words."),
+            Entry(
                 "cancel",
                 "jobs:cancel",
                 "Cancel a job, or an agent and everything below it; what has ended stays as it is.",
@@ -48,7 +72,14 @@ SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     ),
     (
         "Agents",
-        (Entry("agents", "definitions:group", "List the types of agents, or check the files they are defined in."),),
+        (
+            Entry("agents", "definitions:group", "List the types of agents, or check the files they are defined in."),
+            Entry(
+                "permissions",
+                "permissions:show_permissions",
+                "List the permission rules that hold in a workspace; with a tool, say what becomes of a call.",
+            ),
+        ),
     ),
     (
         "This machine",

@@ -65,6 +65,8 @@ def demo(
         workspace=prepared.workspace,
         scenario=None if real else str(prepared.scenario),
         concurrency=concurrency,
+        # The folder is made for this and thrown away: it must work without a sandbox, and with nobody to ask.
+        options={"mode": "bypassPermissions"},
     )
     code = run_order(order, settings, _deliver)
     if code == 130:

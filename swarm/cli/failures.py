@@ -6,9 +6,9 @@ import os
 import sys
 
 from swarm.cli.interrupts import Terminated
-from swarm.errors import ConfigurationError, SwarmError, UnknownAgent, UnknownDefinition
+from swarm.errors import BadMessageId, ConfigurationError, SwarmError, UnknownAgent, UnknownDefinition, UnknownReceiver
 
-_USAGE = (ConfigurationError, UnknownDefinition, UnknownAgent)
+_USAGE = (ConfigurationError, UnknownDefinition, UnknownAgent, UnknownReceiver, BadMessageId)
 
 
 def report(error: BaseException) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from swarm.cli.messages import hint_at_unread
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import (
     new_table,
@@ -18,6 +19,7 @@ from swarm.cli.output import (
     show_count,
     show_duration,
 )
+from swarm.cli.questions import count_open, hint_at_questions
 
 if TYPE_CHECKING:
     from swarm.client import Event, JobView
@@ -33,9 +35,9 @@ def list_jobs(
     from swarm.cli.opening import open_swarm
 
     with open_swarm() as swarm:
-        views = swarm.jobs(count)
+        views, asking = swarm.jobs(count), count_open(swarm)
     if as_json:
-        print_json([_summary(view) for view in views])
+        print_json([{**_summary(view), "questions": asking[view.id]} for view in views])
         return
     if not views:
         print_note("there is no job yet; start one with `swarm run PROMPT`")
@@ -55,7 +57,7 @@ def list_jobs(
     for view in views:
         table.add_row(
             view.id,
-            view.state.replace("_", " "),
+            view.state.replace("_", " ") + (" (asks)" if asking[view.id] else ""),
             show_duration(now - view.created_at),
             show_duration((view.ended_at or now) - view.created_at),
             str(view.agents),
@@ -64,6 +66,9 @@ def list_jobs(
             one_line(view.title),
         )
     output_console().print(table)
+    for view in views:
+        hint_at_unread(view.id, view.unread)
+        hint_at_questions(view.id, asking[view.id])
 
 
 def _summary(view: JobView) -> dict[str, Any]:
@@ -81,7 +86,7 @@ def show_tree(
 
     with open_swarm() as swarm:
         found = find_job(swarm, job)
-        view, agents = found.view(), found.agents()
+        view, agents, asking = found.view(), found.agents(), count_open(swarm)[found.id]
     if as_json:
         print_json(describe_job(view, agents))
         return
@@ -90,6 +95,7 @@ def show_tree(
         f"{view.id}  {view.state.replace('_', ' ')}{f': {one_line(view.reason, 300)}' if view.reason else ''}"
     )
     console.print(render_tree(agents, console, show_ids=True))
+    hint_at_questions(view.id, asking)
 
 
 def show_events(

@@ -7,8 +7,6 @@ stays on the queue, durable.
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.output import message_console, one_line, print_note
+from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.watching import Display, choose_display, watch
 from swarm.errors import ConfigurationError, SwarmError
 
@@ -49,6 +48,8 @@ class Order:
     concurrency: int | None = None
     """Processes of a worker that has to be started."""
     quiet: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of `Swarm.submit`: what was said about permissions, and the form of the answer."""
 
 
 def run_order(order: Order, settings: Settings, deliver: Deliver) -> int:
@@ -65,9 +66,14 @@ def run_order(order: Order, settings: Settings, deliver: Deliver) -> int:
         # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
         cleanup.callback(interrupts.disarm)
         swarm = Swarm(settings)
+        terminal = open_terminal(cleanup)
         with interrupts.held():
-            job = submit(swarm, order, server.url if server else None)
-        watching = _Watching(swarm, job, settings, stack, order, interrupts)
+            # Without a terminal nobody is there who could be asked.
+            patience = (
+                {} if terminal is not None or order.options.get("ask_seconds") is not None else {"ask_seconds": 0.0}
+            )
+            job = submit(swarm, order, server.url if server else None, **patience)
+        watching = _Watching(swarm, job, settings, stack, order, interrupts, terminal)
         code = watching.run(deliver)
         if server is not None:
             _report_problems(server)
@@ -91,20 +97,31 @@ def check_order(order: Order) -> None:
     if not folder.is_dir():
         raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
     load_catalogue(folder).get(order.agent)
+    from swarm.permissions.rules import Action, parse_rule
+
+    # In a settings file it would be a problem among others; whoever types a rule wants it to hold.
+    actions: tuple[Action, ...] = ("allow", "ask", "deny")
+    for action in actions:
+        for entry in order.options.get(action, ()):
+            parse_rule(entry, action, "the command line")
 
 
-def submit(swarm: Swarm, order: Order, base_url: str | None = None) -> Job:
-    """Put the job on the queue."""
+def submit(swarm: Swarm, order: Order, base_url: str | None = None, **options: Any) -> Job:
+    """Put the job on the queue, and say what of the settings files could not be used; `options` go before the order's."""
     from swarm.agent.spec import Limits
 
-    return swarm.submit(
+    job = swarm.submit(
         order.prompt,
         agent=order.agent,
         workspace=order.workspace,
         limits=Limits(**order.limits),
         model=order.model,
         base_url=base_url,
+        **{**order.options, **options},
     )
+    for warning in job.warnings:
+        print_note(f"note: {warning}")
+    return job
 
 
 # -- what a job needs --------------------------------------------------------------------------------------
@@ -166,19 +183,23 @@ class _Watching:
     stack: StackStatus
     order: Order
     interrupts: Interrupts
+    terminal: TextIO | None
 
     def run(self, deliver: Deliver) -> int:
         """Watch, deliver, and answer the exit code."""
         display = choose_display(self.swarm, self.job, quiet=self.order.quiet)
+        prompter = None if self.terminal is None else Prompter(self.swarm, self.terminal, self.interrupts)
         try:
             while True:
                 try:
-                    view = watch(self.job, display, self._check)
+                    view = watch(self.job, display, self._check, prompter)
                     break
                 except KeyboardInterrupt:
                     display.pause()
                     match self._ask():
                         case "resume":
+                            if prompter is not None:
+                                prompter.put_back()
                             self.interrupts.arm()
                         case "detach":
                             self._say_how_it_goes_on()
@@ -218,29 +239,27 @@ class _Watching:
 
     def _ask(self) -> str:
         """What to do about a Ctrl-C. Without a person to ask, the job is cancelled."""
-        with contextlib.ExitStack() as opened:
-            terminal = _open_terminal(opened)
-            if terminal is None:
+        if self.terminal is None:
+            return "cancel"
+        question = (
+            f"{self.job.id} is running. [c]ancel it (Ctrl-C again does, too), "
+            f"[d]etach ({self._after_detaching()}), [r]esume watching?"
+        )
+        while True:
+            try:
+                # Armed before it asks: the answer may be a Ctrl-C that comes at once.
+                self.interrupts.arm()
+                print_note(question)
+                answer = self.terminal.readline()
+                self.interrupts.disarm()
+            except KeyboardInterrupt:
                 return "cancel"
-            question = (
-                f"{self.job.id} is running. [c]ancel it (Ctrl-C again does, too), "
-                f"[d]etach ({self._after_detaching()}), [r]esume watching?"
-            )
-            while True:
-                try:
-                    # Armed before it asks: the answer may be a Ctrl-C that comes at once.
-                    self.interrupts.arm()
-                    print_note(question)
-                    answer = terminal.readline()
-                    self.interrupts.disarm()
-                except KeyboardInterrupt:
-                    return "cancel"
-                if not answer:
-                    return "detach"
-                for choice in ("cancel", "detach", "resume"):
-                    if answer.strip().lower() and choice.startswith(answer.strip().lower()):
-                        return choice
-                question = "c, d or r?"
+            if not answer:
+                return "detach"
+            for choice in ("cancel", "detach", "resume"):
+                if answer.strip().lower() and choice.startswith(answer.strip().lower()):
+                    return choice
+            question = "c, d or r?"
 
     def _after_detaching(self) -> str:
         if self.order.scenario is not None:
@@ -256,15 +275,3 @@ class _Watching:
 
     def _say_how_it_goes_on(self) -> None:
         print_note(f"detached from {self.job.id}: {self._after_detaching()}. See it with `swarm tree {self.job.id}`.")
-
-
-def _open_terminal(opened: contextlib.ExitStack) -> TextIO | None:
-    """Where a person can be asked; stdin may be a pipe that held the prompt."""
-    if not sys.stderr.isatty():
-        return None
-    if sys.stdin is not None and sys.stdin.isatty():
-        return sys.stdin
-    try:
-        return opened.enter_context(open(os.ctermid()))
-    except OSError:
-        return None

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from swarm.cli.options import JsonOption
-from swarm.cli.output import print_json, print_note, show_duration
+from swarm.cli.output import print_json, print_note, show_duration, show_number
 
 if TYPE_CHECKING:
     from swarm.local.stack import StackStatus
+    from swarm.settings import Settings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -63,11 +64,22 @@ def show_status(as_json: JsonOption = False) -> None:
     from swarm.local.stack import status
     from swarm.settings import load_settings
 
-    found = status(load_settings())
+    settings = load_settings()
+    found = status(settings)
+    asking = _count_questions(settings) if found.redis.running else 0
     if as_json:
-        print_json(found.model_dump(mode="json"))
-    else:
-        _print_status(found)
+        print_json({**found.model_dump(mode="json"), "questions": asking})
+        return
+    _print_status(found)
+    if asking:
+        typer.echo(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
+
+
+def _count_questions(settings: Settings) -> int:
+    from swarm.cli.questions import count_open
+    from swarm.client import Swarm
+
+    return count_open(Swarm(settings)).total()
 
 
 def _print_status(status: StackStatus) -> None:

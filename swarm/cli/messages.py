@@ -10,7 +10,7 @@ import typer
 
 from swarm.cli.options import JsonOption, parse_duration
 from swarm.cli.output import one_line, output_console, plain, print_json, print_note, print_result, show_number
-from swarm.errors import ConfigurationError
+from swarm.errors import ConfigurationError, SwarmError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SHOWN_NAMES = 20
 
 
-class NoReply(TimeoutError):
+class NoReply(SwarmError):
     """Nobody answered in time."""
 
 
@@ -39,7 +39,8 @@ def send(
         str | None, typer.Option("--to", metavar="NAME", help="The agent of that name in the job that is given.")
     ] = None,
     job: Annotated[
-        str | None, typer.Option("--job", "-j", metavar="JOB", help="The job in which the receiver is looked for by name.")
+        str | None,
+        typer.Option("--job", "-j", metavar="JOB", help="The job in which the receiver is looked for by name."),
     ] = None,
     wait_reply: Annotated[
         bool, typer.Option("--wait-reply", help="Wait until the receiver writes back, and print that.")
@@ -121,7 +122,7 @@ def _wait_reply(swarm: Swarm, job: Job, delivery: Delivery, timeout: float | Non
     try:
         reply = job.wait_reply(delivery.id, timeout, sender=sender)
     except TimeoutError as error:
-        raise ConfigurationErrorFor(str(error)) from error
+        raise NoReply(str(error)) from error
     if reply is not None:
         return _describe(reply, unread=None)
     if sender is None:
@@ -150,7 +151,7 @@ def inbox(
 
     with open_swarm() as swarm:
         agent_id = None if target is None else find_agent(swarm, target)
-        if agent_id is not None and not _names_job(swarm, target, agent_id):
+        if target is not None and agent_id is not None and not _names_job(swarm, target, agent_id):
             box = swarm.mailbox(agent_id)
             _print(box.messages, {message.id for message in box.messages if not box.is_read(message)}, as_json=as_json)
             return
@@ -165,12 +166,11 @@ def inbox(
             print_note(f"no {'' if show_all else 'unread '}message in {job.id}")
 
 
-def _names_job(swarm: Swarm, target: str | None, agent_id: str) -> bool:
+def _names_job(swarm: Swarm, target: str, agent_id: str) -> bool:
     """Whether the person meant the job: its root agent is found by the job's id, too."""
     agent = swarm.agent(agent_id)
-    return agent.parent_id is None and not agent_id.startswith(target or "") and (
-        agent.job_id.startswith(target or "") or agent.job_id.partition("-")[2].startswith(target or "")
-    )
+    job_id = agent.job_id
+    return agent.parent_id is None and (job_id.startswith(target) or job_id.partition("-")[2].startswith(target))
 
 
 def _print(messages: Sequence[Message], unread: set[str], *, as_json: bool) -> None:

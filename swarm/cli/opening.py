@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from swarm.cli.interrupts import Interrupts
-from swarm.errors import ConfigurationError, UnknownAgent
+from swarm.errors import ConfigurationError, UnknownAgent, UnknownQuestion
 
 if TYPE_CHECKING:
     from swarm.client import Job, Swarm
+    from swarm.store.questions import Question
 
 _SHOWN_MATCHES = 4
 
@@ -63,6 +64,28 @@ def find_agent(swarm: Swarm, text: str | None) -> str:
     matches += [agent_id for agent_id in _agent_ids(swarm, jobs) if _begins(agent_id, text)]
     found = _only(matches, text, "job or agent", "`swarm jobs` and `swarm tree JOB` list them")
     return swarm.job(found).view().root_id if found.startswith("job-") else found
+
+
+def find_question(swarm: Swarm, text: str) -> Question:
+    """The question of that id or unique beginning of one, those that are open first.
+
+    Raises `UnknownAgent` or `UnknownQuestion` if there is none, `ConfigurationError` if it could be several.
+    """
+    matches = [question.id for question in swarm.questions.open() if _begins(question.id, text)]
+    if not matches:
+        matches = [question_id for question_id in _question_ids(swarm, _job_ids(swarm)) if _begins(question_id, text)]
+    question_id = _only(matches, text, "question", "`swarm questions` lists those that wait for an answer")
+    question = swarm.questions.find(question_id)
+    if question is None:
+        raise UnknownQuestion(question_id)
+    return question
+
+
+def _question_ids(swarm: Swarm, job_ids: Sequence[str]) -> list[str]:
+    pipeline = swarm.store.client.pipeline(transaction=False)
+    for job_id in job_ids:
+        pipeline.smembers(swarm.store.key("job", job_id, "questions"))
+    return [str(question_id) for found in (pipeline.execute() if job_ids else []) for question_id in found]
 
 
 def _job_ids(swarm: Swarm) -> list[str]:

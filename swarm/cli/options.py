@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -23,11 +24,44 @@ def parse_duration(text: str) -> float:
     return total
 
 
+def parse_patience(text: str) -> float:
+    """As `parse_duration`, but also nothing: 0 says that nobody is there."""
+    return 0.0 if str(text).strip() in ("0", "0s") else parse_duration(text)
+
+
+class Mode(StrEnum):
+    """The permission modes, for the options that name one."""
+
+    DEFAULT = "default"
+    ACCEPT_EDITS = "acceptEdits"
+    PLAN = "plan"
+    DONT_ASK = "dontAsk"
+    BYPASS_PERMISSIONS = "bypassPermissions"
+    BUBBLE = "bubble"
+
+
+ANSWER_MODES = tuple(mode.value for mode in Mode if mode is not Mode.PLAN)
+"""The modes that an approved plan can be carried out in."""
+
+ModeOption = Annotated[
+    Mode | None,
+    typer.Option(
+        "--mode",
+        help="The most that agents may do without asking. Default: the settings files' word, else acceptEdits.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 WorkspaceOption = Annotated[
     Path,
     typer.Option("--workspace", "-w", metavar="FOLDER", help="The folder the agents work in.", show_default="here"),
 ]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="RULE", help="Allow calls: 'Bash(git push:*)', 'Edit(/docs/**)', WebFetch …"),
+]
+AskOption = Annotated[list[str] | None, typer.Option("--ask", metavar="RULE", help="Ask a person about such calls.")]
+DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="Deny such calls in every mode.")]
+NetworkOption = Annotated[bool, typer.Option("--network", help="Let the agents' processes use the network.")]
 JobArgument = Annotated[
     str | None, typer.Argument(metavar="[JOB]", help="A job's id or the beginning of it; default: the newest job.")
 ]

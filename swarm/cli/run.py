@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swarm.cli.options import JsonOption, WorkspaceOption, parse_duration
+from swarm.cli.options import (
+    AllowOption,
+    AskOption,
+    DenyOption,
+    JsonOption,
+    ModeOption,
+    NetworkOption,
+    WorkspaceOption,
+    parse_duration,
+    parse_patience,
+)
 from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -36,6 +46,24 @@ def run(
     timeout: Annotated[
         float | None,
         typer.Option(parser=parse_duration, metavar="TIME", help="Time for the whole job: 90, 90s, 10m, 2h."),
+    ] = None,
+    mode: ModeOption = None,
+    allow: AllowOption = None,
+    ask: AskOption = None,
+    deny: DenyOption = None,
+    network: NetworkOption = False,
+    ask_timeout: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_patience,
+            metavar="TIME",
+            help="How long a question to you can be answered, 0: not at all. "
+            "Default: an hour; without a terminal 0, so what would be asked about is denied, unless --detach is given.",
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A JSON schema: the answer must be valid for it, and is printed as JSON."),
     ] = None,
     rehearse: Annotated[
         str | None,
@@ -78,6 +106,15 @@ def run(
         scenario=rehearse,
         concurrency=concurrency,
         quiet=quiet,
+        options={
+            "mode": None if mode is None else mode.value,
+            "allow": allow or (),
+            "ask": ask or (),
+            "deny": deny or (),
+            "network": network,
+            "ask_seconds": ask_timeout,
+            "result_schema": None if schema is None else _read_schema(schema),
+        },
     )
     settings = load_settings()
     if detach:
@@ -99,6 +136,20 @@ def _read_prompt(argument: str | None) -> str:
         return data.decode(errors="strict" if len(data) <= MAX_PROMPT_BYTES else "replace")
     except UnicodeDecodeError:
         raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
+
+
+def _read_schema(path: Path) -> Any:
+    import json
+
+    from swarm.agent.results import check_schema
+
+    try:
+        schema = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ConfigurationError(f"the schema {path} is not JSON: {error}") from None
+    if fault := check_schema(schema):
+        raise ConfigurationError(f"the schema {path} is not a JSON schema: {fault}")
+    return schema
 
 
 def _submit_and_leave(order: Order, settings: Settings, *, as_json: bool) -> None:
@@ -123,7 +174,8 @@ def _submit_and_leave(order: Order, settings: Settings, *, as_json: bool) -> Non
 
 
 def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
-    from swarm.cli.output import print_note, print_result, show_count, show_number
+    from swarm.cli.messages import hint_at_unread
+    from swarm.cli.output import print_json, print_note, print_result, show_count, show_number
 
     spent = f"{show_number(len(agents), 'agent')}, {show_count(view.usage.total_tokens)} tokens"
     if view.state != "completed":
@@ -132,7 +184,10 @@ def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
         )
     elif view.reason:
         print_note(f"swarm: {view.id} completed, but: {view.reason}")
-    if view.text.strip():
+    hint_at_unread(view.id, view.unread)
+    if view.data is not None:
+        print_json(view.data)
+    elif view.text.strip():
         print_result(view.text)
 
 
@@ -148,6 +203,7 @@ def describe_job(view: JobView, agents: Sequence[AgentView]) -> dict[str, Any]:
         "job_id": view.id,
         "state": view.state,
         "result": view.text,
+        "data": view.data,
         "reason": view.reason,
         "title": view.title,
         "workspace": view.workspace,
@@ -157,6 +213,7 @@ def describe_job(view: JobView, agents: Sequence[AgentView]) -> dict[str, Any]:
         "cost_usd": view.cost_usd,
         "created_at": view.created_at,
         "ended_at": view.ended_at,
+        "unread": view.unread,
         "limits": view.limits.model_dump(),
         "agents": [agent.model_dump(exclude={"job_id"}) for agent in agents],
     }

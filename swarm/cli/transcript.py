@@ -11,9 +11,11 @@ import typer
 from swarm.cli.output import one_line, output_console, plain, show_cost, show_count, show_duration, show_number
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     from rich.console import Console
 
-    from swarm.agent.entries import Assistant, Condition, Entry, Finished, Started, ToolFinished
+    from swarm.agent.entries import Answered, Assistant, Condition, Entry, Finished, Started, ToolFinished
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
@@ -79,10 +81,13 @@ class Teller:
                 for call, child in entry.children.items():
                     self._print(f"⤷ started {child} for {self._calls.get(call, call)}", "cyan")
             case "mail":
-                self._heading("messages")
-                self._body(entry.text)
+                for heading, text in read_messages(entry.text):
+                    self._heading(heading)
+                    self._body(text)
             case "parked":
                 self._print(f"⏸ {_describe_wait(entry.condition)}", "dim")
+            case "answered":
+                self._tell_answer(entry)
             case "resumed":
                 self._print("▶ goes on: somebody wrote to it", "cyan")
             case "finished":
@@ -110,6 +115,8 @@ class Teller:
                     self._body(str(block.get("text", "")))
                 case "thinking":
                     self._body(str(block.get("thinking", "")), "dim italic")
+                case "tool_use" if block.get("name") == "SendMessage":
+                    self._tell_sending(block)
                 case "tool_use":
                     call = f"{block.get('name')}({_show_input(block.get('input') or {}, full=self._full)})"
                     self._calls[str(block.get("id"))] = one_line(call, 80)
@@ -117,12 +124,32 @@ class Teller:
                 case kind:
                     self._print(f"[{kind}]", "dim")
 
+    def _tell_sending(self, block: dict[str, Any]) -> None:
+        given = block.get("input") or {}
+        kind = str(given.get("kind", "message")).replace("_", " ")
+        about = f" about {given['request_id']}" if given.get("request_id") else ""
+        verdict = f": {'yes' if given['approve'] else 'no'}" if "approve" in given else ""
+        call = one_line(f"{kind} to {given.get('to', '?')}{about}{verdict}", _SHOWN_INPUT_CHARACTERS)
+        self._calls[str(block.get("id"))] = call
+        self._print(f"✉ {call}", "cyan")
+        self._body(str(given.get("message", "")), indent="  ")
+
     def _tell_result(self, entry: ToolFinished) -> None:
         sort = "error" if entry.is_error else "result"
         self._print(
             f"← {sort} of {self._calls.get(entry.tool_use_id, entry.tool_use_id)}", "red" if entry.is_error else "green"
         )
         self._body(entry.text, indent="  ")
+
+    def _tell_answer(self, entry: Answered) -> None:
+        by = f" by {one_line(entry.by, 80)}" if entry.by else ""
+        mode = f", and goes on in the mode {entry.mode}" if entry.mode else ""
+        what = (
+            f"{'answered' if entry.allowed else 'denied'}{by}: {self._calls.get(entry.tool_use_id, entry.tool_use_id)}"
+        )
+        self._print(f"{'✔' if entry.allowed else '✘'} {what}{mode}", "green" if entry.allowed else "red")
+        if entry.reason:
+            self._body(entry.reason, indent="  ")
 
     def _tell_end(self, entry: Finished) -> None:
         colour = "green" if entry.state == "completed" else "red"
@@ -146,6 +173,33 @@ class Teller:
         self._console.print(Text(plain(text), style=style), soft_wrap=True)
 
 
+def read_messages(rendered: str) -> list[tuple[str, str]]:
+    """Heading and text of each message of a `mail` entry; what cannot be taken apart stays as it is."""
+    from xml.etree import ElementTree  # only the runtime writes the tags, so this is not foreign XML
+
+    try:
+        elements = list(ElementTree.fromstring(f"<mail>{rendered}</mail>"))
+    except ElementTree.ParseError:
+        return [("messages", rendered)]
+    return [_read_message(element) for element in elements]
+
+
+def _read_message(element: Element) -> tuple[str, str]:
+    if element.tag == "message":
+        about = element.get("request_id") or element.get("reply_to")
+        kind = str(element.get("kind")).replace("_", " ")
+        sender = element.get("from")
+        if element.get("agent_id") != sender:
+            sender = f"{sender} ({element.get('agent_id')})"
+        return f"✉ {kind} from {sender}{f', about {about}' if about else ''}", element.text or ""
+    if element.tag == "task-notification":
+        parts = {part.tag: part.text or "" for part in element}
+        head = f"✉ notification: {parts.get('summary', '')} ({parts.get('task-id')}: {parts.get('status')})"
+        rest = [parts[name] for name in ("reason", "result", "usage") if parts.get(name)]
+        return one_line(head, 300), "\n".join(rest)
+    return "✉ note from the runtime", element.text or ""
+
+
 def _show_input(given: dict[str, Any], *, full: bool) -> str:
     text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
     return text if full else one_line(text, _SHOWN_INPUT_CHARACTERS)
@@ -157,6 +211,8 @@ def _describe_wait(condition: Condition) -> str:
         reasons.append(show_number(len(condition.children), "agent"))
     if condition.tasks:
         reasons.append(show_number(len(condition.tasks), "task"))
+    if condition.question:
+        reasons.append("an answer")
     if condition.rest:
         reasons.append("those who work for it")
     elif condition.mail:

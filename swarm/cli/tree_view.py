@@ -104,6 +104,8 @@ def _line(row: Row, *, unicode: bool, live: bool, now: float) -> Text:
     if live and unicode and agent.state == "running":
         glyph = _SPINNER[int(now * _FRAMES_PER_SECOND) % len(_SPINNER)]
     line.append(f"{glyph} ", style=f"not dim {_COLOURS[agent.state]}")
+    if agent.name is not None:
+        line.append(f"{one_line(agent.name)} ", style="not dim bold")
     line.append(one_line(agent.label), style="not dim")
     if row.below:
         line.append(f" (+{row.below} below)")
@@ -114,6 +116,10 @@ def _line(row: Row, *, unicode: bool, live: bool, now: float) -> Text:
 
 def _aside(agent: AgentView) -> str:
     match agent.state:
+        case "parked" if agent.idle:
+            return "idle"
+        case "parked" if agent.question is not None:
+            return f"waits for an answer: {agent.activity}"
         case "parked":
             return "waiting" if not agent.activity else f"waiting: {agent.activity}"
         case "failed" | "cancelled" | "timed_out":

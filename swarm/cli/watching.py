@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration, show_number
+from swarm.cli.question_view import show_heading
 from swarm.cli.tree_view import render_tree
 
 if TYPE_CHECKING:
@@ -41,6 +42,18 @@ class Display(Protocol):
 
     def close(self) -> None:
         """Show the last state, and leave it there."""
+        ...
+
+
+class Asker(Protocol):
+    """Who puts the agents' questions to the person."""
+
+    def take_in(self, events: Sequence[Event]) -> bool:
+        """These events have arrived; whether there is something to ask now, for which the terminal is needed."""
+        ...
+
+    def go_on(self) -> None:
+        """Ask, or look for the answer; without waiting for it."""
         ...
 
 
@@ -93,13 +106,23 @@ class Feed:
             self._arrived.put(error)
 
 
-def watch(job: Job, display: Display, check: Callable[[], None]) -> JobView:
-    """Show the job until it ends. `check` is called now and then while nothing happens, and raises if nothing will."""
+def watch(job: Job, display: Display, check: Callable[[], None], asker: Asker | None = None) -> JobView:
+    """Show the job until it ends. `check` is called now and then while nothing happens, and raises if nothing will.
+
+    While `asker` has something to ask the display waits; what happens meanwhile is shown after it.
+    """
     checked = time.monotonic()
+    unseen: list[Event] = []
     with Feed(job) as feed:
         while not feed.ended:
             events = feed.take(_TAKE_SECONDS)
-            display.show(events)
+            unseen += events
+            if asker is not None and asker.take_in(events):
+                display.pause()
+                asker.go_on()
+            else:
+                display.show(unseen)
+                unseen = []
             if events:
                 checked = time.monotonic()
             elif time.monotonic() - checked > _IDLE_CHECK_SECONDS:
@@ -113,7 +136,7 @@ def choose_display(swarm: Swarm, job: Job, *, quiet: bool) -> Display:
     if quiet:
         return Silence()
     console = message_console()
-    return Picture(job, console) if console.is_terminal and not console.is_dumb_terminal else Lines(swarm)
+    return Picture(job, console) if console.is_terminal and not console.is_dumb_terminal else Lines(swarm, job)
 
 
 class Silence:
@@ -141,7 +164,10 @@ class Picture:
         self._drawn_at = 0.0
 
     def show(self, events: Sequence[Event]) -> None:
-        """Redraw, if there is anything new or the clocks must move on."""
+        """Redraw, if there is anything new or the clocks must move on; messages to the person stay above the tree."""
+        for event in events:
+            if line := describe_message(self._job, event):
+                self._console.print(line, soft_wrap=True)
         self._stale = self._stale or bool(events)
         now = time.monotonic()
         fresh = self._stale and now >= self._snapshot_at
@@ -184,20 +210,21 @@ class Picture:
 
 
 class Lines:
-    """A plain line whenever an agent begins or ends: for logs."""
+    """A plain line whenever an agent begins or ends, writes to the person or asks something: for logs."""
 
-    def __init__(self, swarm: Swarm) -> None:
-        self._swarm = swarm
+    def __init__(self, swarm: Swarm, job: Job) -> None:
+        self._swarm, self._job = swarm, job
         self._began: float | None = None
 
     def show(self, events: Sequence[Event]) -> None:
         """Write what is worth a line."""
-        chosen = [event for event in events if event.kind in ("job_started", "spawned", "ended", "rescued")]
-        if not chosen:
-            return
-        for event in chosen:
+        for event in events:
+            described = describe_message(self._job, event) or describe_question(self._swarm, event)
+            if event.kind in ("job_started", "spawned", "ended", "rescued", "resumed", "board"):
+                described = _describe(event, self._swarm.agent(event.agent_id))
+            if described is None:
+                continue
             self._began = event.at if self._began is None else self._began
-            described = _describe(event, self._swarm.agent(event.agent_id))
             print_note(f"[{event.at - self._began:7.1f}s] {described}")
 
     def pause(self) -> None:
@@ -205,6 +232,24 @@ class Lines:
 
     def close(self) -> None:
         """Nothing: the last line has been written."""
+
+
+def describe_message(job: Job, event: Event) -> str | None:
+    """A message to the person as one line; None for any other event."""
+    if event.kind != "message" or event.fields.get("to") != "user":
+        return None
+    message = job.message(event.fields["id"])
+    return None if message is None else f"message from {message.sender_name}: {one_line(message.body, 1_000)}"
+
+
+def describe_question(swarm: Swarm, event: Event) -> str | None:
+    """A question to the person as one line; None for any other event, and for a question that is over."""
+    if event.kind != "question":
+        return None
+    question = swarm.questions.find(event.fields["question"])
+    if question is None or question.to or question.state != "open":
+        return None
+    return f"{show_heading(question)}; `swarm questions {question.id}` shows it"
 
 
 def _describe(event: Event, agent: AgentView) -> str:
@@ -216,6 +261,11 @@ def _describe(event: Event, agent: AgentView) -> str:
             return f"spawned {label} ({agent.id})"
         case "rescued":
             return f"rescued {label}: its worker died"
+        case "board":
+            task, change = event.fields["task"], event.fields["change"]
+            return f"board   task {task} {change}: {one_line(event.fields['subject'], 200)} ({label})"
+        case "resumed":
+            return f"resumed {label}: somebody wrote to it"
     spent = f"{show_number(agent.turns, 'turn')}, {show_count(agent.usage.total_tokens)} tokens, {show_cost(agent.cost_usd)}"
     took = "" if agent.ended_at is None else f", {show_duration(agent.ended_at - agent.created_at)}"
     reason = f": {one_line(event.fields.get('reason', ''), 300)}" if event.fields.get("reason") else ""

@@ -207,7 +207,7 @@ class Scenario(_Part):
     cache_minimum_tokens: int = Field(default=0, ge=0)
     """Prefixes shorter than this are silently not cached."""
     rate_limits: RateLimits = RateLimits()
-    script: Literal["tree"] | None = None
+    script: Literal["tree", "chatter"] | None = None
     faults: tuple[Fault, ...] = ()
     rules: tuple[Rule, ...] = ()
 

@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from swarm.rehearsal.chatter import answer_chatter
 from swarm.rehearsal.conversation import Conversation
 from swarm.rehearsal.scenario import Reply, Rule, Scenario, When
 from swarm.rehearsal.tree import answer_tree
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-_SCRIPTS: dict[str, Callable[[Conversation], Reply | None]] = {"tree": answer_tree}
+_SCRIPTS: dict[str, Callable[[Conversation], Reply | None]] = {"tree": answer_tree, "chatter": answer_chatter}
 _WITHOUT_TOOLS = "(rehearsed) No tools may be used in this reply, and the scenario has no other words for it."
 
 

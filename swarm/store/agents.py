@@ -16,12 +16,13 @@ from typing import Any, Literal
 import redis
 from pydantic import BaseModel, ConfigDict, Field
 
-from swarm.agent.entries import Condition, Entry, Finished, Mail, Spawned, decode_entry, encode_entry
+from swarm.agent.entries import Condition, Entry, Finished, Mail, Spawned, Started, decode_entry, encode_entry
 from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits
 from swarm.errors import (
     AgentCancelled,
     JournalError,
     MailboxFull,
+    MessageRefused,
     NotOwner,
     ReceiverEnded,
     StaleRequest,
@@ -30,6 +31,7 @@ from swarm.errors import (
     UnknownReceiver,
 )
 from swarm.mailbox import MAX_UNREAD, Directory, Kind, Message, Receiver, read_mail
+from swarm.store.prefixes import Prefixes
 from swarm.store.scripts import Scripts
 
 NANO = 1_000_000_000
@@ -49,6 +51,24 @@ class Claim:
     """When the job must be over (Unix seconds), if it has a limit."""
     unread: int = 0
     """Messages in its mailbox beyond the journal's cursor."""
+    length: int | None = None
+    """How many entries its journal had then."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What a wake-up says of an agent, from its record and its job's."""
+
+    state: str
+    job: str
+    parent: str | None
+    depth: int
+    generation: int
+    yielded: bool
+    """It gave its turn up to others, so it queues behind them."""
+    definition: str
+    label: str
+    max_depth: int
 
 
 @dataclass(frozen=True)
@@ -106,6 +126,10 @@ class Letter(BaseModel):
     token: str = ""
     """From outside: what tells a repeat of this letter, sent again after a broken connection, from another one."""
     max_unread: int = MAX_UNREAD
+    to: Sequence[str] = ()
+    """The ids of its receivers."""
+    entry: str = ""
+    """From an agent: the result of its call, as its journal keeps it."""
 
 
 @dataclass(frozen=True)
@@ -118,13 +142,17 @@ class Effect:
 
 @dataclass(frozen=True)
 class Sent:
-    """A message was delivered."""
+    """Messages were delivered."""
 
     effect: Effect
     unread: int | None
     """How many messages the sender itself has not read; None when it was not looked up."""
+    count: int
+    """How many, from the first on."""
     ids: Sequence[str] = ()
-    """The message's ids in the mailboxes, in the order of the receivers."""
+    """The last one's ids in the mailboxes, in the order of its receivers."""
+    refusal: MessageRefused | None = None
+    """Why the next one was not, if there is one. A step that was repeated does not know."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +201,7 @@ class Store:
         self.client: Any = client
         self.prefix = prefix
         self._scripts = Scripts(client, prefix)
+        self._prefixes = Prefixes()
 
     def key(self, *parts: str) -> str:
         """A key under this swarm's prefix."""
@@ -282,6 +311,26 @@ class Store:
         """The ids of the agents it started."""
         return set(self.client.smembers(self.key("children", agent_id)))
 
+    def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
+        """What a wake-up says of each of these agents; None for one that does not exist. One round trip."""
+        answers = self._scripts.run("hint", *agent_ids) if agent_ids else []
+        return [
+            Hint(
+                state,
+                job,
+                parent or None,
+                int(depth),
+                int(generation),
+                bool(yielded),
+                definition,
+                label,
+                int(max_depth),
+            )
+            if job is not None and max_depth is not None
+            else None
+            for state, job, parent, depth, generation, yielded, definition, label, max_depth in answers
+        ]
+
     def ended(self, agent_ids: Sequence[str]) -> dict[str, dict[str, str]]:
         """The records of those that have ended."""
         found = {}
@@ -303,10 +352,15 @@ class Store:
                 number = int(entry_id.split("-", 1)[0])
                 if number != after + 1:
                     raise JournalError(f"agent {agent_id}: journal entry {after + 1} is missing")
-                yield decode_entry(fields["e"], agent_id=agent_id, number=number)
+                entry = decode_entry(fields["e"], agent_id=agent_id, number=number)
+                yield self._prefixes.put_back(entry, self._prefix) if isinstance(entry, Started) else entry
                 after = number
             if len(page) < JOURNAL_PAGE:
                 return
+
+    def _prefix(self, job_id: str, digest: str) -> str | None:
+        found = self.client.hget(self.key("job", job_id, "prefixes"), digest)
+        return None if found is None else str(found)
 
     # -- the steps of a segment ----------------------------------------------------------------------------
 
@@ -316,7 +370,8 @@ class Store:
         match answer[0]:
             case "ok":
                 deadline = float(answer[3]) if answer[3] else None
-                return Claim(agent_id, int(answer[1]), AgentSpec.model_validate_json(answer[2]), deadline, answer[4])
+                spec = AgentSpec.model_validate_json(answer[2])
+                return Claim(agent_id, int(answer[1]), spec, deadline, answer[4], answer[5])
             case "refused":
                 return Refused(answer[1])
             case why:
@@ -336,10 +391,16 @@ class Store:
 
         Raises `NotOwner` or `AgentCancelled`, having changed nothing.
         """
-        documents = [encode_entry(entry) for entry in entries]
-        changed = counters.changed() if counters else {}
+        documents, digest, prefix = [], "", ""
+        for entry in entries:
+            if isinstance(entry, Started):
+                entry, digest, prefix = self._prefixes.take_out(entry)
+            documents.append(encode_entry(entry))
+        changed = json.dumps(counters.changed() if counters else {})
         answer = self._scripts.run(
-            "append", claim.agent_id, claim.generation, number, activity, json.dumps(changed), int(settle), *documents
+            "append",
+            *(claim.agent_id, claim.generation, number, activity, changed, int(settle), digest, prefix),
+            *documents,
         )
         self._check(answer, claim)
         return int(answer[1]) if answer[0] == "ok" else None
@@ -395,9 +456,9 @@ class Store:
             return GoOn(answer[1])
         return self._effect(answer, claim)
 
-    def hand_over(self, claim: Claim, why: str) -> Effect:
-        """Put the agent back on the queue; costs no attempt."""
-        answer = self._scripts.run("handover", claim.agent_id, claim.generation, why)
+    def hand_over(self, claim: Claim, why: str, *, last: bool = False) -> Effect:
+        """Put the agent back on the queue, `last` of all if others come first; costs no attempt."""
+        answer = self._scripts.run("handover", claim.agent_id, claim.generation, why, int(last))
         return self._effect(answer, claim)
 
     def finish(self, claim: Claim, number: int, entry: Finished, *, unless_mail: bool = False) -> Effect | GoOn:
@@ -462,41 +523,38 @@ class Store:
         self._check(answer, claim)
         return int(answer[1]) if answer[0] == "ok" else None
 
-    def send(
-        self, letter: Letter, receivers: Sequence[Receiver], *, claim: Claim | None = None, **journaled: Any
-    ) -> Sent:
-        """Send one message to all of these, or to none. From an agent, with `number` and `entry`, the result of its call enters
-        its journal in the same step.
+    def send(self, letter: Letter, receivers: Sequence[Receiver]) -> Sent:
+        """Send one letter from outside to all of these, or to none.
 
-        Raises `UnknownReceiver`, `ReceiverEnded`, `MailboxFull`, `StaleRequest`; `NotOwner`, `AgentCancelled`.
+        Raises `UnknownReceiver`, `ReceiverEnded`, `MailboxFull`, `StaleRequest`.
         """
+        addressed = letter.model_copy(update={"to": [receiver.id for receiver in receivers]})
+        sent = self._send([addressed], {receiver.id: receiver.name for receiver in receivers}, None, 0)
+        if sent.refusal is not None:
+            raise sent.refusal
+        return sent
+
+    def send_from(self, claim: Claim, number: int, letters: Sequence[Letter], names: Mapping[str, str]) -> Sent:
+        """Send an agent's letters in order, up to the first that is refused. The `entry` of each enters the journal in the same
+        step, from `number` on; `names` are the receivers' names by their ids.
+
+        Raises `NotOwner` or `AgentCancelled`, having changed nothing.
+        """
+        return self._send(letters, names, claim, number)
+
+    def _send(self, letters: Sequence[Letter], names: Mapping[str, str], claim: Claim | None, number: int) -> Sent:
         step: dict[str, Any] = {}
         if claim is not None:
-            entry = encode_entry(journaled["entry"])
-            step = {"generation": claim.generation, "number": journaled["number"], "entry": entry}
-        answer = self._scripts.run(
-            "send", letter.model_dump_json(by_alias=True), json.dumps(step), *(receiver.id for receiver in receivers)
-        )
-        names = {receiver.id: receiver.name for receiver in receivers}
-        match answer[0]:
-            case "ok":
-                return Sent(Effect(publish=answer[1]), int(answer[2]), answer[3])
-            case "repeat":
-                return Sent(Effect(), None)
-            case "unknown":
-                raise UnknownReceiver(f"there is no agent {names[answer[1]]} in this job")
-            case "ended":
-                name = names[answer[1]]
-                raise ReceiverEnded(f"{name} is {answer[2]}: it reads no more messages", name)
-            case "full":
-                raise MailboxFull(names[answer[1]], letter.max_unread)
-            case "over":
-                raise ReceiverEnded("the job is over: only its first agent can be written to, which continues it")
-            case "request":
-                raise StaleRequest(f"the request {letter.reply_to!r} cannot be answered: {answer[1]}")
-        assert claim is not None
-        self._check(answer, claim)
-        raise AssertionError(f"an answer of send.lua that is not known: {answer[0]}")
+            step = {"agent": claim.agent_id, "generation": claim.generation, "number": number}
+        documents = [letter.model_dump_json(by_alias=True) for letter in letters]
+        answer = self._scripts.run("send", json.dumps(step), *documents)
+        if claim is not None:
+            self._check(answer, claim)
+        if answer[0] == "repeat":
+            return Sent(Effect(), None, int(answer[1]))
+        _, publish, unread, count, ids, *why = answer
+        refusal = _refusal(why, letters[count], names) if why else None
+        return Sent(Effect(publish=publish), int(unread), int(count), ids, refusal)
 
     # -- from outside --------------------------------------------------------------------------------------
 
@@ -583,6 +641,21 @@ def _agent_fields(spec: AgentSpec) -> dict[str, str]:
 def normal_role(role: str) -> str:
     """A role as it is compared: `Test Writer` and `test writer` are one."""
     return " ".join(role.split()).lower()
+
+
+def _refusal(why: list[str], letter: Letter, names: Mapping[str, str]) -> MessageRefused:
+    match why:
+        case ["unknown", receiver]:
+            return UnknownReceiver(f"there is no agent {names[receiver]} in this job")
+        case ["ended", receiver, state]:
+            return ReceiverEnded(f"{names[receiver]} is {state}: it reads no more messages", names[receiver])
+        case ["full", receiver]:
+            return MailboxFull(names[receiver], letter.max_unread)
+        case ["over"]:
+            return ReceiverEnded("the job is over: only its first agent can be written to, which continues it")
+        case ["request", reason]:
+            return StaleRequest(f"the request {letter.reply_to!r} cannot be answered: {reason}")
+    raise AssertionError(f"an answer of send.lua that is not known: {why}")
 
 
 def _child_fields(child: AgentSpec | Continuation) -> dict[str, str]:

@@ -10,15 +10,18 @@ import redis
 
 NAMES = (
     *("submit", "claim", "append", "reserve", "spawn", "park", "handover", "finish", "cancel", "renew", "rescue"),
-    *("send", "take", "mark", "answer", "board", "pad", "team"),
+    *("send", "take", "mark", "answer", "hint", "board", "pad", "team"),
 )
+_ENDING = frozenset({"park", "finish", "cancel", "rescue", "send", "answer", "board", "team"})
+"""Those that may end an agent, or touch the board or a question. Only they get the parts about that: every step makes all of its
+functions anew, which takes the server as long as half an append."""
 
 
 @cache
 def source(name: str) -> str:
     """The text of one script, with the shared parts in front."""
     folder = resources.files("swarm.store").joinpath("scripts")
-    parts = ("common", "shared_board", "shared_questions", name)
+    parts = ("common", *(("shared_board", "shared_questions") if name in _ENDING else ()), name)
     return "\n".join(folder.joinpath(f"{part}.lua").read_text(encoding="utf-8") for part in parts)
 
 

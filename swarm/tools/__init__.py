@@ -136,6 +136,8 @@ class ToolContext:
     environment: dict[str, str] = field(default_factory=dict)
     """Extra variables for the agent's processes, beyond what survives the cleaning."""
     peers: Peers | None = None
+    may_read: Callable[[Path], bool] | None = None
+    """Whether a file may be read, for tools that search many; None: all of the workspace may."""
     board: Board | None = None
     pad: Pad | None = None
     team: Team | None = None

@@ -51,7 +51,8 @@ def agent_tool(definitions: Sequence[AgentDefinition]) -> Tool:
                 "teammate": {
                     "type": "boolean",
                     "description": (
-                        "It stays when it is done and waits for messages and tasks, in the background; needs a name."
+                        "It joins your team (TeamCreate), and stays when it is done: it waits for messages and tasks, in the "
+                        "background. Needs a name."
                     ),
                 },
                 "role": {"type": "string", "description": "A teammate's role: which tasks of the board are for it."},

@@ -17,7 +17,7 @@ from swarm.local.redis_server import find_redis
 from swarm.rehearsal.tree import tree_size
 from tests.chaos import verify
 from tests.chaos.evidence import collect, describe, processes_in
-from tests.chaos.recovery import Blow, percentile, read_happenings, recoveries
+from tests.chaos.recovery import Blow, Happening, percentile, read_happenings, recoveries
 from tests.fleet import Fleet, Worker, wait_for
 
 KINDS = ("child", "worker", "stop", "redis", "cut")
@@ -38,6 +38,8 @@ class Plan:
     seed: int = 1
     blows: Sequence[str] = ()
     """The kinds to begin with, in a random order …"""
+    kinds: Sequence[str] = KINDS
+    """Those that come after them by chance."""
     rest_seconds: tuple[float, float] = (0.3, 1.5)
     """… and how long to rest before each."""
     until_seconds: float = 0.0
@@ -48,6 +50,11 @@ class Plan:
     def agents(self) -> int:
         """How many agents the tree has."""
         return tree_size(self.depth, self.fanout)
+
+    @property
+    def scenario(self) -> str:
+        """What is played."""
+        return "tree"
 
     @property
     def prompt(self) -> str:
@@ -98,14 +105,17 @@ class Campaign:
         self._random = random.Random(plan.seed)
         self._stopped: dict[Worker, float] = {}
         self._killed: set[Worker] = set()
+        self._happenings: list[Happening] = []
+        self._seen = "-"
 
     def run(self) -> Report:
         """Run to the job's end, check what is left, close the fleet."""
         plan, report = self.plan, self.report
         for _ in range(plan.workers):
             self.fleet.start_worker(plan.processes)
-        # The limit is never reached: it is there so that tokens are reserved and settled under fire, too.
-        job = self.fleet.submit(plan.prompt, self.fleet.rehearse(), max_tokens=1_000_000_000)
+        # No limit is reached: that of tokens is there so that they are reserved and settled under fire, too.
+        server = self.fleet.rehearse(plan.scenario)
+        job = self.fleet.submit(plan.prompt, server, max_tokens=10**12, max_turns=100_000)
         began = time.monotonic()
         self._fight(job, began)
         report.seconds = time.monotonic() - began
@@ -125,9 +135,10 @@ class Campaign:
         while not job.view().ended and time.monotonic() - began < self.plan.deadline_seconds:
             self._resume()
             self._note_deaths()
+            self._listen(job)
             now = time.monotonic()
             if now >= next_at and (planned or now - began < self.plan.until_seconds):
-                self._strike(planned.pop() if planned else self._random.choice(KINDS))
+                self._strike(planned.pop() if planned else self._random.choice(self.plan.kinds))
                 next_at = time.monotonic() + self._random.uniform(*self.plan.rest_seconds)
             time.sleep(0.05)
 
@@ -180,10 +191,17 @@ class Campaign:
                 self.report.broken.append(f"a worker that nobody killed ended with code {code}:\n{log}")
                 self.fleet.start_worker(self.plan.processes)
 
+    def _listen(self, job: Job) -> None:
+        # The stream of a long job is trimmed before its end. Messages are many, and no sign of life.
+        store = self.fleet.swarm.store
+        while rows := store.client.xrange(store.key("events", job.id), self._seen, count=1000):
+            self._seen = f"({rows[-1][0]}"
+            self._happenings += read_happenings([row for row in rows if row[1]["kind"] != "message"])
+
     # -- afterwards ----------------------------------------------------------------------------------------
 
     def _examine(self, job: Job) -> None:
-        report, store = self.report, self.fleet.swarm.store
+        report = self.report
         # A worker that was stopped in the middle of a call may only now let its shell finish.
         wait_for("no shell runs", lambda: not processes_in(self.fleet.workspace))
         evidence = collect(self.fleet, job)
@@ -193,9 +211,12 @@ class Campaign:
             report.broken.append(f"the tree has {report.agents} agents instead of {self.plan.agents}")
         report.lost, report.doubled = verify.lost(evidence), verify.doubled(evidence)
         report.interrupted = verify.interrupted(evidence)
-        happenings = read_happenings(store.client.xrange(store.key("events", job.id)))
-        report.rescued = sum(event.kind == "rescued" for event in happenings)
-        report.recovery = recoveries(report.blows, happenings)
+        self._tell_recoveries(job)
+
+    def _tell_recoveries(self, job: Job) -> None:
+        self._listen(job)
+        self.report.rescued = sum(event.kind == "rescued" for event in self._happenings)
+        self.report.recovery = recoveries(self.report.blows, self._happenings)
 
     def _leave(self) -> None:
         for worker in self._standing_workers():

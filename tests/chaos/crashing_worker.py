@@ -95,7 +95,10 @@ def install() -> None:
     from swarm.models.anthropic import AnthropicModel
     from swarm.store.agents import Store
 
-    for step in ("submit", "claim", "append", "reserve", "spawn", "park", "hand_over", "finish", "cancel", "rescue"):
+    for step in (
+        *("submit", "claim", "append", "reserve", "spawn", "park", "hand_over", "finish", "cancel", "rescue"),
+        *("send_from", "take_mail"),
+    ):
         setattr(Store, step, _crashing(step, getattr(Store, step)))
     AnthropicModel.complete = _crashing("complete", AnthropicModel.complete)  # type: ignore[method-assign]
 
@@ -120,7 +123,7 @@ def _facts(step: str, args: tuple[Any, ...]) -> dict[str, Any]:
             return {"depth": _depth(args[0]), "kind": args[2][0].kind}
         case "complete":
             return {"conversation": json.dumps(args[0].messages)}
-        case "reserve" | "spawn" | "park" | "hand_over" | "finish":
+        case "reserve" | "spawn" | "park" | "hand_over" | "finish" | "send_from" | "take_mail":
             return {"depth": _depth(args[0])}
     return {}
 

@@ -102,7 +102,7 @@ class Family:
         except AgentCancelled:
             return None
 
-    def park(self, condition: Condition) -> Effect | None:
+    def park(self, condition: Condition) -> Effect | GoOn:
         effect = self.store.park(self.claim, self.length + 1, Parked(condition=condition), condition)
         self.length += isinstance(effect, Effect)
         return effect

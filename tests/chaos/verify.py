@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from swarm.agent.entries import Assistant, Entry, Finished, Spawned, ToolFinished
+from swarm.agent.entries import Assistant, Entry, Finished, Resumed, Spawned, ToolFinished
 from swarm.agent.life import INTERRUPTED_TEXT, fold
 from swarm.errors import JournalError
 from swarm.models import Usage
@@ -106,8 +106,9 @@ def _check_life(agent_id: str, journal: Sequence[tuple[str, Entry]]) -> Iterator
         yield f"its entries are numbered {ids}"
     entries = [entry for _, entry in journal]
     ends = [number for number, entry in enumerate(entries, 1) if isinstance(entry, Finished)]
-    if ends != [len(entries)]:
-        yield f"it ended {len(ends)} times, at entries {ends} of {len(entries)}"
+    runs = 1 + sum(isinstance(entry, Resumed) for entry in entries)
+    if len(ends) != runs or ends[-1] != len(entries):
+        yield f"it ended {len(ends)} times in {runs} runs, at entries {ends} of {len(entries)}"
     generations = [entry.generation for entry in entries]
     if generations != sorted(generations):
         yield f"an earlier claim wrote after a later one: generations {generations}"

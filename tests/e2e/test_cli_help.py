@@ -46,7 +46,7 @@ def test_help_lists_the_commands_and_imports_nothing_heavy() -> None:
     assert heavy == set()
     for name in ("run", "jobs", "tree", "transcript", "events", "cancel", "agents", "worker", "flower", "up", "down"):
         assert f"  {name} " in text
-    for name in ("status", "doctor", "demo", "rehearse"):
+    for name in ("board", "pad", "status", "doctor", "demo", "rehearse"):
         assert f"  {name} " in text
 
 
@@ -81,7 +81,7 @@ def _swarm(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        *("run", "jobs", "tree", "transcript", "events", "cancel", "agents", "worker", "flower"),
+        *("run", "jobs", "tree", "transcript", "events", "board", "pad", "cancel", "agents", "worker", "flower"),
         *("up", "down", "status", "doctor", "demo", "rehearse"),
     ],
 )

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.judge import Verdict, judge
 from swarm.permissions.rules import Rules, parse_rule
-from swarm.permissions.shell_parse import UNKNOWN, literal, parse_command
+from swarm.permissions.shell_parse import parse_command
 from swarm.permissions.shell_patterns import compile_pattern
 from swarm.permissions.shell_rules import is_read_only_command
+from swarm.permissions.shell_words import UNKNOWN, literal
 
 BASH = shutil.which("bash") or "/bin/bash"
 

@@ -216,14 +216,14 @@ def tables(joint: str, keys: list[str]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @given(tables(" ", ["bash", "*", "edit"]), COMMANDS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_a_translated_table_never_lets_a_command_do_more(table: dict[str, Any], command: str) -> None:
     there, here = decided_there(table, "bash", command), decide(translated(table), "Bash", {"command": command})
     assert SEVERITY[here] >= SEVERITY[there], (there, here)
 
 
 @given(tables("/", ["edit", "*", "bash"]), PATHS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 def test_a_translated_table_never_lets_an_edit_do_more(table: dict[str, Any], path: str) -> None:
     there, here = decided_there(table, "edit", path), decide(translated(table), "Write", {"file_path": path})
     assert SEVERITY[here] >= SEVERITY[there], (there, here)

@@ -1,13 +1,14 @@
 -- Append entries to a journal if the caller still owns the agent and nobody else wrote that number.
 -- ARGV: prefix, agent, generation, number of the first entry, activity, counters JSON ({} = none), '1' to settle what was
---       reserved, entry...
+--       reserved, hash and JSON of the prefix that a `started` entry names ('' = none), entry...
 -- Answers {'ok', unread messages} | {'repeat'} | {'stale'} | {'cancelled'}
 local id = ARGV[2]
 local number = tonumber(ARGV[4])
-local refused = refusal(id, ARGV[3], { running = true }, number, #ARGV - 7)
+local refused = refusal(id, ARGV[3], { running = true }, number, #ARGV - 9)
 if refused then return { refused } end
-for i = 8, #ARGV do append(id, number + i - 8, ARGV[i]) end
+for i = 10, #ARGV do append(id, number + i - 10, ARGV[i]) end
 local job = field(id, 'job')
+if ARGV[8] ~= '' then redis.call('HSETNX', job_key(job) .. ':prefixes', ARGV[8], ARGV[9]) end
 local counters = cjson.decode(ARGV[6])
 local changed = false
 for name, by in pairs(counters) do

@@ -10,6 +10,7 @@
 -- P:job:ID:agents        zset    its agents by creation time
 -- P:job:ID:running       set     its agents that hold a process now
 -- P:job:ID:capped        zset    its queued agents that wait for one of those places (score: -depth, then time)
+-- P:job:ID:prefixes      hash    sha256 -> JSON {system, tools}: what the requests of its agents begin with; journals name it
 -- P:job:ID:names         hash    name -> agent id; a name is never given to another agent
 -- P:job:ID:requests      hash    request id -> JSON {kind, from, to, state, expires}: shutdowns and plans to be approved
 -- P:job:ID:team, :board, :answers  its team and task board: shared_board.lua
@@ -30,7 +31,8 @@
 --
 -- Of an agent's fields: `unread` counts the messages beyond its journal's cursor, `unread_notes` those of them that the runtime
 -- wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
--- parked because it has nothing to do; `told_*`, how much of its counters its parent has.
+-- parked because it has nothing to do; `yielded`, that it gave its process up for others, who come first; `told_*`, how much of
+-- its counters its parent has.
 -- All times are the server's, in Unix seconds.
 
 local P = ARGV[1]
@@ -128,7 +130,7 @@ local function each_key(job, apply)
     apply(P .. ':outputs:' .. member); apply(P .. ':mail:' .. member)
   end
   for _, part in ipairs({ '', ':agents', ':names', ':requests', ':team', ':team:idle', ':board', ':board:text', ':board:open',
-    ':board:owners', ':board:offers', ':board:waiting', ':answers', ':pad', ':questions', ':rules' }) do
+    ':board:owners', ':board:offers', ':board:waiting', ':answers', ':pad', ':questions', ':rules', ':prefixes' }) do
     apply(job_key(job) .. part)
   end
   for _, question in ipairs(redis.call('SMEMBERS', job_key(job) .. ':questions')) do apply(P .. ':question:' .. question) end

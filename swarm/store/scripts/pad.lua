@@ -23,7 +23,8 @@ if operation == 'delete' then
   if not known then return { 'missing' } end
   redis.call('HDEL', pad, given.page)
   redis.call('DEL', page)
-  redis.call('HINCRBY', job_key(job), 'pad_bytes', -size)
+  -- Not -size: '-0' is no integer to Redis.
+  redis.call('HINCRBY', job_key(job), 'pad_bytes', 0 - size)
   emit(job, 'pad', given.agent, 'page', given.page, 'change', 'deleted')
   return answer(job, given.cause, { version = 0, size = 0 })
 end

@@ -41,10 +41,10 @@ end
 -- Whoever's kind of message is queued may just have to wait, and is looked at again later. Those come round in turn, so more of
 -- them are taken at a time.
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. ':ready', '-inf', NOW - tonumber(ARGV[3]), 'LIMIT', 0, batch * 5)) do
-  local record = redis.call('HMGET', agent_key(id), 'state', 'gen', 'depth')
+  local record = redis.call('HMGET', agent_key(id), 'state', 'gen', 'depth', 'yielded')
   if record[1] == 'queued' then
     redis.call('ZADD', P .. ':ready', NOW, id)
-    local kind = record[2] ~= '0' and 1 or math.min(tonumber(record[3]), 2) + 2
+    local kind = record[4] and 2 or record[2] ~= '0' and 1 or math.min(tonumber(record[3]), 2) + 2
     if ARGV[5]:sub(kind, kind) == '1' then publish[#publish + 1] = id end
   else
     redis.call('ZREM', P .. ':ready', id)

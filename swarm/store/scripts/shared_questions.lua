@@ -19,7 +19,7 @@ local function ask(id, agent, job, asked)
     'expires', expires, 'always', asked.always or '')
   redis.call('SADD', job_key(job) .. ':questions', id)
   redis.call('ZADD', P .. ':questions', NOW, id)
-  emit(job, 'question', agent, 'question', id, 'kind', asked.kind, 'title', asked.title)
+  emit(job, 'question', agent, 'question', id, 'sort', asked.kind, 'title', asked.title)
   if asked.to then
     redis.call('HSET', job_key(job) .. ':requests', id,
       cjson.encode({ kind = 'plan', from = agent, to = asked.to, state = 'open', expires = expires }))
