@@ -12,7 +12,7 @@ NAMES = (
     *("submit", "claim", "append", "reserve", "spawn", "park", "handover", "finish", "cancel", "renew", "rescue"),
     *("send", "take", "mark", "answer", "hint", "board", "pad", "team"),
 )
-_ENDING = frozenset({"park", "finish", "cancel", "rescue", "send", "answer", "board", "team"})
+_ENDING = frozenset({"park", "finish", "cancel", "rescue", "send", "answer", "board", "pad", "team"})
 """Those that may end an agent, or touch the board or a question. Only they get the parts about that: every step makes all of its
 functions anew, which takes the server as long as half an append."""
 

@@ -18,13 +18,17 @@ def main() -> int:
     """Run one campaign; the exit code is 1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.run", description=__doc__)
     parser.add_argument("--agents", type=int, default=1000, help="at least this many, in a tree three levels deep")
-    parser.add_argument("--messages", type=int, default=0, help="so many messages between the agents, instead of a tree")
+    parser.add_argument(
+        "--messages", type=int, default=0, help="so many messages between the agents, instead of a tree"
+    )
     parser.add_argument("--batch", type=int, default=50, help="messages in one reply")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long blows are dealt")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--processes", type=int, default=3)
-    parser.add_argument("--think-ms", type=int, default=200, help="how long the rehearsed model thinks over a reply")
+    parser.add_argument(
+        "--think-ms", type=int, help="how long the rehearsed model thinks; default 200, with messages 0"
+    )
     given = parser.parse_args()
     fleet = Fleet(segment_seconds=20.0) if given.messages else Fleet()
     try:
@@ -43,6 +47,7 @@ def _campaign(fleet: Fleet, given: argparse.Namespace) -> Campaign:
             fanout=given.agents,
             messages=given.messages // given.agents * given.agents,
             batch=given.batch,
+            think_ms=given.think_ms or 0,
             workers=given.workers,
             processes=given.processes,
             seed=given.seed,
@@ -54,7 +59,7 @@ def _campaign(fleet: Fleet, given: argparse.Namespace) -> Campaign:
     plan = Plan(
         depth=3,
         fanout=next(fanout for fanout in range(1, 101) if tree_size(3, fanout) >= given.agents),
-        think_ms=given.think_ms,
+        think_ms=200 if given.think_ms is None else given.think_ms,
         workers=given.workers,
         processes=given.processes,
         seed=given.seed,

@@ -272,7 +272,9 @@ def test_a_deadline_and_a_childs_end_wake_once_between_them(
     family.check_nothing_waits()
     if state == "queued":
         family.claim = family._claim(family.root)
-    assert isinstance(family.park(Condition(children=family.children)), GoOn), "the child has ended: there is nothing to wait for"
+    assert isinstance(family.park(Condition(children=family.children)), GoOn), (
+        "the child has ended: there is nothing to wait for"
+    )
 
 
 # -- claims --------------------------------------------------------------------------------------------------

@@ -1,0 +1,123 @@
+"""How a question to a person looks: who asks, what it is about, what an answer would do. Pure.
+
+A model writes what is shown here, and somebody decides by it: so nothing in it can be invisible, turn the writing around, or be cut
+off without saying so.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import TYPE_CHECKING
+
+from swarm.cli.output import one_line, plain
+
+if TYPE_CHECKING:
+    from swarm.store.questions import Question
+
+_SHOWN_LINES = 12
+_SHOWN_LINE_CHARACTERS = 400
+_HIDDEN = frozenset({"Cf", "Zl", "Zp", "Co", "Cn"})
+"""Kinds of characters that cannot be seen, or that change how others are seen."""
+
+
+def show_heading(question: Question) -> str:
+    """Who asks for what, in a line."""
+    asker = f"{reveal_line(question.label, 80)} ({question.agent_id})"
+    match question.kind:
+        case "permission":
+            return f"{asker} asks for leave: {reveal_line(question.title)}"
+        case "plan":
+            return f"{asker} hands in a plan: {reveal_line(question.title)}"
+        case _:
+            return f"{asker} asks: {reveal_line(question.title)}"
+
+
+def show_detail(question: Question, *, full: bool = False) -> list[str]:
+    """All that is needed to decide, in lines; without `full` at most a dozen, and they say what is missing."""
+    lines = _lines(question)
+    shown = lines if full else lines[:_SHOWN_LINES]
+    told = [line if full else _cut(line) for line in shown]
+    if len(shown) < len(lines):
+        told.append(f"… {len(lines) - len(shown)} more lines")
+    return told
+
+
+def is_cut(question: Question) -> bool:
+    """Whether the short form leaves something out."""
+    return show_detail(question) != show_detail(question, full=True)
+
+
+def read_options(question: Question) -> list[str]:
+    """The answers that a question in words offers."""
+    options: list[str] = []
+    if question.kind == "question" and not question.detail.endswith("\n"):
+        for line in reversed(question.detail.split("\n")[1:]):
+            if not line.startswith("- "):
+                break
+            options.insert(0, line.removeprefix("- "))
+    return options
+
+
+def read_always(question: Question) -> str:
+    """The rule that a lasting approval adds, as people write it; empty where there is none."""
+    if not question.always:
+        return ""
+    from swarm.permissions.rules import Rule
+
+    return reveal_line(Rule.model_validate_json(question.always).text)
+
+
+def reveal(text: str) -> str:
+    """The text with every character that could deceive written out."""
+    return "".join(_escape(character) if _is_hidden(character) else character for character in plain(text))
+
+
+def reveal_line(text: str, length: int = 200) -> str:
+    """The same as at most `length` characters of one line."""
+    return one_line(reveal(text), length)
+
+
+def _is_hidden(character: str) -> bool:
+    return not character.isascii() and unicodedata.category(character) in _HIDDEN
+
+
+def _escape(character: str) -> str:
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+
+
+def _cut(line: str) -> str:
+    missing = len(line) - _SHOWN_LINE_CHARACTERS
+    return line if missing <= 0 else f"{line[:_SHOWN_LINE_CHARACTERS]}… {missing} more characters"
+
+
+def _lines(question: Question) -> list[str]:
+    from swarm.store.questions import MAX_DETAIL_CHARACTERS
+
+    if question.kind == "permission":
+        lines = _call_lines(question.detail)
+    elif options := read_options(question):
+        text = question.detail.rsplit("\n", len(options))[0]
+        lines = [*reveal(text).split("\n"), *(f"{n}. {reveal_line(each, 1_000)}" for n, each in enumerate(options, 1))]
+    else:
+        lines = reveal(question.detail.rstrip("\n")).split("\n")
+    if len(question.detail) >= MAX_DETAIL_CHARACTERS:
+        lines.append("… it is longer than what is kept of it; the agent's transcript has all of it")
+    return lines
+
+
+def _call_lines(detail: str) -> list[str]:
+    """The reason, then the call's input, each parameter with its name."""
+    reason, _, document = detail.rpartition("\n\n")  # JSON has no empty line
+    lines = [f"because {line}" if n == 0 else line for n, line in enumerate(reveal(reason).split("\n"))]
+    try:
+        given = json.loads(document)
+    except ValueError:
+        return [*lines, *reveal(document).split("\n")]
+    if not isinstance(given, dict):
+        return [*lines, reveal(document)]
+    for name, value in given.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        first, *rest = reveal(text).split("\n")
+        lines += [f"{reveal_line(name)}: {first}", *(f"    {line}" for line in rest)]
+    return lines

@@ -1,0 +1,210 @@
+"""`swarm questions`, `approve`, `deny` and `answer`: what agents ask the person, from any terminal."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from swarm.cli.options import JsonOption, Mode
+from swarm.cli.output import new_table, one_line, output_console, print_json, print_note, show_duration, show_number
+from swarm.cli.question_view import read_always, read_options, reveal, reveal_line, show_detail, show_heading
+from swarm.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from swarm.client import Swarm
+    from swarm.store.questions import Question
+
+_JOBS_LOOKED_AT = 50
+
+QuestionArgument = Annotated[
+    str,
+    typer.Argument(metavar="QUESTION", help="A question's id or the beginning of it, as `swarm questions` lists them."),
+]
+
+
+def list_questions(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[JOB|QUESTION]",
+            help="An id or the beginning of it; a question is shown in full. Default: the questions of all jobs.",
+        ),
+    ] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="The closed ones, too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List what agents ask you and wait for; with a question's id, show it in full."""
+    from swarm.cli.opening import find_question, open_swarm
+
+    with open_swarm() as swarm:
+        if target is not None and target.startswith("question-"):
+            question = find_question(swarm, target)
+            if as_json:
+                print_json(_describe(question))
+            else:
+                _print_question(question)
+            return
+        found = _find(swarm, target, show_all=show_all)
+    if as_json:
+        print_json([_describe(question) for question in found])
+    elif found:
+        _print_table(found, closed=show_all)
+    else:
+        print_note("no question waits for an answer" if not show_all else "nothing was asked")
+
+
+def _find(swarm: Swarm, target: str | None, *, show_all: bool) -> list[Question]:
+    from swarm.cli.opening import find_job
+
+    job_id = None if target is None else find_job(swarm, target).id
+    if not show_all:
+        return swarm.questions.open(job_id)
+    jobs = [job_id] if job_id is not None else [view.id for view in swarm.jobs(_JOBS_LOOKED_AT)]
+    asked = [question for each in jobs for question in swarm.questions.of_job(each)]
+    return sorted(asked, key=lambda question: question.asked_at)
+
+
+def approve(
+    question: QuestionArgument,
+    always: Annotated[
+        bool, typer.Option("--always", help="Allow what is plainly of the same kind for the rest of the job, too.")
+    ] = False,
+    mode: Annotated[
+        Mode | None, typer.Option(help="The mode that a plan is carried out in.", show_default="acceptEdits")
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told with it about its plan.")] = "",
+) -> None:
+    """Allow what an agent asks leave for, or approve its plan."""
+    from swarm.cli.opening import find_question, open_swarm
+
+    with open_swarm() as swarm:
+        found = find_question(swarm, question)
+        _require_verdict(found)
+        if always and found.kind != "permission":
+            raise typer.BadParameter("it is for calls of tools, and this is a plan", param_hint="--always")
+        if mode is not None and found.kind != "plan":
+            raise typer.BadParameter("it is for plans, and this is about a call of a tool", param_hint="--mode")
+        if mode is Mode.PLAN:
+            raise typer.BadParameter("a plan cannot be carried out in plan mode", param_hint="--mode")
+        swarm.answer(found.id, "allow", reason=reason, mode="" if mode is None else mode.value, always=always)
+    typer.echo(f"approved: {reveal_line(found.title)}")
+    if always:
+        typer.echo(f"from now on in {found.job_id}: {read_always(found)}")
+
+
+def deny(
+    question: QuestionArgument,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="Why not, or what should be different; the agent is told.")
+    ] = "",
+) -> None:
+    """Refuse what an agent asks leave for, or send its plan back."""
+    from swarm.cli.opening import find_question, open_swarm
+
+    with open_swarm() as swarm:
+        found = find_question(swarm, question)
+        _require_verdict(found)
+        swarm.answer(found.id, "deny", reason=reason)
+    typer.echo(f"denied: {reveal_line(found.title)}")
+
+
+def answer(
+    question: QuestionArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer, or the number of one that is offered.")],
+) -> None:
+    """Answer an agent's question in words."""
+    from swarm.cli.opening import find_question, open_swarm
+
+    if not text.strip():
+        raise typer.BadParameter("say something", param_hint="TEXT")
+    with open_swarm() as swarm:
+        found = find_question(swarm, question)
+        if found.kind != "question":
+            raise ConfigurationError(
+                f"{found.id} is not answered in words; use `swarm approve {found.id}` or `swarm deny {found.id} --reason TEXT`"
+            )
+        options = read_options(found)
+        if text.isdecimal() and 1 <= int(text) <= len(options):
+            text = options[int(text) - 1]
+        swarm.answer(found.id, text)
+    typer.echo(f"answered: {one_line(text)}")
+
+
+def _require_verdict(question: Question) -> None:
+    if question.kind == "question":
+        raise ConfigurationError(f"{question.id} asks for words; use `swarm answer {question.id} TEXT`")
+
+
+def count_open(swarm: Swarm) -> Counter[str]:
+    """How many questions of each job wait for the person."""
+    return Counter(question.job_id for question in swarm.questions.open() if not question.to)
+
+
+def hint_at_questions(job_id: str, count: int) -> None:
+    """Say on stderr that agents wait for the person."""
+    if count:
+        print_note(f"{show_number(count, 'question')} for you: swarm questions {job_id}")
+
+
+# -- how they are shown ------------------------------------------------------------------------------------
+
+
+def _describe(question: Question) -> dict[str, Any]:
+    return {
+        "question_id": question.id,
+        **question.model_dump(exclude={"id", "always"}),
+        "options": read_options(question),
+        "always": read_always(question),
+    }
+
+
+def _print_table(questions: Sequence[Question], *, closed: bool) -> None:
+    table = new_table("question", "kind", "job", "asked by", "expires", *(["outcome"] if closed else []), "about")
+    for question in questions:
+        outcome = [_outcome(question)] if closed else []
+        left = show_duration(question.expires_at - time.time()) if question.state == "open" else ""
+        kind = f"{question.kind} (to its lead)" if question.to else question.kind
+        asker = reveal_line(question.label, 60)
+        table.add_row(question.id, kind, question.job_id, asker, left, *outcome, reveal_line(question.title))
+    output_console().print(table)
+    waiting = [question for question in questions if question.state == "open"]
+    if waiting:
+        print_note(f"`swarm questions {waiting[0].id}` shows one in full and how to answer it")
+
+
+def _print_question(question: Question) -> None:
+    typer.echo(f"{question.id} of {question.job_id}: {_outcome(question)}")
+    typer.echo(show_heading(question))
+    for line in show_detail(question, full=True):
+        typer.echo(f"  {line}")
+    if question.state != "open":
+        if question.reason:
+            typer.echo(f"with the words: {reveal(question.reason)}")
+        return
+    typer.echo(f"to be answered within {show_duration(question.expires_at - time.time())}:")
+    if question.kind == "question":
+        typer.echo(f"  swarm answer {question.id} TEXT")
+        return
+    typer.echo(f"  swarm approve {question.id}")
+    if rule := read_always(question):
+        typer.echo(f"  swarm approve {question.id} --always   (from now on in this job: {rule})")
+    typer.echo(f"  swarm deny {question.id} --reason TEXT")
+
+
+def _outcome(question: Question) -> str:
+    match question.state:
+        case "answered":
+            verdicts = {} if question.kind == "question" else {"allow": "approved", "deny": "denied"}
+            said = verdicts.get(question.answer, f"answered {reveal_line(question.answer, 80)!r}")
+            return f"{said} by {reveal_line(question.by, 40) or 'somebody'}"
+        case "expired":
+            return "nobody answered in time"
+        case "void":
+            return "void: its agent has ended"
+        case _:
+            return "waits for an answer"

@@ -1,0 +1,143 @@
+"""A job whose agents are driven step by step against a real Redis, without workers: for tests of mailboxes."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+
+from swarm.agent.entries import Assistant, Condition, Finished, Mail, Parked, Prompt, Spawned, Started, ToolFinished
+from swarm.agent.spec import AgentSpec
+from swarm.correspondence import Correspondence
+from swarm.definitions.catalogue import load_catalogue
+from swarm.ids import child_agent_id, new_job_id, root_agent_id
+from swarm.models import Block, Usage
+from swarm.store.agents import Claim, Effect, GoOn, Store
+from swarm.tasks.journal import Journal
+from swarm.tasks.post import Post
+from tests.fleet import Fleet
+
+
+class Repeating(redis.Redis):
+    """A client that runs every script twice and only hears the second answer, as after a broken connection."""
+
+    def evalsha(self, *args: Any, **options: Any) -> Any:
+        super().evalsha(*args, **options)
+        return super().evalsha(*args, **options)
+
+
+def new_store(server: Fleet, client: type[redis.Redis] = redis.Redis) -> Store:
+    """A swarm of its own in the server."""
+    return Store(client.from_url(server.url, decode_responses=True), f"t{secrets.token_hex(4)}")
+
+
+class Desk:
+    """One running agent: its journal and its post."""
+
+    def __init__(self, store: Store, agent_id: str) -> None:
+        claim = store.claim(agent_id, "worker", 60)
+        assert isinstance(claim, Claim), claim
+        self.id, self.claim, self.store = agent_id, claim, store
+        self.journal = Journal(claim, store)
+        self.journal.load()
+        self.post = Post(self.journal)
+
+    def send(self, to: str, message: str = "hello", **given: Any) -> ToolFinished:
+        """Make the call, as the model would; answers its result."""
+        [result] = self.send_all({"to": to, "message": message, **given})
+        return result
+
+    def send_all(self, *inputs: dict[str, Any]) -> list[ToolFinished]:
+        """Make several calls in one reply; answers their results in order."""
+        calls: list[Block] = [
+            {"type": "tool_use", "id": f"call-{secrets.token_hex(4)}", "name": "SendMessage", "input": given}
+            for given in inputs
+        ]
+        self.journal.append([Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="model")])
+        before = self.journal.life.length
+        self.post.send(calls, lambda effect: None)
+        results = [entry for entry in self.store.journal(self.id, before) if isinstance(entry, ToolFinished)]
+        assert [result.tool_use_id for result in results] == [call["id"] for call in calls]
+        assert self.journal.life.length == before + len(calls)
+        return results
+
+    def read(self) -> str:
+        """Take all mail in; answers it as the conversation holds it."""
+        before = self.journal.life.length
+        while self.post.take_mail():
+            pass
+        return "\n\n".join(entry.text for entry in self.store.journal(self.id, before) if isinstance(entry, Mail))
+
+    def park(self, condition: Condition) -> Effect | GoOn:
+        """Give the process back."""
+        return self.store.park(self.claim, self.journal.next_number, Parked(condition=condition), condition)
+
+    def finish(self, *, unless_mail: bool = True) -> Effect | GoOn:
+        """End."""
+        entry = Finished(state="completed", text="done")
+        return self.store.finish(self.claim, self.journal.next_number, entry, unless_mail=unless_mail)
+
+
+class Office:
+    """A job: a root at work, with children at work, by name."""
+
+    def __init__(self, store: Store, server: Fleet, *names: str) -> None:
+        self.store = store
+        self.job_id = new_job_id()
+        self.spec = AgentSpec(
+            agent_id=root_agent_id(self.job_id),
+            job_id=self.job_id,
+            definition=load_catalogue(server.workspace).get("general-purpose"),
+            description="root",
+            prompt="go",
+            model="model",
+            workspace=str(server.workspace),
+        )
+        store.submit(self.spec, catalogue="{}", retention_seconds=60)
+        self.root = self._begin(self.spec)
+        self.person = Correspondence(store, self.job_id, lambda effect: None)
+        self.ids: dict[str, str] = {}
+        for name in names:
+            assert isinstance(self.spawn(name), Effect)
+
+    def spawn(self, name: str) -> Any:
+        """Have the root start a child of this name."""
+        call = f"call-{secrets.token_hex(4)}"
+        child = child_agent_id(self.root.id, call)
+        changed = {"agent_id": child, "parent_id": self.root.id, "depth": 1, "name": name, "background": True}
+        spec = self.spec.model_copy(update=changed)
+        entry = Spawned(children={call: child}, background=[call])
+        answer = self.store.spawn(self.root.claim, self.root.journal.next_number, entry, [spec])
+        if isinstance(answer, Effect):
+            self.root.journal.load()
+            self.ids[name] = child
+        return answer
+
+    def at(self, name: str) -> Desk:
+        """Claim this agent."""
+        child = self.ids[name]
+        return self._begin(
+            self.spec.model_copy(update={"agent_id": child, "parent_id": self.root.id, "depth": 1, "name": name})
+        )
+
+    def fill(self, to: str, texts: Sequence[str], sender: str = "root") -> None:
+        """Have an agent (the root, which must be at work, or one that has not begun) send all of these."""
+        desk = self.root if sender == "root" else self.at(sender)
+        results = desk.send_all(*({"to": to, "message": text} for text in texts))
+        assert not any(result.is_error for result in results)
+
+    def unread(self, name: str) -> int:
+        """What its record says."""
+        return int(self.store.agent(self.ids[name]).get("unread", 0))
+
+    def bodies(self, name: str) -> list[str]:
+        """Everything in a mailbox."""
+        return [message.body for message in self.store.all_mail(self.ids.get(name, name))]
+
+    def _begin(self, spec: AgentSpec) -> Desk:
+        desk = Desk(self.store, spec.agent_id)
+        if desk.journal.life.spec is None:
+            desk.journal.append([Started(spec=spec), Prompt(text="go")])
+        return desk

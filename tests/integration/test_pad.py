@@ -1,0 +1,154 @@
+"""The scratchpad at the level of its atomic steps, against a real Redis; no worker runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from swarm.errors import PadRefused, ToolError
+from swarm.store.agents import Store
+from swarm.store.pad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
+from swarm.tasks.pad import AgentPad
+from tests.fleet import Fleet
+from tests.job_world import JobWorld, Repeating, open_store, serve_redis
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Fleet]:
+    yield from serve_redis()
+
+
+@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
+def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
+    return open_store(server, request.param)
+
+
+@pytest.fixture
+def world(server: Fleet, store: Store) -> JobWorld:
+    return JobWorld(store, server, team=False)
+
+
+def write(world: JobWorld, page: str, text: str, by: str = "root", **given: int) -> int:
+    return world.pad.write(world.ids[by], world.cause(), page, text, **given).version
+
+
+def test_a_page_is_read_as_it_was_written_and_its_record_tells_who_wrote_it(world: JobWorld) -> None:
+    world.start("ada", teammate=False)
+    write(world, "plan/api.md", "erste Zeile\n\x00 <ü>\n", by="ada")
+    view, text = world.pad.read("plan/api.md")
+    assert text == "erste Zeile\n\x00 <ü>\n"
+    assert (view.size, view.by, view.by_name) == (len(text.encode()), world.ids["ada"], "ada")
+    assert [page.name for page in world.pad.pages()] == ["plan/api.md"]
+    write(world, "plan/api.md", "")
+    assert world.pad.read("plan/api.md")[1] == ""
+
+
+def test_a_version_that_was_overtaken_writes_nothing(world: JobWorld) -> None:
+    first = write(world, "a", "one", if_version=0)
+    second = write(world, "a", "two", if_version=first)
+    assert second > first
+    with pytest.raises(PadRefused, match=f"has version {second}, not {first}: somebody changed it"):
+        write(world, "a", "three", if_version=first)
+    with pytest.raises(PadRefused, match="exists already"):
+        write(world, "a", "three", if_version=0)
+    with pytest.raises(PadRefused, match="there is no page 'b'"):
+        write(world, "b", "x", if_version=1)
+    assert world.pad.read("a")[1] == "two"
+
+
+def test_a_page_that_was_deleted_and_made_anew_has_a_version_that_was_never_there(world: JobWorld) -> None:
+    old = write(world, "a", "one")
+    world.pad.delete(world.root, world.cause(), "a", if_version=old)
+    with pytest.raises(PadRefused, match="there is no page 'a', nor any other"):
+        world.pad.read("a")
+    with pytest.raises(PadRefused, match="there is no page 'a'"):
+        world.pad.delete(world.root, world.cause(), "a")
+    assert write(world, "a", "two") > old
+    with pytest.raises(PadRefused):
+        write(world, "a", "three", if_version=old)
+
+
+def test_the_same_cause_again_writes_and_appends_once(world: JobWorld) -> None:
+    first = world.pad.write(world.root, "w", "a", "one", if_version=0)
+    write(world, "a", "two")
+    assert world.pad.write(world.root, "w", "a", "one", if_version=0) == first
+    assert world.pad.read("a")[1] == "two"
+    for _ in range(3):
+        world.pad.append(world.root, "x", "a", "+")
+    assert world.pad.read("a")[1] == "two+"
+    world.pad.delete(world.root, "d", "a")
+    write(world, "a", "three")
+    world.pad.delete(world.root, "d", "a")
+    assert world.pad.read("a")[1] == "three"
+
+
+def test_of_many_that_append_at_once_nobodys_text_is_lost_or_torn(server: Fleet) -> None:
+    world = JobWorld(open_store(server), server, team=False)
+
+    def work(number: int) -> None:
+        for n in range(20):
+            world.pad.append(world.root, f"{number}-{n}", "log", f"<{number}:{n}>\n")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    lines = world.pad.read("log")[1].splitlines()
+    assert sorted(lines) == sorted(f"<{number}:{n}>" for number in range(10) for n in range(20))
+    for number in range(10):
+        own = [line for line in lines if line.startswith(f"<{number}:")]
+        assert own == [f"<{number}:{n}>" for n in range(20)]
+
+
+def test_pages_pad_and_their_number_have_limits_that_name_themselves(server: Fleet) -> None:
+    world = JobWorld(open_store(server), server, team=False)
+    full = "x" * MAX_PAGE_BYTES
+    with pytest.raises(PadRefused, match="would have 1,048,577 bytes, more than 1,048,576"):
+        write(world, "big", full + "x")
+    for n in range(MAX_PAD_BYTES // MAX_PAGE_BYTES):
+        write(world, f"full/{n}", full)
+    with pytest.raises(PadRefused, match="1,048,577 bytes"):
+        world.pad.append(world.root, world.cause(), "full/0", "x")
+    with pytest.raises(PadRefused, match="the scratchpad would have 16,777,217 bytes"):
+        write(world, "more", "x")
+    write(world, "full/0", "short")
+    write(world, "more", "x")
+    assert sum(page.size for page in world.pad.pages()) == int(world.store.job(world.job_id)["pad_bytes"])
+
+
+def test_a_thousand_pages_are_enough(server: Fleet) -> None:
+    world = JobWorld(open_store(server), server, team=False)
+    for n in range(MAX_PAGES):
+        write(world, f"p{n}", "")
+    with pytest.raises(PadRefused, match="has 1,000 pages"):
+        write(world, "one-more", "")
+    write(world, "p0", "still possible")
+    world.pad.delete(world.root, world.cause(), "p1")
+    write(world, "one-more", "")
+
+
+def test_an_agent_of_another_job_reads_and_writes_nothing_here(server: Fleet, world: JobWorld) -> None:
+    write(world, "a", "secret")
+    stranger = JobWorld(world.store, server, team=False)
+    with pytest.raises(PadRefused, match="only a live agent of the job"):
+        world.pad.write(stranger.root, world.cause(), "a", "x")
+    with pytest.raises(PadRefused, match="there is no page"):
+        stranger.pad.read("a")
+
+
+def test_the_tools_port_says_what_became_of_it(world: JobWorld) -> None:
+    pad = AgentPad(world.spec, world.store)
+    assert pad.list_pages("") == "The scratchpad is empty."
+    assert pad.write_page("c1", "plan/a.md", "one\n", None) == "Written: plan/a.md has version 1 and 4 bytes now."
+    assert pad.append_to_page("c2", "plan/a.md", "two\n").startswith("Added: plan/a.md has version 2 and 8 bytes")
+    head, text = pad.read_page("plan/a.md")
+    assert head == "plan/a.md, version 2, 8 bytes, last changed by root" and text == "one\ntwo\n"
+    assert pad.list_pages("plan/").startswith("- plan/a.md: 8 bytes, version 2, by root, ")
+    assert "begins with 'x'" in pad.list_pages("x")
+    with pytest.raises(ToolError, match="cannot be a page's name"):
+        pad.read_page("../etc/passwd")
+    assert pad.delete_page("c3", "plan/a.md", 2) == "Deleted: plan/a.md."
