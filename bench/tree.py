@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from argparse import Namespace
 from contextlib import closing
 
 from bench.bare import Opening, run_async
+from bench.cpu import CpuMeter, describe, roles
 from bench.lives import submit
-from bench.measure import Report
+from bench.measure import Report, alternate
 from bench.served import serve
 from swarm.agent.life import fold
 from swarm.ids import root_agent_id
 from tests.fleet import Fleet
 
 PROMPT = "TREE depth=3 fanout=10 steps=1"
+ROUNDS = 3
 
 
 def run(report: Report, chosen: Namespace) -> None:
-    """2 222 model requests that take no time: what is measured is the machinery."""
-    opening = None
+    """2 222 model requests that take no time: what is measured is the machinery. The sizes take turns, each on a new fleet."""
     with serve() as url:
-        for processes in (4, 1):
+        openings: list[Opening] = []
+
+        def swarm(processes: int) -> float:
             with closing(Fleet()) as fleet:
-                fleet.start_worker(processes)
-                began = time.monotonic()
+                worker = fleet.start_worker(processes)
+                submit(fleet, url, "TREE depth=1 fanout=8 steps=1").wait(60)  # every process opens its connections
+                meter, began = CpuMeter(roles(fleet, worker)), time.monotonic()
                 job = submit(fleet, url, PROMPT)
                 view = job.wait(600)
                 spent = time.monotonic() - began
                 assert view.text == "DONE 1111", view
-                report.note(f"{processes} processes: {spent:.1f} s, {1111 / spent:.0f} agents/s, {view.turns} turns")
+                report.note(f"{processes} processes: {spent:.1f} s; {describe(meter.spent())}")
                 agent_id = root_agent_id(job.id)
-                opening = Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id)))
-                if processes == 1:
-                    seconds, texts = run_async(url, [opening], fleet.workspace)
-                    assert texts == ["DONE 1111"], texts
-                    report.note(f"one asyncio process: {seconds:.1f} s, {1111 / seconds:.0f} agents/s")
+                openings.append(Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id))))
+                return spent
+
+        def bare() -> float:
+            with closing(Fleet()) as fleet:
+                seconds, texts = run_async(url, [openings[-1]], fleet.workspace)
+            assert texts == ["DONE 1111"], texts
+            return seconds
+
+        found = alternate(ROUNDS, lambda: swarm(4), lambda: swarm(1), bare)
+        for name, times in zip(("4 processes", "1 process", "one asyncio process"), found, strict=True):
+            middle = statistics.median(times)
+            report.note(f"{name}: {middle:.1f} s ({min(times):.1f}–{max(times):.1f}), {1111 / middle:.0f} agents/s")

@@ -323,6 +323,7 @@ class Swarm:
             definition = definition.model_copy(update={"result_schema": result_schema})
         permissions = load_permission_settings(folder, Path.home(), allow=allow, ask=ask, deny=deny)
         most = mode or permissions.default_mode or DEFAULT_MODE
+        first_mode = most if definition.permission_mode == "default" else at_most(definition.permission_mode, most)
         job_id = new_job_id()
         spec = AgentSpec(
             agent_id=root_agent_id(job_id),
@@ -337,7 +338,8 @@ class Swarm:
                 prices_file=self.settings.prices_file,
             ),
             workspace=str(folder),
-            mode=most if definition.permission_mode == "default" else at_most(definition.permission_mode, most),
+            mode=first_mode,
+            after_plan="bypassPermissions" if first_mode == "plan" else None,
             rules=definition_rules(definition),
             network=network or definition.network,
             base_url=base_url,

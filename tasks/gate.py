@@ -19,7 +19,7 @@ from swarm.errors import ToolError
 from swarm.ids import question_id
 from swarm.models import Block
 from swarm.permissions.judge import Verdict, judge, may_read
-from swarm.permissions.modes import always_rule
+from swarm.permissions.modes import always_rule, at_most
 from swarm.permissions.rules import Rule, Rules
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question, Questions
 from swarm.tasks.journal import Journal
@@ -50,11 +50,6 @@ class Gate:
         self._workspace = Path(self._spec.workspace)
         self._questions = Questions(journal.store)
 
-    @property
-    def plan_file(self) -> Path:
-        """The one file that an agent in plan mode may write."""
-        return plan_file(self._workspace, self._spec.agent_id)
-
     def admit(self, calls: Sequence[Block]) -> Admission:
         """Decide about each call; those that must be asked about are asked about one at a time."""
         admission = Admission()
@@ -84,7 +79,7 @@ class Gate:
             effects=self._has_effects(call["name"]),
             sandboxed=sandboxed and not self._spec.network,
             read_only_sandbox=sandboxed and (self._spec.definition.read_only or mode == "plan"),
-            plan_file=self.plan_file if mode == "plan" else None,
+            plan_file=Path(self._spec.plan_file) if mode == "plan" else None,
         )
 
     def may_read(self, path: Path) -> bool:
@@ -147,8 +142,9 @@ class Gate:
         if self._journal.life.mode != "plan":
             raise ToolError("You are not in plan mode: there is nothing to leave. Go on with the work.")
         plan = given.get("plan") or ""
-        if not plan.strip() and self.plan_file.is_file():
-            plan = self.plan_file.read_text(encoding="utf-8", errors="replace")
+        written = Path(self._spec.plan_file)
+        if not plan.strip() and written.is_file():
+            plan = written.read_text(encoding="utf-8", errors="replace")
         if not plan.strip():
             raise ToolError("The plan is empty: give it as `plan`, or write it into the plan file first.")
         title = next((line.strip("# ") for line in plan.splitlines() if line.strip("# ")), "a plan")[:200]
@@ -175,17 +171,12 @@ class Gate:
             if question.state == "open":
                 self._questions.expire(asked_id)
                 question = self._questions.find(asked_id) or question
-            answer = _answered(call, question)
+            answer = _answered(call, question, self._spec.after_plan or "plan")
         admission.settled.append(answer)
         return answer
 
 
-def plan_file(workspace: Path, agent_id: str) -> Path:
-    """Where an agent in plan mode writes its plan."""
-    return workspace / ".swarm" / "plans" / f"{agent_id}.md"
-
-
-def _answered(call: Block, question: Question) -> Answered:
+def _answered(call: Block, question: Question, most: PermissionMode) -> Answered:
     if question.state != "answered":
         return Answered(tool_use_id=call["id"], allowed=False, reason=_EXPIRED)
     if question.kind == "question":
@@ -196,7 +187,7 @@ def _answered(call: Block, question: Question) -> Answered:
         reason = f"Denied by {question.by}{f': {reason}' if reason else '.'}"
     mode: PermissionMode | None = None
     if question.kind == "plan" and allowed:
-        mode = question.mode or AFTER_PLAN  # type: ignore[assignment]
+        mode = at_most(question.mode or AFTER_PLAN, most)  # type: ignore[arg-type]
     return Answered(tool_use_id=call["id"], allowed=allowed, reason=reason, by=question.by, mode=mode)
 
 

@@ -346,11 +346,7 @@ class Segment:
 
     def _spawn(self, calls: Sequence[Block]) -> None:
         plan = plan_children(
-            calls,
-            self.spec,
-            self.toolbox.catalogue,
-            length=self.life.length,
-            find=lambda who: self.post.find_child(who, teammates=False),
+            calls, self.life, self.toolbox.catalogue, lambda who: self.post.find_child(who, teammates=False)
         )
         while plan.children:
             entry = self.journal.stamp(

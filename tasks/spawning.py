@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from swarm.agent.life import Life
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
@@ -36,14 +37,13 @@ class Plan:
         return [call_id for call_id, child in self.children.items() if child.background]
 
 
-def plan_children(
-    calls: Sequence[Block], parent: AgentSpec, catalogue: Catalogue, *, length: int, find: Callable[[str], str]
-) -> Plan:
+def plan_children(calls: Sequence[Block], parent: Life, catalogue: Catalogue, find: Callable[[str], str]) -> Plan:
     """Decide what each call makes.
 
-    `length` is the length of the parent's journal, where a fork begins; `find` answers the id of an agent that is called by id or
-    name, or raises. Depth, names and limits are checked again, against the records, in the step that makes the children.
+    `find` answers the id of an agent that is called by id or name, or raises.
+    Depth, names and limits are checked again, against the records, in the step that makes the children.
     """
+    assert parent.spec is not None
     plan = Plan()
     tool = agent_tool(catalogue.for_spawning())
     for call in calls:
@@ -52,9 +52,9 @@ def plan_children(
             if given.get("agent_id"):
                 plan.children[call["id"]] = _continuation(given, find)
                 continue
-            if parent.depth >= parent.limits.max_depth:
+            if parent.spec.depth >= parent.spec.limits.max_depth:
                 raise ToolError(DEPTH_TEXT)
-            plan.children[call["id"]] = _child(call, parent, catalogue, length)
+            plan.children[call["id"]] = _child(call, parent.spec, catalogue, length=parent.length, above=parent.mode)
         except SwarmError as error:
             plan.refused[call["id"]] = str(error)
     return plan
@@ -69,7 +69,7 @@ def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continua
     )
 
 
-def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, length: int) -> AgentSpec:
+def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, *, length: int, above: PermissionMode) -> AgentSpec:
     given = call["input"]
     teammate, fork = bool(given.get("teammate")), bool(given.get("fork"))
     name = check_name(given["name"]) if given.get("name") else None
@@ -88,6 +88,7 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, length: int) ->
     model = parent.model
     if not fork:
         model = resolve_model(given.get("model") or definition.model, default=parent.model, parent=parent.model)
+    mode = mode_of(definition, above)
     return AgentSpec(
         agent_id=child_agent_id(parent.agent_id, call["id"]),
         job_id=parent.job_id,
@@ -103,7 +104,8 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, length: int) ->
         role=given.get("role"),
         fork=length if fork else None,
         workspace=parent.workspace,
-        mode=mode_of(definition, parent.mode),
+        mode=mode,
+        after_plan=above if mode == "plan" and above != "plan" else None,
         rules=parent.rules + definition_rules(definition),
         network=parent.network or definition.network,
         base_url=parent.base_url,

@@ -59,6 +59,10 @@ def task_message(spec: AgentSpec, *, now: float) -> str:
     where = f"Workspace: {spec.workspace}\nDate: {day}\nDepth: {spec.depth} of at most {spec.limits.max_depth}"
     if spec.name is not None:
         where += f"\nYour name: {spec.name}" + (f"\nYour role: {spec.role}" if spec.role else "")
+    if spec.mode == "plan":
+        where += f"\nMode: plan. Look and think, change nothing; the only file you may write is {spec.plan_file}."
+    if spec.after_plan is not None:
+        where += "\nHand your plan in with ExitPlanMode; once it is approved, carry it out."
     return f"<environment>\n{where}\n</environment>\n\n{spec.prompt}"
 
 

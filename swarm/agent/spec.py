@@ -54,6 +54,8 @@ class AgentSpec(BaseModel):
     """A full model id."""
     mode: PermissionMode = "acceptEdits"
     """The permission mode it begins in."""
+    after_plan: PermissionMode | None = None
+    """The most it may be permitted once its plan is approved; None: it is not in plan mode, or cannot leave it."""
     rules: Rules = Rules()
     """What its definition, and those of its ancestors, take away, beside the job's rules."""
     network: bool = False
@@ -73,6 +75,11 @@ class AgentSpec(BaseModel):
     """A rehearsal server's URL; only loopback addresses are honoured, and only with a worthless key."""
     limits: Limits = Limits()
     created_at: float = 0.0
+
+    @property
+    def plan_file(self) -> str:
+        """The one file that it may write in plan mode."""
+        return f"{self.workspace}/.swarm/plans/{self.agent_id}.md"
 
     @property
     def label(self) -> str:

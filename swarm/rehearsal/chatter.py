@@ -27,7 +27,7 @@ def member_name(number: int) -> str:
 def receiver_of(sender: int, message: int, agents: int) -> int:
     """To whom a sender's message number so and so goes: to each of the others equally often, in an order that changes."""
     others = agents - 1
-    return (sender + 1 + (message * 7 + message // others) % others) % agents
+    return (sender + 1 + (message + message // others) % others) % agents
 
 
 def message_text(message: int) -> str:

@@ -75,20 +75,23 @@ class TalkCampaign(Campaign):
     def _examine(self, job: Job) -> None:
         report = self.report
         evidence = collect(self.fleet, job)
-        report.broken += verify.check(evidence, tree=False)
         self._tell_recoveries(job)
+        letters = Letters.of(evidence)
+        report.broken += check_talk(evidence, self.talk)
         report.agents = len(evidence.agents)
-        lives = {agent_id: [entry for _, entry in journal] for agent_id, journal in evidence.journals.items()}
-        letters = Letters()
-        for life in lives.values():
-            if isinstance(life[0], Started) and life[0].spec.name:
-                letters.read(life[0].spec.name, life)
-        report.delivered = sum(map(len, letters.received.values()))
-        report.refused = letters.refused
+        report.delivered, report.refused = sum(map(len, letters.received.values())), letters.refused
         report.lost, report.doubled, report.disordered = letters.lost(), letters.doubled(), letters.disordered()
-        report.broken += letters.missing(self.talk)
-        report.runs = sum(isinstance(entry, Finished) for life in lives.values() for entry in life)
-        report.broken += check_notices(evidence.root_id, lives)
+        report.runs = sum(isinstance(entry, Finished) for journal in evidence.journals.values() for _, entry in journal)
+
+
+def check_talk(evidence: verify.Evidence, plan: TalkPlan) -> list[str]:
+    """Every promise that a finished talk has broken, as one line. Pure."""
+    letters = Letters.of(evidence)
+    broken = [*verify.check(evidence, tree=False), *letters.missing(plan), *_check_notices(evidence)]
+    for what, count in (("lost", letters.lost()), ("doubled", letters.doubled()), ("disordered", letters.disordered())):
+        if count:
+            broken.append(f"{what}: {count}")
+    return broken
 
 
 @dataclass
@@ -98,6 +101,16 @@ class Letters:
     sent: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     received: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     refused: int = 0
+
+    @classmethod
+    def of(cls, evidence: verify.Evidence) -> Letters:
+        """What all journals tell."""
+        letters = cls()
+        for journal in evidence.journals.values():
+            life = [entry for _, entry in journal]
+            if life and isinstance(life[0], Started) and life[0].spec.name:
+                letters.read(life[0].spec.name, life)
+        return letters
 
     def read(self, name: str, entries: Sequence[Entry]) -> None:
         """Take in one agent's journal."""
@@ -142,12 +155,11 @@ class Letters:
                 yield f"{pair[1]} should have {wanted[pair].total()} messages of {pair[0]}, has {len(self.received[pair])}"
 
 
-def check_notices(root_id: str, lives: dict[str, list[Entry]]) -> Iterator[str]:
+def _check_notices(evidence: verify.Evidence) -> Iterator[str]:
     """The root is told of every end of those whom it started, once."""
-    told = Counter(
-        agent_id for entry in lives[root_id] if isinstance(entry, Mail) for agent_id in _NOTICE.findall(entry.text)
-    )
-    for agent_id, life in lives.items():
-        ends = sum(isinstance(entry, Finished) for entry in life)
-        if agent_id != root_id and told[agent_id] != ends:
+    root = evidence.journals.get(evidence.root_id, ())
+    told = Counter(i for _, entry in root if isinstance(entry, Mail) for i in _NOTICE.findall(entry.text))
+    for agent_id, journal in evidence.journals.items():
+        ends = sum(isinstance(entry, Finished) for _, entry in journal)
+        if agent_id != evidence.root_id and told[agent_id] != ends:
             yield f"{agent_id} ended {ends} times, its parent was told {told[agent_id]} times"

@@ -40,12 +40,13 @@ class Town:
 
     def __init__(self) -> None:
         self.fleet = Fleet()
-        self.fleet.start_worker(2)
+        self.fleet.start_worker(3)
         self.server = self.fleet.rehearse(_TALK)
 
     def new_job(self) -> Job:
         job = self.fleet.submit("go", self.server)
-        assert job.wait(60).state == "completed"
+        view = job.wait(60)
+        assert view.state == "completed", view.reason
         return job
 
     def run(self, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -107,6 +108,8 @@ def test_an_agent_is_written_to_by_name_by_id_and_by_the_beginning_of_its_id(tow
         """
 name: hold
 rules:
+  - when: {prompt: '^hang'}
+    reply: {text: never, latency_seconds: 100}
   - when: {prompt: '^side', last_text: 'from="user"[\\s\\S]*name'}
     reply: {tools: [{name: SendMessage, input: {to: user, message: 'I am the helper'}}]}
   - when: {prompt: '^side', last_text: 'from="user"[\\s\\S]*result'}
@@ -119,8 +122,6 @@ rules:
     reply: {tools: [
       {name: Agent, input: {description: hang, prompt: hang, run_in_background: true}},
       {name: Agent, input: {description: side, prompt: side, name: helper, teammate: true}}]}
-  - when: {prompt: '^hang'}
-    reply: {text: never, latency_seconds: 100}
   - reply: {text: waiting}
 """
     )

@@ -159,6 +159,33 @@ def test_a_plan_is_sent_back_then_approved_and_built_in_the_same_conversation(fl
     assert job.view().agents == 1
 
 
+def test_in_plan_mode_the_plan_file_can_be_written_and_is_the_plan_and_children_build_after_it(fleet: Fleet) -> None:
+    fleet.start_worker(2)
+    server = fleet.rehearse(
+        """
+name: plan-file
+rules:
+  - when: {prompt: '^child', turn: 0}
+    reply: {tools: [{name: Write, input: {file_path: made.txt, content: by a child}}]}
+  - when: {prompt: '^child'}
+    reply: {text: done}
+  - when: {turn: 0, prompt: 'you may write is (?P<file>\\S+)\\.$'}
+    reply: {tools: [{name: Write, input: {file_path: '{file}', content: "# From the file"}}]}
+  - when: {turn: 1}
+    reply: {tools: [{name: ExitPlanMode}]}
+  - when: {last_result: 'The plan is approved'}
+    reply: {tools: [{name: Agent, input: {description: child, prompt: child}}]}
+  - reply: {text: "{last_result}"}
+"""
+    )
+    job = _submit(fleet, server, mode="plan")
+    question = _question(fleet, job)
+    assert question.title == "From the file"
+    fleet.swarm.answer(question.id, "allow")
+    assert job.wait(30).state == "completed"
+    assert (fleet.workspace / "made.txt").read_text() == "by a child"
+
+
 def test_plan_mode_holds_for_everybody_below(fleet: Fleet) -> None:
     fleet.start_worker(2)
     server = fleet.rehearse(

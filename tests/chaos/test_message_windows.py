@@ -1,0 +1,89 @@
+"""A process dies, or is not answered, between two steps of a message's way: it is neither lost nor doubled, and order is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from swarm.agent.entries import Assistant, ToolFinished, encode_entry
+from swarm.errors import MailboxFull
+from swarm.models import Usage
+from swarm.store.agents import Letter, Store
+from tests.chaos.crashing_worker import CrashingWorker, Order, orders_folder
+from tests.chaos.evidence import collect
+from tests.chaos.talk import TalkPlan, check_talk
+from tests.chaos.test_wake_race import Family, server, store
+from tests.fleet import Fleet, wait_for
+
+__all__ = ["server", "store"]
+
+WINDOWS = [
+    Order("send_from", "before", depth=1),
+    Order("send_from", "after", depth=1),
+    Order("send_from", "after", depth=1, whole=True),
+    Order("take_mail", "before", depth=1),
+    Order("take_mail", "after", depth=1),
+    Order("take_mail", "after", depth=0),
+]
+
+
+@pytest.mark.parametrize("order", WINDOWS, ids=lambda o: f"{o.when} {o.step} at depth {o.depth}{' whole' * o.whole}")
+def test_dying_there_neither_loses_nor_doubles_a_message(fleet: Fleet, order: Order) -> None:
+    plan = TalkPlan(fanout=3, messages=60, batch=5, think_ms=20)
+    done = order.give(orders_folder(fleet))
+    worker = CrashingWorker(fleet, 2)
+    job = fleet.submit(plan.prompt, fleet.rehearse(plan.scenario), max_turns=1_000)
+
+    def ended() -> bool:
+        if worker.process.poll() is not None and len(fleet.workers) == 1:
+            CrashingWorker(fleet, 2)
+        return job.view().ended
+
+    wait_for("the job ends", ended, 60)
+    assert done.exists(), "it died there"
+    assert not (broken := check_talk(collect(fleet, job), plan)), "\n".join(broken)
+
+
+def _letters(family: Family, to: Sequence[str], *, full: str = "") -> list[Letter]:
+    return [
+        Letter(
+            job=family.spec.job_id,
+            sender=family.root,
+            name="root",
+            kind="message",
+            body=f"letter {number}",
+            max_unread=0 if receiver == full else 1_000,
+            to=[receiver],
+            entry=encode_entry(ToolFinished(tool_use_id=f"send-{number}", text="Delivered.")),
+        )
+        for number, receiver in enumerate(to)
+    ]
+
+
+def _call(family: Family, store: Store, count: int) -> None:
+    calls = [{"type": "tool_use", "id": f"send-{n}", "name": "SendMessage", "input": {}} for n in range(count)]
+    reply = Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="m")
+    store.append(family.claim, family.length + 1, [reply])
+    family.length += 1
+
+
+def test_letters_are_sent_up_to_the_first_that_is_refused(store: Store, server: Fleet) -> None:
+    """Also when the step is sent again because its answer was lost: then the refusal is told by the next attempt."""
+    family = Family(store, server)
+    one, other = family.children
+    _call(family, store, 4)
+    letters = _letters(family, [one, one, other, one], full=other)
+    names = {one: "one", other: "other"}
+    sent = store.send_from(family.claim, family.length + 1, letters, names)
+    assert sent.count == 2
+    assert [message.body for message in store.mail(one)] == ["letter 0", "letter 1"]
+    again = store.send_from(family.claim, family.length + 3, letters[2:], names)
+    assert again.count == 0 and isinstance(again.refusal, MailboxFull) and again.refusal.receiver == "other"
+    last = store.send_from(family.claim, family.length + 3, letters[3:], names)
+    assert last.count == 1
+    assert [message.body for message in store.mail(one)] == ["letter 0", "letter 1", "letter 3"]
+    assert not store.mail(other)
+    results = [entry.tool_use_id for entry in store.journal(family.root) if isinstance(entry, ToolFinished)]
+    assert results == ["send-0", "send-1", "send-3"]
+    assert store.agent(family.root)["tools"] == "3" and store.agent(one)["unread"] == "3"
