@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from argparse import Namespace
 from contextlib import closing
@@ -41,6 +42,28 @@ class Metered:
         return reply
 
 
+class Counted:
+    """A model that counts the function calls of this process between requests: no neighbour on the machine changes them."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.between: list[int] = []
+        self._calls = 0
+
+    def _note(self, frame: object, event: str, argument: object) -> None:
+        if event in ("call", "c_call"):
+            self._calls += 1
+
+    def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
+        """Make the request with the real model, uncounted."""
+        sys.setprofile(None)
+        self.between.append(self._calls)
+        reply = self._model.complete(request, on_progress)
+        self._calls = 0
+        sys.setprofile(self._note)
+        return reply
+
+
 def run(report: Report, chosen: Namespace) -> None:
     """What is ours is the time between requests, and what our request costs more than the bare SDK's of that turn."""
     earlies: list[float] = []
@@ -68,4 +91,10 @@ def run(report: Report, chosen: Namespace) -> None:
                 f"bare SDK {theirs[0]:.2f} and {theirs[1]:.2f} ms"
             )
             report.note(f"loading and folding the whole journal, once a wake: {folding * 1e3:.0f} ms")
-    report.figure("long_life", statistics.median(lates) / statistics.median(earlies), "×", target=1.2)
+        counted = Counted(AnthropicModel.rehearsing(fleet.settings, url))
+        run_segment(fleet, claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}")), counted)
+        sys.setprofile(None)
+        few, many = (statistics.median(counted.between[part]) for part in (EARLY, LATE))
+        report.note(f"function calls between requests: {few:,.0f} a turn early, {many:,.0f} late")
+    report.figure("long_life, calls", many / few, "×", target=1.2)
+    report.figure("long_life, CPU", statistics.median(lates) / statistics.median(earlies), "×", target=1.2)

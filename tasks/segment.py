@@ -395,6 +395,9 @@ class Segment:
         return Parked(condition)
 
     def _rest(self, finished: Finished) -> Outcome | None:
+        # Woken by a message: no need to try and park first.
+        if self.journal.unread and self.post.take_mail():
+            return None
         condition = Condition(rest=True)
         match self.journal.park(condition):
             case GoOn(why="mail"):

@@ -91,6 +91,8 @@ class Life:
     """The permission mode in force: the agent's own, until a person lets it leave plan mode."""
     waits: dict[str, Condition] = field(default_factory=dict)
     """Calls of the last reply that have parked, and for what."""
+    wrote: bool = False
+    """It has written to others, who may go on because of that."""
     leaving: bool = False
     """The agent agreed to be shut down: it ends instead of resting."""
     turns: int = 0
@@ -237,6 +239,7 @@ class Life:
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)
         if call["name"] == SEND_TOOL and not entry.is_error:
+            self.wrote = True
             given = call["input"]
             self.leaving = self.leaving or (given.get("kind") == "shutdown_response" and given.get("approve") is True)
         if not self.pending:
@@ -490,6 +493,6 @@ def _next_after_reply(life: Life) -> Action:
         if error:
             return End(Finished(state="failed", text=text, reason=f"the answer does not fit its schema: {error}"))
         finished = finished.model_copy(update={"data": data})
-    if (life.background or life.spec.teammate) and not life.leaving:
+    if (life.background or life.wrote or life.spec.teammate) and not life.leaving:
         return Rest(finished)
     return End(finished)

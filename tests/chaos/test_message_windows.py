@@ -10,13 +10,14 @@ from swarm.agent.entries import Assistant, ToolFinished, encode_entry
 from swarm.errors import MailboxFull
 from swarm.models import Usage
 from swarm.store.agents import Letter, Store
-from tests.chaos.crashing_worker import CrashingWorker, Order, orders_folder
+from tests.chaos.crashing_worker import Order
 from tests.chaos.evidence import collect
 from tests.chaos.talk import TalkPlan, check_talk
+from tests.chaos.test_crash_windows import Line, line
 from tests.chaos.test_wake_race import Family, server, store
 from tests.fleet import Fleet, wait_for
 
-__all__ = ["server", "store"]
+__all__ = ["line", "server", "store"]
 
 WINDOWS = [
     Order("send_from", "before", depth=1),
@@ -29,20 +30,19 @@ WINDOWS = [
 
 
 @pytest.mark.parametrize("order", WINDOWS, ids=lambda o: f"{o.when} {o.step} at depth {o.depth}{' whole' * o.whole}")
-def test_dying_there_neither_loses_nor_doubles_a_message(fleet: Fleet, order: Order) -> None:
+def test_dying_there_neither_loses_nor_doubles_a_message(line: Line, order: Order) -> None:
     plan = TalkPlan(fanout=3, messages=60, batch=5, think_ms=20)
-    done = order.give(orders_folder(fleet))
-    worker = CrashingWorker(fleet, 2)
-    job = fleet.submit(plan.prompt, fleet.rehearse(plan.scenario), max_turns=1_000)
+    line.man()
+    [done] = line.order(order)
+    job = line.fleet.submit(plan.prompt, line.fleet.rehearse(plan.scenario), max_turns=1_000)
 
     def ended() -> bool:
-        if worker.process.poll() is not None and len(fleet.workers) == 1:
-            CrashingWorker(fleet, 2)
+        line.man()
         return job.view().ended
 
     wait_for("the job ends", ended, 60)
     assert done.exists(), "it died there"
-    assert not (broken := check_talk(collect(fleet, job), plan)), "\n".join(broken)
+    assert not (broken := check_talk(collect(line.fleet, job), plan)), "\n".join(broken)
 
 
 def _letters(family: Family, to: Sequence[str], *, full: str = "") -> list[Letter]:

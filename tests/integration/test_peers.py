@@ -318,7 +318,7 @@ rules:
     )
     job = fleet.submit("go", server)
     fleet.wait_state(job.view().root_id, "running")
-    wait_for("the model is asked", lambda: server.stats()["requests"])
+    wait_for("the model is asked", lambda: server.stats()["in_flight"])
     job.send("root", "and then?")
     assert job.wait(30).text == "second answer"
     kinds = [event.kind for event in job.follow() if event is not None]
@@ -544,3 +544,56 @@ rules:
     answers = [entry.text for entry in fleet.swarm.journal(tina.id) if entry.kind == "tool_finished"]
     assert answers[0] == answers[2] == "Delivered to root."
     assert "cannot be answered: it was answered already: rejected" in answers[1]
+
+
+def test_the_answer_of_an_agent_that_was_written_to_after_its_end_comes_by_itself(fleet: Fleet) -> None:
+    server = fleet.rehearse(
+        """
+name: second answer
+rules:
+  - when: {prompt: '^remember', last_text: 'from="root"'}
+    reply: {text: it was 42, latency_seconds: 0.5}
+  - when: {prompt: '^remember', last_text: 'from="user"'}
+    reply: {text: told the person, latency_seconds: 0.5}
+  - when: {prompt: '^remember'}
+    reply: {text: noted}
+  - when: {turn: 0}
+    reply: {tools: [{name: Agent, input: {description: memory, prompt: remember 42, name: memory}}]}
+  - when: {turn: 1}
+    reply: {tools: [{name: SendMessage, input: {to: memory, message: what was it}}]}
+  - when: {last_text: '<result>it was (?P<n>\\d+)'}
+    reply: {text: 'remembered {n}'}
+  - reply: {text: I wait}
+"""
+    )
+    job = fleet.submit("go", server)
+    assert job.wait(30).text == "remembered 42"
+    assert job.agents()[1].turns == 2
+
+
+def test_one_that_rests_ends_after_an_agent_that_somebody_else_had_go_on(fleet: Fleet) -> None:
+    server = fleet.rehearse(
+        """
+name: resumed by another
+rules:
+  - when: {prompt: '^memory', last_text: 'from="side"'}
+    reply: {text: answered the side, latency_seconds: 2}
+  - when: {prompt: '^memory'}
+    reply: {text: noted}
+  - when: {prompt: '^side', turn: 0}
+    reply: {tools: [{name: SendMessage, input: {to: memory, message: again}}]}
+  - when: {prompt: '^side'}
+    reply: {text: side is done}
+  - when: {turn: 0}
+    reply: {tools: [{name: Agent, input: {description: memory, prompt: memory, name: memory}}]}
+  - when: {turn: 1}
+    reply: {tools: [{name: Agent, input: {description: side, prompt: side, name: side, run_in_background: true}}]}
+  - when: {last_text: '<result>side is done'}
+    reply: {text: heard the side}
+  - reply: {text: I wait}
+"""
+    )
+    job = fleet.submit("go", server)
+    assert job.wait(30).text == "heard the side"
+    memory = next(agent for agent in job.agents() if agent.name == "memory")
+    assert (memory.state, memory.text) == ("completed", "answered the side")

@@ -35,6 +35,7 @@ from swarm.agent.life import (
     Life,
     RunTools,
     Say,
+    SendMessages,
     Settle,
     SpawnAgents,
     fold,
@@ -257,6 +258,21 @@ def test_calls_of_a_reply_that_was_cut_off_are_not_run() -> None:
     life.apply(Assistant(content=[call], stop_reason="max_tokens", usage=Usage(), model="m"))
     action = next_action(life, has_effects)
     assert isinstance(action, Settle) and action.results[0].is_error
+
+
+def test_messages_of_one_reply_are_sent_together_up_to_another_call_about_agents() -> None:
+    spec = make_spec()
+    names = ["SendMessage", "Read", "SendMessage", "StopAgent", "SendMessage"]
+    tools = [{"name": name, "description": "", "input_schema": {"type": "object"}} for name in dict.fromkeys(names)]
+    life = fold("a", [Started(spec=spec, system="", tools=tools), Prompt(text="go")])
+    calls = [{"type": "tool_use", "id": f"t{n}", "name": name, "input": {}} for n, name in enumerate(names)]
+    life.apply(Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="m"))
+    seen = []
+    while isinstance(action := next_action(life, has_effects), RunTools | SendMessages):
+        seen.append((type(action), [call["id"] for call in action.calls]))
+        for call in action.calls:
+            life.apply(ToolFinished(tool_use_id=call["id"], text="done"))
+    assert seen == [(RunTools, ["t1"]), (SendMessages, ["t0", "t2"]), (RunTools, ["t3"]), (SendMessages, ["t4"])]
 
 
 def test_an_entry_of_an_unknown_kind_is_refused_by_name() -> None:

@@ -37,7 +37,11 @@ if wait.rest then
   local busy = false
   for _, child in ipairs(redis.call('SMEMBERS', children_key(id))) do
     local other = redis.call('HMGET', agent_key(child), 'state', 'idle')
-    busy = busy or (other[1] and not TERMINAL[other[1]] and other[2] ~= '1')
+    if other[1] and not TERMINAL[other[1]] and other[2] ~= '1' then
+      busy = true
+      -- One that somebody else had go on ends without a notice: its end must wake, too.
+      alive[#alive + 1], wait.mode = child, 'any'
+    end
   end
   if not busy and record[5] ~= '1' then return { 'go on', 'nothing' } end
   idle = not busy

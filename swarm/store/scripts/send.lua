@@ -67,7 +67,11 @@ local function post(message)
   for _, to in ipairs(message.to) do
     if to ~= message.job then
       local record = redis.call('HMGET', agent_key(to), 'state', 'parent')
-      if TERMINAL[record[1]] then resume(to, message.job, record[2]) end
+      if TERMINAL[record[1]] then
+        resume(to, message.job, record[2])
+        -- Its parent has had the answer of the run before; that of this one comes as a notice.
+        if message.from == record[2] then redis.call('HSET', agent_key(to), 'background', '1') end
+      end
     end
     ids[#ids + 1] = deliver(to, message.from, message.name, message.kind, message.body, about)
   end
