@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swarm.agent.spec import Limits
-    from swarm.client import AgentView, Event, Job, JobView, Swarm
+    from swarm.client import Job, Swarm
     from swarm.definitions.model import AgentDefinition
     from swarm.errors import SwarmError
     from swarm.settings import Settings
+    from swarm.views import AgentView, Event, JobView
 
 __all__ = ["AgentDefinition", "AgentView", "Event", "Job", "JobView", "Limits", "Settings", "Swarm", "SwarmError"]
 
 _HOMES = {
     "AgentDefinition": "swarm.definitions.model",
-    "AgentView": "swarm.client",
-    "Event": "swarm.client",
+    "AgentView": "swarm.views",
+    "Event": "swarm.views",
     "Job": "swarm.client",
-    "JobView": "swarm.client",
+    "JobView": "swarm.views",
     "Limits": "swarm.agent.spec",
     "Settings": "swarm.settings",
     "Swarm": "swarm.client",

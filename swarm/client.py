@@ -11,7 +11,6 @@ worker`) do.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -19,28 +18,26 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
-
 from swarm.agent.entries import Entry
 from swarm.agent.results import check_schema
-from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits, State
+from swarm.agent.spec import AgentSpec, Limits
 from swarm.correspondence import Correspondence, Delivery, Mailbox, open_mailbox
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError
 from swarm.ids import new_job_id, root_agent_id
 from swarm.mailbox import USER, Message
-from swarm.models import Usage
 from swarm.models.catalogue import resolve_model
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
 from swarm.permissions.sources import load_permission_settings
 from swarm.settings import Settings, load_settings
-from swarm.store.agents import NANO, Effect, Store
+from swarm.store.agents import Effect, Store
 from swarm.store.board import Board, TaskTexts, TaskView
 from swarm.store.connection import REDIS_AWAY, connect, explained
 from swarm.store.pad import Pad, PageView
 from swarm.store.questions import Questions
+from swarm.views import AgentView, Event, JobView, agent_view, job_view
 
 DEFAULT_MODE: PermissionMode = "acceptEdits"
 """Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
@@ -48,94 +45,6 @@ PATIENCE_SECONDS = 60.0
 """How long whoever follows a job waits for a Redis that is away."""
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-class AgentView(BaseModel):
-    """One agent as it stands. Times are Unix seconds by the server's clock; `subtree_*` include the agent itself."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    job_id: str
-    parent_id: str | None
-    depth: int
-    label: str
-    definition: str
-    name: str | None = None
-    """Its name in the job, by which it can be written to."""
-    state: State
-    idle: bool = False
-    """It is a teammate that has nothing to do: parked until a message or a task comes."""
-    unread: int = 0
-    """Messages in its mailbox that it has not taken in."""
-    question: str | None = None
-    """The question whose answer it waits for."""
-    activity: str
-    turns: int
-    tools: int
-    usage: Usage
-    cost_usd: float
-    subtree_tokens: int
-    subtree_cost_usd: float
-    created_at: float
-    started_at: float | None
-    ended_at: float | None
-    worker: str | None
-    deaths: int
-    text: str
-    reason: str
-
-
-class JobView(BaseModel):
-    """One job as it stands; `usage`, `cost_usd`, `turns` and `tools` are sums over the whole tree."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    root_id: str
-    title: str
-    state: State
-    text: str
-    """The root's answer; empty until the job ends."""
-    reason: str
-    """Why it ended as it did, when it did not simply complete."""
-    data: Any = None
-    """The answer as data, if a schema was given."""
-    workspace: str
-    limits: Limits
-    agents: int
-    turns: int
-    tools: int
-    usage: Usage
-    cost_usd: float
-    created_at: float
-    ended_at: float | None
-    unread: int = 0
-    """Messages to the person that nobody has marked as read."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the job is over."""
-        return self.state in TERMINAL_STATES
-
-
-class Event(BaseModel):
-    """One lifecycle event of a job.
-
-    `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team`;
-    `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
-    `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
-    `question`, `answered`: its agent asked something, and the question (its id is in the field `question`) is closed.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    """Position in the job's event stream: pass it to `follow(after=…)` to go on from here."""
-    at: float
-    kind: str
-    agent_id: str
-    fields: dict[str, str]
 
 
 class Job:
@@ -151,11 +60,11 @@ class Job:
 
     def view(self) -> JobView:
         """The job as it stands now. Raises `UnknownAgent` once it has expired."""
-        return _job_view(self.id, self._store.job(self.id))
+        return job_view(self.id, self._store.job(self.id))
 
     def agents(self) -> list[AgentView]:
         """All its agents as they stand, oldest first; the root is the first."""
-        return [_agent_view(agent_id, record) for agent_id, record in self._store.agents_of(self.id) if record]
+        return [agent_view(agent_id, record) for agent_id, record in self._store.agents_of(self.id) if record]
 
     def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[Event | None]:
         """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
@@ -364,11 +273,11 @@ class Swarm:
 
     def jobs(self, count: int = 50) -> list[JobView]:
         """The newest jobs, newest first."""
-        return [_job_view(job_id, record) for job_id, record in self.store.jobs(count)]
+        return [job_view(job_id, record) for job_id, record in self.store.jobs(count)]
 
     def agent(self, agent_id: str) -> AgentView:
         """One agent as it stands. Raises `UnknownAgent`."""
-        return _agent_view(agent_id, self.store.agent(agent_id))
+        return agent_view(agent_id, self.store.agent(agent_id))
 
     def journal(self, agent_id: str) -> Sequence[Entry]:
         """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""
@@ -408,69 +317,3 @@ class Swarm:
         from swarm.tasks.publish import carry_out
 
         carry_out(self._sender, self.store, effect)
-
-
-def _usage(record: dict[str, str], prefix: str = "") -> Usage:
-    return Usage(
-        input_tokens=int(record.get(prefix + "input", 0)),
-        output_tokens=int(record.get(prefix + "output", 0)),
-        cache_creation_input_tokens=int(record.get(prefix + "cache_write", 0)),
-        cache_read_input_tokens=int(record.get(prefix + "cache_read", 0)),
-    )
-
-
-def _time(record: dict[str, str], name: str) -> float | None:
-    return float(record[name]) if record.get(name) else None
-
-
-def _job_view(job_id: str, record: dict[str, str]) -> JobView:
-    return JobView(
-        id=job_id,
-        root_id=record["root"],
-        title=record.get("title", ""),
-        state=record["state"],
-        text=record.get("text", ""),
-        reason=record.get("reason", ""),
-        data=json.loads(record["data"]) if record.get("data") else None,
-        workspace=record.get("workspace", ""),
-        limits=Limits.model_validate_json(record["limits"]),
-        agents=int(record.get("agents", 0)),
-        turns=int(record.get("turns", 0)),
-        tools=int(record.get("tools", 0)),
-        usage=_usage(record),
-        cost_usd=int(record.get("cost", 0)) / NANO,
-        created_at=float(record["created"]),
-        ended_at=_time(record, "ended"),
-        unread=int(record.get("unread", 0)),
-    )
-
-
-def _agent_view(agent_id: str, record: dict[str, str]) -> AgentView:
-    usage, cost = _usage(record), int(record.get("cost", 0))
-    return AgentView(
-        id=agent_id,
-        job_id=record["job"],
-        parent_id=record.get("parent") or None,
-        depth=int(record["depth"]),
-        label=record["label"],
-        definition=record["definition"],
-        name=record.get("name") or None,
-        state=record["state"],
-        idle=record.get("idle") == "1",
-        unread=int(record.get("unread", 0)),
-        question=record.get("wait_question") or None,
-        activity=record.get("activity", ""),
-        turns=int(record.get("turns", 0)),
-        tools=int(record.get("tools", 0)),
-        usage=usage,
-        cost_usd=cost / NANO,
-        subtree_tokens=usage.total_tokens + _usage(record, "below_").total_tokens,
-        subtree_cost_usd=(cost + int(record.get("below_cost", 0))) / NANO,
-        created_at=float(record["created"]),
-        started_at=_time(record, "started"),
-        ended_at=_time(record, "ended"),
-        worker=record.get("worker"),
-        deaths=int(record.get("deaths", 0)),
-        text=record.get("text", ""),
-        reason=record.get("reason", ""),
-    )

@@ -15,8 +15,8 @@ import typer
 from swarm.cli.output import plain, print_note
 
 if TYPE_CHECKING:
-    from swarm.client import AgentView, JobView
     from swarm.demo import Demo
+    from swarm.views import AgentView, JobView
 
 _TEST_SECONDS = 120
 _SHOWN_LINES = 15

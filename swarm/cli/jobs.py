@@ -22,7 +22,7 @@ from swarm.cli.output import (
 from swarm.cli.questions import count_open, hint_at_questions
 
 if TYPE_CHECKING:
-    from swarm.client import Event, JobView
+    from swarm.views import Event, JobView
 
 _SAME_MOMENT_SECONDS = 0.05
 

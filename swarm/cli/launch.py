@@ -20,10 +20,11 @@ from swarm.cli.watching import Display, choose_display, watch
 from swarm.errors import ConfigurationError, SwarmError
 
 if TYPE_CHECKING:
-    from swarm.client import AgentView, Job, JobView, Swarm
+    from swarm.client import Job, Swarm
     from swarm.local.stack import StackStatus
     from swarm.rehearsal import RehearsalServer
     from swarm.settings import Settings
+    from swarm.views import AgentView, JobView
 
 Deliver = Callable[["JobView", "Sequence[AgentView]"], None]
 _SHOWN_PROBLEMS = 5

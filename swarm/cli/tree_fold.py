@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from swarm.client import AgentView
+    from swarm.views import AgentView
 
 OVER = frozenset({"completed", "failed", "cancelled", "timed_out"})
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from swarm.client import AgentView
+    from swarm.views import AgentView
 
 _GLYPHS = {
     "queued": "○",

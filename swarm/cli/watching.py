@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
-    from swarm.client import AgentView, Event, Job, JobView, Swarm
+    from swarm.client import Job, Swarm
+    from swarm.views import AgentView, Event, JobView
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""

@@ -24,7 +24,11 @@ ASK_USER = Tool(
         "type": "object",
         "properties": {
             "question": {"type": "string", "description": "One clear question, with what is needed to answer it."},
-            "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from, if there are some."},
+            "options": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Answers to choose from, if there are some.",
+            },
         },
         "required": ["question"],
         "additionalProperties": False,

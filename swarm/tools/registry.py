@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from swarm.errors import ToolError
 from swarm.tools import Tool
-from swarm.tools.processes import Confine
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

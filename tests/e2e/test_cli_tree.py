@@ -15,8 +15,8 @@ from swarm.cli.options import parse_duration
 from swarm.cli.output import one_line, plain, show_cost, show_count, show_duration
 from swarm.cli.tree_fold import fold_tree
 from swarm.cli.tree_view import render_tree
-from swarm.client import AgentView
 from swarm.models import Usage
+from swarm.views import AgentView
 
 _STATES: tuple[State, ...] = ("queued", "running", "parked", "completed", "failed", "cancelled", "timed_out")
 

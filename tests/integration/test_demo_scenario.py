@@ -16,13 +16,13 @@ import pytest
 
 from swarm import Settings, Swarm
 from swarm.agent.entries import ToolFinished
-from swarm.client import AgentView, JobView
 from swarm.demo import Demo, prepare_demo
 from swarm.errors import ConfigurationError
 from swarm.local.stack import temporary_stack
 from swarm.rehearsal import RehearsalServer, Scenario, load_scenario
 from swarm.tools import ToolContext
 from swarm.tools.registry import builtin_tools, validate_input
+from swarm.views import AgentView, JobView
 
 _PLACE = re.compile(r"`([\w/.]+\.(?:py|md)):(\d+)`(?:\s+`([^`]+)`)?")
 """How the scenario's texts name a place: `path:line`, and usually what stands there."""
