@@ -6,7 +6,6 @@ that dies between two lines of this file costs at most the step it was in.
 
 from __future__ import annotations
 
-import random
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -14,18 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm.agent.entries import (
-    Assistant,
-    Condition,
-    Finished,
-    ModelFailed,
-    Prompt,
-    Spawned,
-    Started,
-    ToolFinished,
-    ToolStarted,
-)
-from swarm.agent.life import (
+from swarm.agent.decision import (
     WAIT_TOOL,
     AwaitMail,
     Begin,
@@ -33,7 +21,6 @@ from swarm.agent.life import (
     CollectChildren,
     Done,
     End,
-    Life,
     Rest,
     RunTools,
     Say,
@@ -41,21 +28,29 @@ from swarm.agent.life import (
     Settle,
     SpawnAgents,
     WaitAgents,
-    last_words,
     next_action,
 )
+from swarm.agent.entries import (
+    Condition,
+    Finished,
+    Prompt,
+    Spawned,
+    Started,
+    ToolFinished,
+    ToolStarted,
+)
+from swarm.agent.life import Life
 from swarm.agent.prompts import child_result, system_prompt, task_message
 from swarm.agent.spec import AgentSpec
-from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, PermanentModelError, TransientModelError
+from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
-from swarm.models import Block, Model, ModelRequest, Reply, Usage
-from swarm.models.backoff import backoff_seconds
-from swarm.models.catalogue import cost_usd, max_output
+from swarm.models import Block, Model
 from swarm.settings import Settings
-from swarm.store.agents import NANO, Claim, Counters, Effect, GoOn, NotSpawned, OutOfBudget, Store
+from swarm.store.agents import Claim, Counters, Effect, GoOn, NotSpawned, Store
 from swarm.tasks.gate import Gate
 from swarm.tasks.journal import Journal
+from swarm.tasks.model_call import ModelCall
 from swarm.tasks.post import Post
 from swarm.tasks.process import Stop
 from swarm.tasks.spawning import DEPTH_TEXT, Plan, plan_children
@@ -121,15 +116,14 @@ class Segment:
         stop: Stop,
     ) -> None:
         self.claim, self.spec = claim, claim.spec
-        self.store, self.model, self.settings = store, model, settings
-        self.tell, self.draining, self.stop = tell, draining, stop
+        self.store, self.tell, self.draining, self.stop = store, tell, draining, stop
         self.journal = Journal(claim, store)
         self.post = Post(self.journal)
         self.toolbox = Toolbox(self.journal, settings, tell, stop.check)
         self.gate = Gate(self.journal, has_effects=self.toolbox.has_effects, sandboxed=self.toolbox.is_sandboxed)
         self.toolbox.may_read = self.gate.may_read
+        self.model_call = ModelCall(self.journal, model, settings, stop, self.toolbox.activity)
         self._yield_at = time.monotonic() + settings.segment_seconds
-        self._told_activity_at = time.monotonic()
 
     def run(self) -> Outcome:
         """Run until the agent ends or gives its process back."""
@@ -224,96 +218,12 @@ class Segment:
             with self.stop.waiting():
                 self.stop.event.wait(wait)
             self.stop.check()
-        match self._set_aside():
+        match self.model_call.set_aside():
             case Finished() as finished:
                 return self._end(finished)
             case True:
-                self._request_reply(action)
+                self.model_call.request(action)
         return None
-
-    def _request_reply(self, action: CallModel) -> None:
-        # Built without validation: walking the whole conversation again would make late turns dearer than early ones.
-        request = ModelRequest.model_construct(
-            model=self.spec.model,
-            system=self.life.system,
-            messages=self.life.messages,
-            tools=self.life.tools,
-            max_tokens=min(MAX_REPLY_TOKENS, max_output(self.spec.model, prices_file=self.settings.prices_file)),
-            tools_allowed=action.tools_allowed,
-            effort=self.spec.definition.effort,
-        )
-        began = time.monotonic()
-        try:
-            with self.stop.waiting():
-                reply = self.model.complete(request, self._tell_activity)
-        except PermanentModelError as error:
-            self.journal.append(
-                [ModelFailed(error=str(error), error_kind=error.kind, permanent=True)], settle=self._reserves
-            )
-            return
-        except TransientModelError as error:
-            delay = backoff_seconds(self.life.failures, error, random.random())
-            log.warning("model.failed", agent_id=self.claim.agent_id, kind=error.kind, again_in_seconds=delay)
-            failed = ModelFailed(error=str(error), error_kind=error.kind, permanent=False, retry_at=time.time() + delay)
-            self.journal.append([failed], activity=f"waiting for the model ({error.kind})", settle=self._reserves)
-            return
-        cost = self._cost(reply.model, reply.usage)
-        entry = Assistant(
-            content=reply.content,
-            stop_reason=reply.stop_reason,
-            usage=reply.usage,
-            cost_usd=cost,
-            model=reply.model,
-            request_id=reply.request_id,
-            duration_seconds=time.monotonic() - began,
-        )
-        self.journal.append(
-            [entry], activity=self._activity(reply), counters=_reply_counters(reply, cost), settle=self._reserves
-        )
-
-    @property
-    def _reserves(self) -> bool:
-        return self.spec.limits.max_tokens is not None or self.spec.limits.budget_usd is not None
-
-    def _set_aside(self) -> bool | Finished:
-        """Set aside what the next reply may use; False when something was said to the agent instead."""
-        limits, deadline = self.spec.limits, self.claim.deadline
-        if deadline is not None and time.time() > deadline and self.life.last_words is None:
-            self.journal.append([last_words("time", "The job has reached its time limit.")])
-            return False
-        if not self._reserves:
-            return True
-        final = self.life.last_words is not None
-        expected = Usage(
-            input_tokens=self._expected_input_tokens(),
-            output_tokens=EXPECTED_REPLY_TOKENS // 4 if final else EXPECTED_REPLY_TOKENS,
-        )
-        answer = self.store.reserve(
-            self.claim, expected.total_tokens, round(self._cost(self.spec.model, expected) * NANO)
-        )
-        if isinstance(answer, OutOfBudget):
-            what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
-            if final or self.life.turns == 0:
-                return Finished(state="failed", text=self.life.text(), reason=f"the job's limit of {what} is used up")
-            self.journal.append([last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
-            return False
-        if answer >= WARN_AT_SHARE and not self.life.warned and not final:
-            # It follows the prompt it belongs to; the request that carries it is made on the next step.
-            text = f"Note from the runtime: {answer:.0%} of the job's limit is used. Come to a close soon."
-            self.journal.append(
-                [Prompt(text=text, purpose="warning", limit="tokens" if limits.max_tokens else "budget")]
-            )
-        return True
-
-    def _cost(self, model: str, usage: Usage) -> float:
-        """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""
-        prices = self.settings.prices_file
-        known = cost_usd(model, usage, prices_file=prices)
-        return known if known is not None else cost_usd(self.spec.model, usage, prices_file=prices) or 0.0
-
-    def _expected_input_tokens(self) -> int:
-        last = self.life.last
-        return last.usage.total_tokens if last is not None else len(self.spec.prompt) // 3 + 3_000
 
     def _admit(self, calls: Sequence[Block], run: Callable[[Sequence[Block]], None]) -> Outcome | None:
         """Run the calls that may be run, settle those that may not; park when all that is left must be asked about."""
@@ -442,31 +352,6 @@ class Segment:
     def _cancelled(self) -> Outcome:
         self.toolbox.clear()
         return GaveUp("it was cancelled", cancelled=True)
-
-    # -- what people see -----------------------------------------------------------------------------------
-
-    def _activity(self, reply: Reply) -> str:
-        for block in reply.content:
-            if block.get("type") == "tool_use":
-                return self.toolbox.activity(block)
-        return "answering"
-
-    def _tell_activity(self, activity: str) -> None:
-        if (now := time.monotonic()) - self._told_activity_at >= 1.0:
-            self._told_activity_at = now
-            with self.stop.unbroken():
-                self.store.client.hset(self.store.key("agent", self.claim.agent_id), "activity", activity)
-
-
-def _reply_counters(reply: Reply, cost: float) -> Counters:
-    return Counters(
-        turns=1,
-        input=reply.usage.input_tokens,
-        output=reply.usage.output_tokens,
-        cache_write=reply.usage.cache_creation_input_tokens,
-        cache_read=reply.usage.cache_read_input_tokens,
-        cost=round(cost * NANO),
-    )
 
 
 def _refuse(plan: Plan, answer: NotSpawned, max_agents: int) -> None:

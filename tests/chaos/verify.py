@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from swarm.agent.decision import INTERRUPTED_TEXT
 from swarm.agent.entries import Assistant, Entry, Finished, Resumed, Spawned, ToolFinished
-from swarm.agent.life import INTERRUPTED_TEXT, fold
+from swarm.agent.life import fold
 from swarm.errors import JournalError
 from swarm.models import Usage
 from swarm.store.agents import NANO

@@ -10,6 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm.agent.decision import (
+    INTERRUPTED_TEXT,
+    MAX_MODEL_FAILURES,
+    Begin,
+    CallModel,
+    CollectChildren,
+    Done,
+    End,
+    RunTools,
+    Say,
+    SendMessages,
+    Settle,
+    SpawnAgents,
+    next_action,
+)
 from swarm.agent.entries import (
     Assistant,
     Entry,
@@ -24,23 +39,7 @@ from swarm.agent.entries import (
     decode_entry,
     encode_entry,
 )
-from swarm.agent.life import (
-    INTERRUPTED_TEXT,
-    MAX_MODEL_FAILURES,
-    Begin,
-    CallModel,
-    CollectChildren,
-    Done,
-    End,
-    Life,
-    RunTools,
-    Say,
-    SendMessages,
-    Settle,
-    SpawnAgents,
-    fold,
-    next_action,
-)
+from swarm.agent.life import Life, fold
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.model import AgentDefinition
 from swarm.errors import JournalError

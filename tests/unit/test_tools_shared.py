@@ -11,17 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from swarm.agent.decision import ORDERED_TOOLS, WAIT_TOOLS, RunTools, Settle, SpawnAgents, WaitAgents, next_action
 from swarm.agent.entries import Assistant, Prompt, Spawned, Started, ToolFinished
-from swarm.agent.life import (
-    ORDERED_TOOLS,
-    WAIT_TOOLS,
-    RunTools,
-    Settle,
-    SpawnAgents,
-    WaitAgents,
-    fold,
-    next_action,
-)
+from swarm.agent.life import fold
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.names import KNOWN_TOOLS
