@@ -11,7 +11,7 @@ from bench.lives import claim_root, submit
 from bench.measure import Report, alternate
 from swarm.agent.entries import Assistant, encode_entry
 from swarm.models import Usage
-from swarm.store.agents import Counters
+from swarm.store.values import Counters
 from tests.fleet import Fleet
 
 APPENDS = 2_000

@@ -6,7 +6,7 @@ from swarm import Job, Limits
 from swarm.agent.life import Life
 from swarm.ids import root_agent_id
 from swarm.models import Model
-from swarm.store.agents import Claim
+from swarm.store.values import Claim
 from swarm.tasks.process import Stop
 from swarm.tasks.segment import Outcome, Segment
 from tests.fleet import Fleet

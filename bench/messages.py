@@ -17,7 +17,7 @@ from swarm.agent.entries import Assistant, Mail, Spawned, Started
 from swarm.agent.spec import AgentSpec
 from swarm.ids import child_agent_id
 from swarm.models import Block, Usage
-from swarm.store.agents import Effect, Letter
+from swarm.store.values import Effect, Letter
 from swarm.tasks.journal import Journal
 from swarm.tasks.post import Post
 from tests.fleet import Fleet, wait_for

@@ -13,7 +13,7 @@ from bench.served import serve
 from swarm.agent.entries import Assistant, Condition, Entry, Parked, Prompt, Spawned, Started, encode_entry
 from swarm.agent.spec import AgentSpec
 from swarm.models.anthropic import AnthropicModel
-from swarm.store.agents import Claim
+from swarm.store.values import Claim
 from tests.fleet import Fleet
 
 PER_JOB = 1_000

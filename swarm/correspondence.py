@@ -17,7 +17,8 @@ from swarm.agent.entries import Mail
 from swarm.agent.spec import TERMINAL_STATES
 from swarm.errors import MailboxFull, ReceiverEnded
 from swarm.mailbox import USER, Message, check_body, position_of, to_message
-from swarm.store.agents import Effect, Letter, Store
+from swarm.store.agents import Store
+from swarm.store.values import Effect, Letter
 
 _LOOK_SECONDS = 0.25
 """How often it is looked whether a reply can still come."""

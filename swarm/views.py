@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.agent.spec import TERMINAL_STATES, Limits, State
 from swarm.models import Usage
-from swarm.store.agents import NANO
+from swarm.store.values import NANO
 
 
 class AgentView(BaseModel):

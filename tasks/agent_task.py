@@ -14,7 +14,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from swarm.errors import PayloadRefused, SwarmError
 from swarm.log import EventLog
-from swarm.store.agents import Claim, Refused
+from swarm.store.values import Claim, Refused
 from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.payload import check_against_record, read_payload

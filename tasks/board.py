@@ -10,8 +10,8 @@ from typing import Any
 from swarm.agent.entries import Condition, ToolFinished
 from swarm.errors import BoardRefused, MessageRefused, ToolError
 from swarm.models import Block
-from swarm.store.agents import Counters, Effect, GoOn
 from swarm.store.board import Board, NothingOpen, TaskView
+from swarm.store.values import Counters, Effect, GoOn
 from swarm.tasks.journal import Journal
 from swarm.tools.board import BOARD_WAIT
 from swarm.tools.peers import DEFAULT_WAIT_SECONDS

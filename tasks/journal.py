@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from swarm.agent.entries import Condition, Entry, Parked
 from swarm.agent.life import Life, fold
-from swarm.store.agents import Claim, Counters, Effect, GoOn, Store
+from swarm.store.agents import Store
+from swarm.store.values import Claim, Counters, Effect, GoOn
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
 

@@ -15,7 +15,7 @@ from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
 from swarm.models.catalogue import cost_usd, max_output
 from swarm.settings import Settings
-from swarm.store.agents import NANO, Counters, OutOfBudget
+from swarm.store.values import NANO, Counters, OutOfBudget
 from swarm.tasks.journal import Journal
 from swarm.tasks.process import Stop
 

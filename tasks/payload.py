@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from swarm.errors import PayloadRefused
-from swarm.store.agents import Hint
+from swarm.store.values import Hint
 
 PAYLOAD_VERSION = 1
 _ID = r"^agent-[0-9a-f]{16}$"

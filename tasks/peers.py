@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from swarm.agent.spec import TERMINAL_STATES, AgentSpec
 from swarm.errors import MessageRefused, ToolError
-from swarm.store.agents import Effect, Store
+from swarm.store.agents import Store
+from swarm.store.values import Effect
 
 _SHOWN = 100
 

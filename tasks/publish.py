@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from celery import Celery
 
 from swarm.log import EventLog
-from swarm.store.agents import Effect, Store
+from swarm.store.agents import Store
+from swarm.store.values import Effect
 from swarm.tasks.payload import Payload
 
 log = EventLog("swarm.publish")

@@ -47,7 +47,8 @@ from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.settings import Settings
-from swarm.store.agents import Claim, Counters, Effect, GoOn, NotSpawned, Store
+from swarm.store.agents import Store
+from swarm.store.values import Claim, Counters, Effect, GoOn, NotSpawned
 from swarm.tasks.gate import Gate
 from swarm.tasks.journal import Journal
 from swarm.tasks.model_call import ModelCall

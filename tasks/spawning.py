@@ -18,7 +18,7 @@ from swarm.models import Block
 from swarm.models.catalogue import resolve_model
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
-from swarm.store.agents import Continuation
+from swarm.store.values import Continuation
 from swarm.tools.agents import DEFAULT_TYPE, agent_tool
 from swarm.tools.registry import validate_input
 

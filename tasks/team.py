@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from swarm.agent.spec import AgentSpec
 from swarm.errors import TeamRefused, ToolError
-from swarm.store.agents import Effect, Store
+from swarm.store.agents import Store
 from swarm.store.teams import Teams
+from swarm.store.values import Effect
 
 NO_TEAM_TEXT = (
     "There is no team for teammates to join: found one with TeamCreate first, or start an agent without `teammate`."

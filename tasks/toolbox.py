@@ -26,7 +26,8 @@ from swarm.permissions.sandbox import (
     toolchain_folders,
 )
 from swarm.settings import Settings
-from swarm.store.agents import Effect, Store
+from swarm.store.agents import Store
+from swarm.store.values import Effect
 from swarm.tasks.board import AgentBoard
 from swarm.tasks.journal import Journal
 from swarm.tasks.pad import AgentPad

@@ -10,213 +10,35 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-import redis
-from pydantic import BaseModel, ConfigDict, Field
-
-from swarm.agent.entries import Condition, Entry, Finished, Mail, Spawned, Started, decode_entry, encode_entry
-from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits
-from swarm.errors import (
-    AgentCancelled,
-    JournalError,
-    MailboxFull,
-    MessageRefused,
-    NotOwner,
-    ReceiverEnded,
-    StaleRequest,
-    SwarmError,
-    UnknownAgent,
-    UnknownReceiver,
+from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, decode_entry, encode_entry
+from swarm.agent.spec import TERMINAL_STATES, AgentSpec
+from swarm.errors import JournalError, UnknownAgent
+from swarm.store.mailboxes import Mailboxes
+from swarm.store.values import (
+    NANO,
+    Claim,
+    Continuation,
+    Counters,
+    Effect,
+    GoOn,
+    Hint,
+    NotSpawned,
+    OutOfBudget,
+    Refused,
+    Rescue,
+    normal_role,
 )
-from swarm.mailbox import MAX_UNREAD, Directory, Kind, Message, Receiver, read_mail
-from swarm.store.prefixes import Prefixes
-from swarm.store.scripts import Scripts
 
-NANO = 1_000_000_000
-"""Money is counted in whole nano-dollars, so that sums are exact."""
 JOURNAL_PAGE = 500
 """Entries fetched at a time."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """The right to run one segment of an agent."""
-
-    agent_id: str
-    generation: int
-    spec: AgentSpec
-    deadline: float | None
-    """When the job must be over (Unix seconds), if it has a limit."""
-    unread: int = 0
-    """Messages in its mailbox beyond the journal's cursor."""
-    length: int | None = None
-    """How many entries its journal had then."""
-
-
-@dataclass(frozen=True)
-class Hint:
-    """What a wake-up says of an agent, from its record and its job's."""
-
-    state: str
-    job: str
-    parent: str | None
-    depth: int
-    generation: int
-    yielded: bool
-    """It gave its turn up to others, so it queues behind them."""
-    definition: str
-    label: str
-    max_depth: int
-
-
-@dataclass(frozen=True)
-class Refused:
-    """The agent is not to be run now; `why` is its state, `capped` or `unknown`."""
-
-    why: str
-
-
-@dataclass(frozen=True)
-class Counters:
-    """What a step adds to the agent's and the job's sums."""
-
-    turns: int = 0
-    tools: int = 0
-    input: int = 0
-    output: int = 0
-    cache_write: int = 0
-    cache_read: int = 0
-    cost: int = 0
-    """Nano-dollars."""
-
-    def changed(self) -> dict[str, int]:
-        """The ones that are not zero."""
-        return {name: value for name, value in vars(self).items() if value}
-
-
-@dataclass(frozen=True)
-class Continuation:
-    """More work for a child that exists: with its whole context, under its id."""
-
-    agent_id: str
-    prompt: str
-    background: bool
-
-
-class Letter(BaseModel):
-    """A message about to be sent; who it is from is written here by the runtime, never by the sender."""
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
-
-    job: str
-    sender: str = Field(serialization_alias="from")
-    name: str
-    kind: Kind
-    body: str
-    reply_to: str = ""
-    request: str = ""
-    """The id of the request that it opens …"""
-    expires: float = 0.0
-    """… which can be answered for so many seconds."""
-    approve: bool = False
-    live_only: bool = False
-    """Do not resume a receiver that has ended."""
-    token: str = ""
-    """From outside: what tells a repeat of this letter, sent again after a broken connection, from another one."""
-    max_unread: int = MAX_UNREAD
-    to: Sequence[str] = ()
-    """The ids of its receivers."""
-    entry: str = ""
-    """From an agent: the result of its call, as its journal keeps it."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What the caller must tell the fleet after a step: whom to publish, whom to stop."""
-
-    publish: Sequence[str] = ()
-    kill: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Sent:
-    """Messages were delivered."""
-
-    effect: Effect
-    unread: int | None
-    """How many messages the sender itself has not read; None when it was not looked up."""
-    count: int
-    """How many, from the first on."""
-    ids: Sequence[str] = ()
-    """The last one's ids in the mailboxes, in the order of its receivers."""
-    refusal: MessageRefused | None = None
-    """Why the next one was not, if there is one. A step that was repeated does not know."""
-
-
-@dataclass(frozen=True)
-class Rescue(Effect):
-    """What a sweep found."""
-
-    rescued: Sequence[str] = ()
-    quarantined: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class GoOn:
-    """What an agent wanted to park for holds already."""
-
-    why: Literal["children", "tasks", "time", "mail", "answer", "nothing"]
-    """`nothing`: it wanted to rest, and nobody is at work for it any more."""
-
-
-@dataclass(frozen=True)
-class NotSpawned:
-    """No child was made, because of this; the caller may ask again for fewer."""
-
-    why: Literal["limit", "depth", "name", "resume", "team"]
-    child: str = ""
-    """The child whose name is taken, that cannot go on, or that would need a team."""
-    detail: str = ""
-    """The name that is taken; the state of the child that cannot go on, empty when it is nobody's or another's."""
-    room: int = 0
-    """How many more agents the job may have."""
-
-
-@dataclass(frozen=True)
-class OutOfBudget:
-    """A reservation that does not fit. Amounts are tokens, or nano-dollars for `budget`."""
-
-    name: Literal["tokens", "budget"]
-    limit: int
-    used: int
-
-
-class Store:
+class Store(Mailboxes):
     """The swarm's state in one Redis."""
 
-    def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
-        # The stubs do not know that `decode_responses` makes every answer text.
-        self.client: Any = client
-        self.prefix = prefix
-        self._scripts = Scripts(client, prefix)
-        self._prefixes = Prefixes()
-
-    def key(self, *parts: str) -> str:
-        """A key under this swarm's prefix."""
-        return ":".join((self.prefix, *parts))
-
-    def now(self) -> float:
-        """The server's clock, Unix seconds."""
-        seconds, micro = self.client.time()
-        return float(seconds) + float(micro) / 1e6
-
     # -- jobs ----------------------------------------------------------------------------------------------
-
-    def run(self, script: str, *arguments: str | int | float) -> Any:
-        """Run one of the atomic steps."""
-        return self._scripts.run(script, *arguments)
 
     def submit(
         self, spec: AgentSpec, *, catalogue: str, retention_seconds: float, rules: str = "", ask_seconds: float = 0.0
@@ -297,15 +119,6 @@ class Store:
         if not record:
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
         return dict(record)
-
-    def fields(self, agent_ids: Sequence[str], *names: str) -> list[list[str | None]]:
-        """Some fields of several agents, in one round trip."""
-        if not agent_ids:
-            return []
-        pipeline = self.client.pipeline(transaction=False)
-        for agent_id in agent_ids:
-            pipeline.hmget(self.key("agent", agent_id), *names)
-        return list(pipeline.execute())
 
     def children(self, agent_id: str) -> set[str]:
         """The ids of the agents it started."""
@@ -479,83 +292,6 @@ class Store:
             return GoOn("mail")
         return self._effect(answer, claim)
 
-    def _effect(self, answer: list[Any], claim: Claim) -> Effect:
-        self._check(answer, claim)
-        # A repeated step has no effects left to carry out but what the outbox holds.
-        return Effect(*answer[1:])
-
-    def _check(self, answer: list[Any], claim: Claim) -> None:
-        match answer[0]:
-            case "cancelled":
-                raise AgentCancelled(claim.agent_id)
-            case "stale":
-                raise NotOwner(claim.agent_id, claim.generation)
-
-    # -- mail ----------------------------------------------------------------------------------------------
-
-    def directory(self, job_id: str) -> Directory:
-        """Who can be written to in a job."""
-        return Directory(self.client, self.prefix, job_id)
-
-    def mail(self, owner: str, after: str = "0-0", **limits: int) -> list[Message]:
-        """The first messages after a cursor in the mailbox of an agent, or of a job's person."""
-        return read_mail(self.client, self.key("mail", owner), after, **limits)
-
-    def all_mail(self, owner: str, after: str = "0-0") -> Iterator[Message]:
-        """Every message after a cursor, in order."""
-        while page := self.mail(owner, after):
-            yield from page
-            after = page[-1].id
-
-    def mark_read(self, job_id: str, up_to: str) -> int:
-        """The person has read the job's mailbox up to this message; answers how many are left. Raises `UnknownAgent`."""
-        answer = self._scripts.run("mark", job_id, up_to)
-        if answer[0] == "unknown":
-            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
-        return int(answer[1])
-
-    def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
-        """Append the entry that holds these messages; answers how many are left unread, if it was not done already."""
-        notices = sum(message.kind == "notification" for message in messages)
-        answer = self._scripts.run(
-            "take", claim.agent_id, claim.generation, number, encode_entry(entry), len(messages), notices
-        )
-        self._check(answer, claim)
-        return int(answer[1]) if answer[0] == "ok" else None
-
-    def send(self, letter: Letter, receivers: Sequence[Receiver]) -> Sent:
-        """Send one letter from outside to all of these, or to none.
-
-        Raises `UnknownReceiver`, `ReceiverEnded`, `MailboxFull`, `StaleRequest`.
-        """
-        addressed = letter.model_copy(update={"to": [receiver.id for receiver in receivers]})
-        sent = self._send([addressed], {receiver.id: receiver.name for receiver in receivers}, None, 0)
-        if sent.refusal is not None:
-            raise sent.refusal
-        return sent
-
-    def send_from(self, claim: Claim, number: int, letters: Sequence[Letter], names: Mapping[str, str]) -> Sent:
-        """Send an agent's letters in order, up to the first that is refused. The `entry` of each enters the journal in the same
-        step, from `number` on; `names` are the receivers' names by their ids.
-
-        Raises `NotOwner` or `AgentCancelled`, having changed nothing.
-        """
-        return self._send(letters, names, claim, number)
-
-    def _send(self, letters: Sequence[Letter], names: Mapping[str, str], claim: Claim | None, number: int) -> Sent:
-        step: dict[str, Any] = {}
-        if claim is not None:
-            step = {"agent": claim.agent_id, "generation": claim.generation, "number": number}
-        documents = [letter.model_dump_json(by_alias=True) for letter in letters]
-        answer = self._scripts.run("send", json.dumps(step), *documents)
-        if claim is not None:
-            self._check(answer, claim)
-        if answer[0] == "repeat":
-            return Sent(Effect(), None, int(answer[1]))
-        _, publish, unread, count, ids, *why = answer
-        refusal = _refusal(why, letters[count], names) if why else None
-        return Sent(Effect(publish=publish), int(unread), int(count), ids, refusal)
-
     # -- from outside --------------------------------------------------------------------------------------
 
     def cancel(self, agent_id: str, reason: str) -> Effect:
@@ -638,35 +374,7 @@ def _agent_fields(spec: AgentSpec) -> dict[str, str]:
     return fields | {flag: "1" for flag in ("background", "teammate") if getattr(spec, flag)}
 
 
-def normal_role(role: str) -> str:
-    """A role as it is compared: `Test Writer` and `test writer` are one."""
-    return " ".join(role.split()).lower()
-
-
-def _refusal(why: list[str], letter: Letter, names: Mapping[str, str]) -> MessageRefused:
-    match why:
-        case ["unknown", receiver]:
-            return UnknownReceiver(f"there is no agent {names[receiver]} in this job")
-        case ["ended", receiver, state]:
-            return ReceiverEnded(f"{names[receiver]} is {state}: it reads no more messages", names[receiver])
-        case ["full", receiver]:
-            return MailboxFull(names[receiver], letter.max_unread)
-        case ["over"]:
-            return ReceiverEnded("the job is over: only its first agent can be written to, which continues it")
-        case ["request", reason]:
-            return StaleRequest(f"the request {letter.reply_to!r} cannot be answered: {reason}")
-    raise AssertionError(f"an answer of send.lua that is not known: {why}")
-
-
 def _child_fields(child: AgentSpec | Continuation) -> dict[str, str]:
     if isinstance(child, Continuation):
         return {"id": child.agent_id, "resume": child.prompt, "background": str(int(child.background))}
     return {"id": child.agent_id, **_agent_fields(child)}
-
-
-def limits_of(record: dict[str, str]) -> Limits:
-    """The limits in a job's record."""
-    try:
-        return Limits.model_validate_json(record["limits"])
-    except (KeyError, ValueError) as error:
-        raise SwarmError(f"a job's limits cannot be read: {error}") from error

@@ -13,7 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import BoardRefused
-from swarm.store.agents import Effect, Store, normal_role
+from swarm.store.agents import Store
+from swarm.store.values import Effect, normal_role
 
 MAX_TASKS = 1_000
 MAX_SUBJECT_CHARACTERS = 200

@@ -10,7 +10,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import QuestionClosed, UnknownQuestion
-from swarm.store.agents import Effect, Store
+from swarm.store.agents import Store
+from swarm.store.values import Effect
 
 MAX_DETAIL_CHARACTERS = 20_000
 

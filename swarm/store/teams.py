@@ -8,7 +8,8 @@ from typing import Any
 
 from swarm.errors import BadName, TeamRefused
 from swarm.mailbox import check_name
-from swarm.store.agents import Effect, Store
+from swarm.store.agents import Store
+from swarm.store.values import Effect
 
 MAX_DESCRIPTION_CHARACTERS = 1_000
 

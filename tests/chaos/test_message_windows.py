@@ -9,7 +9,8 @@ import pytest
 from swarm.agent.entries import Assistant, ToolFinished, encode_entry
 from swarm.errors import MailboxFull
 from swarm.models import Usage
-from swarm.store.agents import Letter, Store
+from swarm.store.agents import Store
+from swarm.store.values import Letter
 from tests.chaos.crashing_worker import Order
 from tests.chaos.evidence import collect
 from tests.chaos.talk import TalkPlan, check_talk

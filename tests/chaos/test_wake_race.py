@@ -20,7 +20,8 @@ from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits
 from swarm.definitions.catalogue import load_catalogue
 from swarm.errors import AgentCancelled, NotOwner
 from swarm.ids import child_agent_id, new_job_id, root_agent_id
-from swarm.store.agents import Claim, Counters, Effect, GoOn, OutOfBudget, Refused, Store
+from swarm.store.agents import Store
+from swarm.store.values import Claim, Counters, Effect, GoOn, OutOfBudget, Refused
 from tests.fleet import Fleet
 
 

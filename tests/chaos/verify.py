@@ -15,7 +15,7 @@ from swarm.agent.entries import Assistant, Entry, Finished, Resumed, Spawned, To
 from swarm.agent.life import fold
 from swarm.errors import JournalError
 from swarm.models import Usage
-from swarm.store.agents import NANO
+from swarm.store.values import NANO
 
 _EFFECT = re.compile(r"^echo (\S+) >> effects\.log$")
 _DONE = re.compile(r"^DONE (\d+)$")

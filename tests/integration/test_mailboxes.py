@@ -22,7 +22,8 @@ from swarm.errors import (
     UnknownReceiver,
 )
 from swarm.mailbox import MAX_BODY_BYTES, MAX_UNREAD, PAGE_BYTES, USER, check_body
-from swarm.store.agents import Effect, GoOn, Letter, NotSpawned, Store
+from swarm.store.agents import Store
+from swarm.store.values import Effect, GoOn, Letter, NotSpawned
 from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, Office, Repeating, new_store
 

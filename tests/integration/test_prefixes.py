@@ -13,7 +13,8 @@ from swarm import Job
 from swarm.agent.entries import Prompt, Started, encode_entry
 from swarm.agent.life import fold
 from swarm.errors import JournalError
-from swarm.store.agents import Claim, Store
+from swarm.store.agents import Store
+from swarm.store.values import Claim
 from tests.fleet import Fleet
 
 TOOLS: list[dict[str, Any]] = [{"name": "Read", "description": "Reads ü.", "input_schema": {"type": "object"}}]

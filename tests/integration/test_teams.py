@@ -15,7 +15,8 @@ from swarm.errors import StaleRequest, TeamRefused
 from swarm.mailbox import Receiver
 from swarm.mailbox.message import Kind
 from swarm.rehearsal import load_scenario
-from swarm.store.agents import Effect, GoOn, Letter, NotSpawned, Store
+from swarm.store.agents import Store
+from swarm.store.values import Effect, GoOn, Letter, NotSpawned
 from tests.fleet import Fleet, wait_for
 from tests.job_world import JobWorld, Repeating, open_store, serve_redis
 

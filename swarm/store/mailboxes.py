@@ -1,0 +1,99 @@
+"""Mail as Redis keeps it: who can be written to, reading, taking in, sending.
+
+Guarantees: a message reaches all its receivers or none, once, also when the step is sent again; an agent's message and the result
+of its call are one step; taking mail in and moving the cursor are one step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from swarm.agent.entries import Mail, encode_entry
+from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleRequest, UnknownAgent, UnknownReceiver
+from swarm.mailbox import Directory, Message, Receiver, read_mail
+from swarm.store.records import Records
+from swarm.store.values import Claim, Effect, Letter, Sent
+
+
+class Mailboxes(Records):
+    """The mailboxes of agents and of jobs' people."""
+
+    def directory(self, job_id: str) -> Directory:
+        """Who can be written to in a job."""
+        return Directory(self.client, self.prefix, job_id)
+
+    def mail(self, owner: str, after: str = "0-0", **limits: int) -> list[Message]:
+        """The first messages after a cursor in the mailbox of an agent, or of a job's person."""
+        return read_mail(self.client, self.key("mail", owner), after, **limits)
+
+    def all_mail(self, owner: str, after: str = "0-0") -> Iterator[Message]:
+        """Every message after a cursor, in order."""
+        while page := self.mail(owner, after):
+            yield from page
+            after = page[-1].id
+
+    def mark_read(self, job_id: str, up_to: str) -> int:
+        """The person has read the job's mailbox up to this message; answers how many are left. Raises `UnknownAgent`."""
+        answer = self._scripts.run("mark", job_id, up_to)
+        if answer[0] == "unknown":
+            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
+        return int(answer[1])
+
+    def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
+        """Append the entry that holds these messages; answers how many are left unread, if it was not done already."""
+        notices = sum(message.kind == "notification" for message in messages)
+        answer = self._scripts.run(
+            "take", claim.agent_id, claim.generation, number, encode_entry(entry), len(messages), notices
+        )
+        self._check(answer, claim)
+        return int(answer[1]) if answer[0] == "ok" else None
+
+    def send(self, letter: Letter, receivers: Sequence[Receiver]) -> Sent:
+        """Send one letter from outside to all of these, or to none.
+
+        Raises `UnknownReceiver`, `ReceiverEnded`, `MailboxFull`, `StaleRequest`.
+        """
+        addressed = letter.model_copy(update={"to": [receiver.id for receiver in receivers]})
+        sent = self._send([addressed], {receiver.id: receiver.name for receiver in receivers}, None, 0)
+        if sent.refusal is not None:
+            raise sent.refusal
+        return sent
+
+    def send_from(self, claim: Claim, number: int, letters: Sequence[Letter], names: Mapping[str, str]) -> Sent:
+        """Send an agent's letters in order, up to the first that is refused. The `entry` of each enters the journal in the same
+        step, from `number` on; `names` are the receivers' names by their ids.
+
+        Raises `NotOwner` or `AgentCancelled`, having changed nothing.
+        """
+        return self._send(letters, names, claim, number)
+
+    def _send(self, letters: Sequence[Letter], names: Mapping[str, str], claim: Claim | None, number: int) -> Sent:
+        step: dict[str, Any] = {}
+        if claim is not None:
+            step = {"agent": claim.agent_id, "generation": claim.generation, "number": number}
+        documents = [letter.model_dump_json(by_alias=True) for letter in letters]
+        answer = self._scripts.run("send", json.dumps(step), *documents)
+        if claim is not None:
+            self._check(answer, claim)
+        if answer[0] == "repeat":
+            return Sent(Effect(), None, int(answer[1]))
+        _, publish, unread, count, ids, *why = answer
+        refusal = _refusal(why, letters[count], names) if why else None
+        return Sent(Effect(publish=publish), int(unread), int(count), ids, refusal)
+
+
+def _refusal(why: list[str], letter: Letter, names: Mapping[str, str]) -> MessageRefused:
+    match why:
+        case ["unknown", receiver]:
+            return UnknownReceiver(f"there is no agent {names[receiver]} in this job")
+        case ["ended", receiver, state]:
+            return ReceiverEnded(f"{names[receiver]} is {state}: it reads no more messages", names[receiver])
+        case ["full", receiver]:
+            return MailboxFull(names[receiver], letter.max_unread)
+        case ["over"]:
+            return ReceiverEnded("the job is over: only its first agent can be written to, which continues it")
+        case ["request", reason]:
+            return StaleRequest(f"the request {letter.reply_to!r} cannot be answered: {reason}")
+    raise AssertionError(f"an answer of send.lua that is not known: {why}")

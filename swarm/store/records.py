@@ -1,0 +1,58 @@
+"""The ground of the store: one client, one prefix, the atomic steps, and the check that every step's answer begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+
+from swarm.errors import AgentCancelled, NotOwner
+from swarm.store.prefixes import Prefixes
+from swarm.store.scripts import Scripts
+from swarm.store.values import Claim, Effect
+
+
+class Records:
+    """One swarm's keys in one Redis."""
+
+    def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
+        # The stubs do not know that `decode_responses` makes every answer text.
+        self.client: Any = client
+        self.prefix = prefix
+        self._scripts = Scripts(client, prefix)
+        self._prefixes = Prefixes()
+
+    def key(self, *parts: str) -> str:
+        """A key under this swarm's prefix."""
+        return ":".join((self.prefix, *parts))
+
+    def now(self) -> float:
+        """The server's clock, Unix seconds."""
+        seconds, micro = self.client.time()
+        return float(seconds) + float(micro) / 1e6
+
+    def run(self, script: str, *arguments: str | int | float) -> Any:
+        """Run one of the atomic steps."""
+        return self._scripts.run(script, *arguments)
+
+    def fields(self, agent_ids: Sequence[str], *names: str) -> list[list[str | None]]:
+        """Some fields of several agents, in one round trip."""
+        if not agent_ids:
+            return []
+        pipeline = self.client.pipeline(transaction=False)
+        for agent_id in agent_ids:
+            pipeline.hmget(self.key("agent", agent_id), *names)
+        return list(pipeline.execute())
+
+    def _effect(self, answer: list[Any], claim: Claim) -> Effect:
+        self._check(answer, claim)
+        # A repeated step has no effects left to carry out but what the outbox holds.
+        return Effect(*answer[1:])
+
+    def _check(self, answer: list[Any], claim: Claim) -> None:
+        match answer[0]:
+            case "cancelled":
+                raise AgentCancelled(claim.agent_id)
+            case "stale":
+                raise NotOwner(claim.agent_id, claim.generation)

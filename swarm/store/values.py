@@ -1,0 +1,174 @@
+"""What the store's steps are given and answer: values, each for one outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from swarm.agent.spec import AgentSpec
+from swarm.errors import MessageRefused
+from swarm.mailbox import MAX_UNREAD, Kind
+
+NANO = 1_000_000_000
+"""Money is counted in whole nano-dollars, so that sums are exact."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to run one segment of an agent."""
+
+    agent_id: str
+    generation: int
+    spec: AgentSpec
+    deadline: float | None
+    """When the job must be over (Unix seconds), if it has a limit."""
+    unread: int = 0
+    """Messages in its mailbox beyond the journal's cursor."""
+    length: int | None = None
+    """How many entries its journal had then."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What a wake-up says of an agent, from its record and its job's."""
+
+    state: str
+    job: str
+    parent: str | None
+    depth: int
+    generation: int
+    yielded: bool
+    """It gave its turn up to others, so it queues behind them."""
+    definition: str
+    label: str
+    max_depth: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The agent is not to be run now; `why` is its state, `capped` or `unknown`."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a step adds to the agent's and the job's sums."""
+
+    turns: int = 0
+    tools: int = 0
+    input: int = 0
+    output: int = 0
+    cache_write: int = 0
+    cache_read: int = 0
+    cost: int = 0
+    """Nano-dollars."""
+
+    def changed(self) -> dict[str, int]:
+        """The ones that are not zero."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """More work for a child that exists: with its whole context, under its id."""
+
+    agent_id: str
+    prompt: str
+    background: bool
+
+
+class Letter(BaseModel):
+    """A message about to be sent; who it is from is written here by the runtime, never by the sender."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    job: str
+    sender: str = Field(serialization_alias="from")
+    name: str
+    kind: Kind
+    body: str
+    reply_to: str = ""
+    request: str = ""
+    """The id of the request that it opens …"""
+    expires: float = 0.0
+    """… which can be answered for so many seconds."""
+    approve: bool = False
+    live_only: bool = False
+    """Do not resume a receiver that has ended."""
+    token: str = ""
+    """From outside: what tells a repeat of this letter, sent again after a broken connection, from another one."""
+    max_unread: int = MAX_UNREAD
+    to: Sequence[str] = ()
+    """The ids of its receivers."""
+    entry: str = ""
+    """From an agent: the result of its call, as its journal keeps it."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the caller must tell the fleet after a step: whom to publish, whom to stop."""
+
+    publish: Sequence[str] = ()
+    kill: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Messages were delivered."""
+
+    effect: Effect
+    unread: int | None
+    """How many messages the sender itself has not read; None when it was not looked up."""
+    count: int
+    """How many, from the first on."""
+    ids: Sequence[str] = ()
+    """The last one's ids in the mailboxes, in the order of its receivers."""
+    refusal: MessageRefused | None = None
+    """Why the next one was not, if there is one. A step that was repeated does not know."""
+
+
+@dataclass(frozen=True)
+class Rescue(Effect):
+    """What a sweep found."""
+
+    rescued: Sequence[str] = ()
+    quarantined: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class GoOn:
+    """What an agent wanted to park for holds already."""
+
+    why: Literal["children", "tasks", "time", "mail", "answer", "nothing"]
+    """`nothing`: it wanted to rest, and nobody is at work for it any more."""
+
+
+@dataclass(frozen=True)
+class NotSpawned:
+    """No child was made, because of this; the caller may ask again for fewer."""
+
+    why: Literal["limit", "depth", "name", "resume", "team"]
+    child: str = ""
+    """The child whose name is taken, that cannot go on, or that would need a team."""
+    detail: str = ""
+    """The name that is taken; the state of the child that cannot go on, empty when it is nobody's or another's."""
+    room: int = 0
+    """How many more agents the job may have."""
+
+
+@dataclass(frozen=True)
+class OutOfBudget:
+    """A reservation that does not fit. Amounts are tokens, or nano-dollars for `budget`."""
+
+    name: Literal["tokens", "budget"]
+    limit: int
+    used: int
+
+
+def normal_role(role: str) -> str:
+    """A role as it is compared: `Test Writer` and `test writer` are one."""
+    return " ".join(role.split()).lower()
