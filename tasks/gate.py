@@ -88,13 +88,9 @@ class Gate:
 
     @cached_property
     def _rules(self) -> Rules:
-        stored, added, _ = self._job
+        stored, added, _ = self._journal.permissions
         rules = Rules.model_validate_json(stored) if stored else Rules()
         return rules + Rules(rules=tuple(Rule.model_validate_json(rule) for rule in added)) + self._spec.rules
-
-    @cached_property
-    def _job(self) -> tuple[str, list[str], float]:
-        return self._journal.store.permissions(self._spec.job_id)
 
     # -- asking --------------------------------------------------------------------------------------------
 
@@ -158,7 +154,7 @@ class Gate:
         known = self._journal.life.answers.get(call["id"])
         if known is not None:
             return known
-        seconds = self._job[2]
+        seconds = self._journal.permissions[2]
         asked = ask(seconds)
         asked_id = question_id(self._spec.agent_id, call["id"])
         question = self._questions.find(asked_id)

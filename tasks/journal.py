@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -34,6 +35,11 @@ class Journal:
         entries = () if self.claim.length == self.life.length == 0 else self.store.journal(self.claim.agent_id)
         self.life = fold(self.claim.agent_id, entries, self.store.journal)
         return self.life
+
+    @cached_property
+    def permissions(self) -> tuple[str, list[str], float]:
+        """The job's rules, those that approvals added until now, and for how long its questions can be answered."""
+        return self.store.permissions(self.claim.spec.job_id)
 
     @property
     def next_number(self) -> int:

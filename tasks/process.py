@@ -209,7 +209,9 @@ def prepare_main() -> None:
 
 
 def _warm_up_tools() -> None:
-    """Import every tool, and compile the validators of their schemas."""
+    """Import every tool, compile the validators of their schemas, and load what calls are judged with."""
+    from swarm.permissions.path_rules import check_path_spec
+    from swarm.permissions.shell_rules import is_read_only_command
     from swarm.tools.registry import builtin_tools, validate_input
 
     for tool in builtin_tools().values():
@@ -217,6 +219,9 @@ def _warm_up_tools() -> None:
             validate_input(tool, {})
         except ToolError:
             pass  # a parameter is missing, of course
+    # The grammars that calls are judged by.
+    is_read_only_command("ls")
+    check_path_spec("/src/**")
 
 
 def _choose_sandbox(settings: Settings) -> None:

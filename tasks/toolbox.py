@@ -124,7 +124,7 @@ class Toolbox:
         tools = {**builtin_tools(), "Bash": bash_tool(self._confine), **peer_tools(), **shared_tools()}
         if self._spec.after_plan is not None:
             tools[PLAN_TOOL] = EXIT_PLAN_MODE
-        if self._spec.parent_id is None and self._store.permissions(self._spec.job_id)[2] > 0:
+        if self._spec.parent_id is None and self._journal.permissions[2] > 0:
             tools[ASK_TOOL] = ASK_USER
         return tools
 

@@ -91,9 +91,11 @@ class Store(Mailboxes):
 
     def permissions(self, job_id: str) -> tuple[str, list[str], float]:
         """The job's rules as JSON, those that approvals have added since, and for how long its questions can be answered."""
-        rules, seconds = self.client.hmget(self.key("job", job_id), "rules", "ask_seconds")
-        added = list(self.client.lrange(self.key("job", job_id, "rules"), 0, -1))
-        return rules or "", added, float(seconds or 0)
+        pipeline = self.client.pipeline(transaction=False)
+        pipeline.hmget(self.key("job", job_id), "rules", "ask_seconds")
+        pipeline.lrange(self.key("job", job_id, "rules"), 0, -1)
+        (rules, seconds), added = pipeline.execute()
+        return rules or "", list(added), float(seconds or 0)
 
     def catalogue(self, job_id: str) -> str:
         """The definitions that travelled with the job, as JSON."""
