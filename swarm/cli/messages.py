@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swarm.cli.options import JsonOption, parse_duration
+from swarm.cli.options import JsonOption, parse_duration, read_text
 from swarm.cli.output import one_line, output_console, plain, print_json, print_note, print_result, show_number
-from swarm.errors import ConfigurationError, SwarmError
+from swarm.errors import SwarmError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,9 +59,10 @@ def send(
         raise typer.BadParameter("it says the same as --job; give one of them", param_hint="--to")
     if timeout is not None and not wait_reply:
         raise typer.BadParameter("it is for --wait-reply", param_hint="--timeout")
-    body = _read_text(text)
     from swarm.cli.opening import open_swarm
+    from swarm.mailbox import MAX_BODY_BYTES
 
+    body = read_text(text, name="TEXT", usage="say something: swarm send AGENT TEXT", max_bytes=MAX_BODY_BYTES)
     with open_swarm() as swarm:
         found, receiver = _find_receiver(swarm, target, to, job)
         delivery = found.deliver(receiver, body)
@@ -76,21 +76,6 @@ def send(
         print_result(described["reply"]["body"])
     else:
         typer.echo(delivery.id)
-
-
-def _read_text(argument: str | None) -> str:
-    from swarm.mailbox import MAX_BODY_BYTES
-
-    if argument is not None and argument != "-":
-        return argument
-    if argument is None and (sys.stdin is None or sys.stdin.isatty()):
-        raise typer.BadParameter("say something: swarm send AGENT TEXT, or pipe the text in", param_hint="TEXT")
-    # One byte too many is enough to see that it is too long; a character cut in two by that is no matter.
-    data = sys.stdin.buffer.read(MAX_BODY_BYTES + 1)
-    try:
-        return data.decode(errors="strict" if len(data) <= MAX_BODY_BYTES else "replace")
-    except UnicodeDecodeError:
-        raise ConfigurationError("the text is not UTF-8; write it in UTF-8") from None
 
 
 def _find_receiver(swarm: Swarm, target: str, to: str | None, job: str | None) -> tuple[Job, str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from swarm.errors import ConfigurationError
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
@@ -65,3 +68,17 @@ NetworkOption = Annotated[bool, typer.Option("--network", help="Let the agents' 
 JobArgument = Annotated[
     str | None, typer.Argument(metavar="[JOB]", help="A job's id or the beginning of it; default: the newest job.")
 ]
+
+
+def read_text(argument: str | None, *, name: str, usage: str, max_bytes: int) -> str:
+    """The argument, or what is piped in when it is `-` or missing; longer input is cut just beyond `max_bytes`."""
+    if argument is not None and argument != "-":
+        return argument
+    if argument is None and (sys.stdin is None or sys.stdin.isatty()):
+        raise typer.BadParameter(f"{usage}, or pipe it in", param_hint=name)
+    # One byte too many is enough to see that it is too long; a character cut in two by that is no matter.
+    data = sys.stdin.buffer.read(max_bytes + 1)
+    try:
+        return data.decode(errors="strict" if len(data) <= max_bytes else "replace")
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{name} is not UTF-8 text; write it in UTF-8") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +18,7 @@ from swarm.cli.options import (
     WorkspaceOption,
     parse_duration,
     parse_patience,
+    read_text,
 )
 from swarm.errors import ConfigurationError
 
@@ -86,6 +86,7 @@ def run(
     if budget == 0:
         raise typer.BadParameter("a budget must be more than nothing", param_hint="--budget")
     from swarm.cli.launch import Order, run_order
+    from swarm.client import MAX_PROMPT_BYTES
     from swarm.settings import load_settings
 
     given: dict[str, Any] = {
@@ -98,7 +99,9 @@ def run(
         "timeout_seconds": timeout,
     }
     order = Order(
-        prompt=_read_prompt(prompt),
+        prompt=read_text(
+            prompt, name="PROMPT", usage="say what is to be done: swarm run PROMPT", max_bytes=MAX_PROMPT_BYTES
+        ),
         agent=agent,
         workspace=workspace,
         model=model,
@@ -121,21 +124,6 @@ def run(
         _submit_and_leave(order, settings, as_json=as_json)
     else:
         raise typer.Exit(run_order(order, settings, _deliver_json if as_json else _deliver_text))
-
-
-def _read_prompt(argument: str | None) -> str:
-    if argument is not None and argument != "-":
-        return argument
-    if argument is None and (sys.stdin is None or sys.stdin.isatty()):
-        raise typer.BadParameter("say what is to be done: swarm run PROMPT, or pipe the prompt in", param_hint="PROMPT")
-    from swarm.client import MAX_PROMPT_BYTES
-
-    # One byte too many is enough to see that it is too long; a character cut in two by that is no matter.
-    data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1)
-    try:
-        return data.decode(errors="strict" if len(data) <= MAX_PROMPT_BYTES else "replace")
-    except UnicodeDecodeError:
-        raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
 
 
 def _read_schema(path: Path) -> Any:
