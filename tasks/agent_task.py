@@ -94,7 +94,7 @@ def run_agent(self: AgentTask, payload: object) -> str:
 def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str:
     if claim.generation > 1:
         task.tell("task-running")
-    log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.label)
+    log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.log_name)
     with process.running(claim.agent_id) as stop:
         try:
             outcome: Outcome = Segment(

@@ -54,8 +54,8 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
                 args=(payload.model_dump(mode="json"),),
                 task_id=agent_id,
                 priority=priority(0 if hint.yielded else hint.depth, fresh=hint.yielded or hint.generation == 0),
-                # Prompts stay out of logs and Flower: a row shows the agent's readable name.
-                argsrepr=hint.label,
+                # Prompts stay out of logs and Flower: a row shows a readable name, and a root's is made from its prompt.
+                argsrepr=hint.label if hint.parent else f"{hint.definition}: {hint.job}",
                 kwargsrepr="{}",
                 root_id=agent_id if hint.parent is None else None,
                 parent_id=hint.parent,

@@ -85,3 +85,8 @@ class AgentSpec(BaseModel):
     def label(self) -> str:
         """The readable name: `explore: find auth callers`."""
         return f"{self.definition.name}: {self.description}"
+
+    @property
+    def log_name(self) -> str:
+        """The same for logs: a root's description is made from its prompt, which stays out of them."""
+        return self.label if self.parent_id else f"{self.definition.name}: {self.job_id}"

@@ -158,8 +158,6 @@ class Tool:
     """Whether running it twice could differ from running it once."""
     activity: Callable[[dict[str, Any]], str] | None = None
     """The activity line for a call, e.g. `Read src/app.py`."""
-    files: Callable[[dict[str, Any]], list[str]] | None = None
-    """The paths (as given) a successful call read or wrote: rebuilds `files_read` when an agent is resumed."""
 
     def schema(self) -> dict[str, Any]:
         """The tool as the Messages API wants it."""

@@ -170,7 +170,6 @@ WRITE = Tool(
     },
     run=write_file,
     activity=lambda given: f"Write {given['file_path']}",
-    files=lambda given: [given["file_path"]],
 )
 
 EDIT = Tool(
@@ -192,5 +191,4 @@ EDIT = Tool(
     },
     run=edit_file,
     activity=lambda given: f"Edit {given['file_path']}",
-    files=lambda given: [given["file_path"]],
 )

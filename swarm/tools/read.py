@@ -166,5 +166,4 @@ READ = Tool(
     run=read_file,
     effects=False,
     activity=lambda given: f"Read {given['file_path']}",
-    files=lambda given: [] if is_output(given["file_path"]) else [given["file_path"]],
 )
