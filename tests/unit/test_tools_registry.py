@@ -60,7 +60,7 @@ def test_a_huge_wrong_value_does_not_make_a_huge_message() -> None:
 def test_activity_lines_name_what_a_call_is_about() -> None:
     tools = builtin_tools()
     read, bash = tools["Read"], tools["Bash"]
-    assert read.activity and read.files and bash.activity
+    assert read.activity and bash.activity
     assert read.activity({"file_path": "src/app.py"}) == "Read src/app.py"
     assert bash.activity({"command": "make\nmake test"}) == "make"
     assert len(bash.activity({"command": "x" * 500})) == 60
