@@ -27,7 +27,8 @@ from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError
 from swarm.ids import new_job_id, root_agent_id
 from swarm.mailbox import USER, Message
-from swarm.models.catalogue import resolve_model
+from swarm.models import Usage
+from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
 from swarm.permissions.sources import load_permission_settings
@@ -234,6 +235,17 @@ class Swarm:
         permissions = load_permission_settings(folder, Path.home(), allow=allow, ask=ask, deny=deny)
         most = mode or permissions.default_mode or DEFAULT_MODE
         first_mode = most if definition.permission_mode == "default" else at_most(definition.permission_mode, most)
+        chosen_model = resolve_model(
+            model or definition.model, default=self.settings.model, parent=None, prices_file=self.settings.prices_file
+        )
+        if (
+            limits.budget_usd is not None
+            and cost_usd(chosen_model, Usage(), prices_file=self.settings.prices_file) is None
+        ):
+            raise ConfigurationError(
+                f"no price is known for the model {chosen_model}, so a budget cannot be kept; "
+                "add its price to the file that SWARM_PRICES_FILE names, or limit tokens instead"
+            )
         job_id = new_job_id()
         spec = AgentSpec(
             agent_id=root_agent_id(job_id),
@@ -241,12 +253,7 @@ class Swarm:
             definition=definition,
             description=(title or " ".join(prompt.split()))[:80],
             prompt=prompt,
-            model=resolve_model(
-                model or definition.model,
-                default=self.settings.model,
-                parent=None,
-                prices_file=self.settings.prices_file,
-            ),
+            model=chosen_model,
             workspace=str(folder),
             mode=first_mode,
             after_plan="bypassPermissions" if first_mode == "plan" else None,

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from swarm.errors import ConfigurationError
@@ -29,8 +29,8 @@ class Settings(BaseSettings):
     key_prefix: str = "swarm"
     """First part of every Redis key, and of the Celery queue: two swarms can share one Redis."""
 
-    provider: str = "anthropic"
-    """`anthropic`, `bedrock` or `vertex`."""
+    provider: Literal["anthropic", "bedrock", "vertex"] = "anthropic"
+    """Whose Messages API; `bedrock` and `vertex` need the extras of those names."""
     model: str = "sonnet"
     """Model of agents whose definition names none: an alias (`haiku`, `sonnet`, `opus`) or a full id."""
     prices_file: Path | None = None
@@ -42,12 +42,12 @@ class Settings(BaseSettings):
 
     sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
     """What holds the processes that agents start; `auto`: bubblewrap where it works, else Landlock. `swarm doctor` shows it."""
-    question_seconds: float = 3_600.0
+    question_seconds: float = Field(default=3_600.0, ge=0)
     """How long a question to a person can be answered; then the call is denied."""
 
-    lease_seconds: float = 15.0
+    lease_seconds: float = Field(default=15.0, gt=0)
     """How long a worker may be silent before its agents are given to others."""
-    sweep_seconds: float = 2.0
+    sweep_seconds: float = Field(default=2.0, gt=0)
     """How often workers look for expired leases, due timers and messages that were lost."""
     segment_seconds: float = 900.0
     """After this long an agent goes back to the queue at its next turn boundary, so that others get a process."""

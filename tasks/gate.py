@@ -23,6 +23,7 @@ from swarm.permissions.modes import always_rule, at_most
 from swarm.permissions.rules import Rule, Rules
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question, Questions
 from swarm.tasks.journal import Journal
+from swarm.tasks.post import REQUEST_SECONDS
 from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
 from swarm.tools.registry import validate_input
 
@@ -37,6 +38,8 @@ class Admission:
     run: list[Block] = field(default_factory=list)
     settled: list[Answered | ToolFinished] = field(default_factory=list)
     """To be journaled: answers, and the results of calls that are not run."""
+    denied: list[tuple[Block, str]] = field(default_factory=list)
+    """Calls that may not be run, and why: for people to see."""
     question: tuple[str, Ask, str] | None = None
     """The id of the first question that is still open, what is asked, and the call it is about."""
 
@@ -62,6 +65,7 @@ class Gate:
                 admission.run.append(call)
             elif verdict.action == "deny":
                 admission.settled.append(_refusal(call, f"Not allowed: {verdict.reason}."))
+                admission.denied.append((call, verdict.reason))
             else:
                 self._ask_leave(call, verdict, admission)
         return admission
@@ -113,6 +117,7 @@ class Gate:
             admission.run.append(call)
         else:
             admission.settled.append(_refusal(call, f"{answer.reason} ({verdict.reason}.)"))
+            admission.denied.append((call, answer.reason))
 
     def _ask_in_words(self, call: Block, admission: Admission) -> None:
         try:
@@ -129,6 +134,9 @@ class Gate:
             admission.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=not answer.allowed))
 
     def _question_ask(self, given: dict[str, Any]) -> Callable[[float], Ask]:
+        if self._spec.parent_id is not None:
+            # A fork has its parent's tools, and some of those are for nobody below the first agent.
+            raise ToolError("Only the job's first agent asks the person. Say in your answer what is to be decided.")
         options = "\n".join(f"- {option}" for option in given.get("options", []))
         question = given["question"]
         title, detail = " ".join(question.split())[:200], f"{question}\n{options}"[:MAX_DETAIL_CHARACTERS]
@@ -137,16 +145,28 @@ class Gate:
     def _plan_ask(self, given: dict[str, Any]) -> Callable[[float], Ask]:
         if self._journal.life.mode != "plan":
             raise ToolError("You are not in plan mode: there is nothing to leave. Go on with the work.")
+        if self._spec.after_plan is None:
+            raise ToolError("Your plan mode comes from above, and you cannot leave it. Give the plan as your answer.")
         plan = given.get("plan") or ""
         written = Path(self._spec.plan_file)
         if not plan.strip() and written.is_file():
-            plan = written.read_text(encoding="utf-8", errors="replace")
+            # Others can write in the workspace: what is there may be a link to what no agent may read.
+            if not written.resolve().is_relative_to(self._workspace.resolve()) or not self.may_read(written):
+                raise ToolError("The plan file is a link to another file: give the plan as `plan`.")
+            with written.open(encoding="utf-8", errors="replace") as file:
+                plan = file.read(MAX_DETAIL_CHARACTERS)
         if not plan.strip():
             raise ToolError("The plan is empty: give it as `plan`, or write it into the plan file first.")
         title = next((line.strip("# ") for line in plan.splitlines() if line.strip("# ")), "a plan")[:200]
         to = self._spec.parent_id if self._spec.teammate else None
         return lambda seconds: Ask(
-            kind="plan", tool=PLAN_TOOL, title=title, detail=plan[:MAX_DETAIL_CHARACTERS], seconds=seconds, to=to
+            kind="plan",
+            tool=PLAN_TOOL,
+            title=title,
+            detail=plan[:MAX_DETAIL_CHARACTERS],
+            # A lead is there even where no person is.
+            seconds=REQUEST_SECONDS if to and seconds <= 0 else seconds,
+            to=to,
         )
 
     def _answer(self, call: Block, ask: Callable[[float], Ask], admission: Admission) -> Answered | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from swarm.agent.decision import CallModel, last_words
 from swarm.agent.entries import Assistant, Finished, ModelFailed, Prompt
 from swarm.agent.life import Life
-from swarm.errors import PermanentModelError, TransientModelError
+from swarm.errors import ConfigurationError, PermanentModelError, TransientModelError
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
@@ -57,9 +57,11 @@ class ModelCall:
         try:
             with self._stop.waiting():
                 reply = self._model.complete(request, self._tell_activity)
-        except PermanentModelError as error:
+        except (PermanentModelError, ConfigurationError) as error:
+            # The latter: this worker cannot have the model at all, because of its settings.
+            kind = error.kind if isinstance(error, PermanentModelError) else "configuration"
             self._journal.append(
-                [ModelFailed(error=str(error), error_kind=error.kind, permanent=True)], settle=self._reserves
+                [ModelFailed(error=str(error), error_kind=kind, permanent=True)], settle=self._reserves
             )
             return
         except TransientModelError as error:

@@ -39,9 +39,10 @@ class Subtree:
             raise ToolError(f"{who!r} is not below you: an agent can only stop what it, or its own agents, started.")
         receiver = found[0]
         state = below[receiver.id]["state"]
+        # Below one that has ended, some may have gone on.
+        self._tell(self._store.cancel(receiver.id, reason))
         if state in TERMINAL_STATES:
             return f"{receiver.name} had ended already: {state}."
-        self._tell(self._store.cancel(receiver.id, reason))
         return f"{receiver.name} is stopped, and all that it had started."
 
     def _below(self) -> dict[str, dict[str, str]]:

@@ -232,6 +232,10 @@ class Segment:
         if admission.settled:
             results = sum(isinstance(entry, ToolFinished) for entry in admission.settled)
             self.journal.append(admission.settled, counters=Counters(tools=results))
+            for call, why in admission.denied:
+                self.store.note(
+                    self.spec.job_id, "denied", self.spec.agent_id, call=self.toolbox.activity(call), why=why
+                )
         if admission.run:
             run(admission.run)
         elif not admission.settled and admission.question is not None:

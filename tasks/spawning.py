@@ -88,7 +88,8 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, *, length: int,
     model = parent.model
     if not fork:
         model = resolve_model(given.get("model") or definition.model, default=parent.model, parent=parent.model)
-    mode = mode_of(definition, above)
+    # A fork is what its parent is now, which may have left plan mode.
+    mode = above if fork else mode_of(definition, above)
     return AgentSpec(
         agent_id=child_agent_id(parent.agent_id, call["id"]),
         job_id=parent.job_id,
@@ -121,7 +122,8 @@ def _forked(given: dict[str, Any], parent: AgentSpec) -> AgentDefinition:
     for name in ("subagent_type", "model"):
         if given.get(name):
             raise ToolError(f"A fork is what you are, in type and model; `{name}` cannot go with `fork`.")
-    return parent.definition
+    # The form of the parent's own answer is no matter of the fork's.
+    return parent.definition.model_copy(update={"result_schema": None})
 
 
 def _definition(name: str, catalogue: Catalogue) -> AgentDefinition:

@@ -10,6 +10,7 @@ from typing import Literal
 from swarm.agent.entries import Condition, Finished, ModelFailed, Prompt, ToolFinished
 from swarm.agent.life import SEND_TOOL, SPAWN_TOOL, Life
 from swarm.agent.results import MAX_CORRECTIONS, read_result
+from swarm.agent.spec import AgentSpec
 from swarm.models import Block
 
 MAX_MODEL_FAILURES = 12
@@ -160,9 +161,15 @@ def next_action(life: Life, has_effects: Callable[[str], bool]) -> Action:
     if life.messages[-1]["role"] == "assistant" or (life.last is not None and not life.last.content):
         # Resumed, and what the new run is about is still in the mailbox.
         return AwaitMail() if life.last is None else _next_after_reply(life)
-    if life.turns - life.turns_before >= life.spec.limits.max_turns and not life.last_words:
+    if life.turns - life.turns_before >= _max_turns(life.spec) and not life.last_words:
         return Say(last_words("turns", f"You have used all of your {life.turns - life.turns_before} turns."))
     return CallModel(tools_allowed=life.last_words is None)
+
+
+def _max_turns(spec: AgentSpec) -> int:
+    # What the root's definition says is in the job's limits already, unless the person said something else.
+    own = spec.definition.max_turns
+    return spec.limits.max_turns if own is None or spec.parent_id is None else min(own, spec.limits.max_turns)
 
 
 def last_words(limit: Literal["turns", "tokens", "budget", "time"], why: str) -> Prompt:

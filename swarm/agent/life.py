@@ -103,7 +103,8 @@ class Life:
                 f"agent {self.agent_id}: entry {self.length + 1} ({entry.kind}) "
                 f"{'follows' if self.finished else 'does not follow'} the end of a run"
             )
-        if (self.spec is None) != isinstance(entry, Started):
+        # One that nobody ran may be ended from outside, and go on.
+        if isinstance(entry, Started) == (self.spec is not None) and not isinstance(entry, Finished | Resumed):
             raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} is {entry.kind}; a life starts once")
         self.length += 1
         match entry:

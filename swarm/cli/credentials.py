@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,10 @@ _VARIABLES = (
 """Any of these may let the SDK in; whether they do, the first request tells."""
 
 
+_PACKAGES = {"bedrock": "boto3", "vertex": "google"}
+"""What the SDK needs for a provider besides itself."""
+
+
 def find_credentials(settings: Settings) -> str | None:
     """Where the model's credentials come from, in a few words; None if there are none."""
     if settings.provider != "anthropic":
@@ -40,6 +45,11 @@ def require_credentials(settings: Settings) -> None:
     """Raise `ConfigurationError` if workers of this machine would have no key; workers that run already have theirs."""
     from swarm.local.stack import has_worker
 
+    needed = _PACKAGES.get(settings.provider)
+    if needed is not None and find_spec(needed) is None:
+        raise ConfigurationError(
+            f"the provider {settings.provider} needs more packages: pip install 'celery-swarm[{settings.provider}]'"
+        )
     if find_credentials(settings) is None and not has_worker(settings):
         raise ConfigurationError(
             "there is no key for the model: set ANTHROPIC_API_KEY, or try `swarm demo`, which needs none"

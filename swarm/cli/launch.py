@@ -142,6 +142,8 @@ def _stack(order: Order, settings: Settings) -> Iterator[StackStatus]:
     with contextlib.ExitStack() as cleanup:
         with _busy("getting workers ready", order):
             status = cleanup.enter_context(temporary_stack(settings, concurrency=order.concurrency))
+        if not order.quiet and any(worker.temporary for worker in status.workers):
+            _hint_at_others(settings)
         if order.scenario is not None and not status.workers and not order.quiet:
             print_note("note: the rehearsal's server is on this machine; workers on other machines cannot reach it")
         try:
@@ -149,6 +151,16 @@ def _stack(order: Order, settings: Settings) -> Iterator[StackStatus]:
         finally:
             with _busy("stopping what was started for this job", order):
                 cleanup.close()
+
+
+def _hint_at_others(settings: Settings) -> None:
+    """Say which earlier jobs the workers that are there now take up as well."""
+    from swarm.client import Swarm
+
+    others = [job.id for job in Swarm(settings).jobs(20) if not job.ended]
+    if others:
+        shown = ", ".join(others[:3]) + (" …" if len(others) > 3 else "")
+        print_note(f"note: earlier jobs go on as well: {shown}; `swarm cancel JOB` ends one")
 
 
 @contextlib.contextmanager

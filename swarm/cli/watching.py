@@ -221,7 +221,7 @@ class Lines:
         """Write what is worth a line."""
         for event in events:
             described = describe_message(self._job, event) or describe_question(self._swarm, event)
-            if event.kind in ("job_started", "spawned", "ended", "rescued", "resumed", "board"):
+            if event.kind in ("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied"):
                 described = _describe(event, self._swarm.agent(event.agent_id))
             if described is None:
                 continue
@@ -260,6 +260,8 @@ def _describe(event: Event, agent: AgentView) -> str:
             return f"started {label} ({agent.job_id})"
         case "spawned":
             return f"spawned {label} ({agent.id})"
+        case "denied":
+            return f"denied  {one_line(event.fields['call'], 200)} of {label}: {one_line(event.fields['why'], 300)}"
         case "rescued":
             return f"rescued {label}: its worker died"
         case "board":

@@ -45,6 +45,8 @@ class WorkerStatus(BaseModel):
     log: Path
     ready: bool
     base_url: str | None
+    temporary: bool
+    """It was started for the time of a command."""
 
 
 class FlowerStatus(BaseModel):
@@ -114,6 +116,7 @@ def status(settings: Settings) -> StackStatus:
                     log=record.log,
                     ready=record.is_ready(),
                     base_url=record.base_url,
+                    temporary=record.temporary,
                 )
             )
     return StackStatus(redis=read_redis_status(settings), workers=workers, flower=flower)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -162,7 +163,11 @@ def _is_plan_file(call: Call) -> bool:
         return False
     named, real = locate(path, call.workspace)
     plan_named, plan_real = locate(str(call.plan_file), call.workspace)
-    return real == plan_real and named in (plan_named, plan_real)
+    if named not in (plan_named, plan_real):
+        return False
+    # Others can write in the workspace: a link in the plan file's place would have something else written.
+    root_named, root_real = locate(".", call.workspace)
+    return real == plan_real == os.path.join(root_real, os.path.relpath(plan_named, root_named))
 
 
 def _plan_reason(call: Call) -> str:

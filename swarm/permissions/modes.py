@@ -29,6 +29,12 @@ _MULTI_COMMAND = frozenset(
 )
 """Programs whose second word says what they do."""
 _RUNNERS = frozenset({"run", "exec", "run-script", "x", "tool"})
+_INTERPRETERS = re.compile(
+    r"(python|pypy|node|nodejs|bun|deno|tsx|ts-node|ruby|perl|php|lua|bash|sh|zsh|dash|fish|env|xargs|npx)[\d.]*"
+)
+"""Programs that run whatever their arguments say: no two of their calls are of one kind."""
+_NOUNS = frozenset({"config", "remote", "stash", "submodule", "worktree", "bisect", "state", "workspace", "cache"})
+"""Second words of which only the third says what is done."""
 _PLAIN_WORD = re.compile(r"[A-Za-z][\w.:-]*")
 _APPROVAL = "an approval for good"
 
@@ -73,8 +79,10 @@ def _command_spec(command: str) -> str:
     words = parsed.parts[0].words
     if parsed.parts[0].assigned or len(words) < 2 or words[0] not in _MULTI_COMMAND:
         return exact
-    kept = 3 if words[1] in _RUNNERS else 2
+    kept = 3 if words[1] in _RUNNERS or words[1] in _NOUNS or words[0] == "gh" else 2
     if len(words) < kept or not all(_PLAIN_WORD.fullmatch(word) for word in words[:kept]):
+        return exact
+    if (words[1] in _RUNNERS and _INTERPRETERS.fullmatch(words[2])) or tuple(words[:2]) == ("gh", "api"):
         return exact
     return f"{' '.join(words[:kept])}:*"
 

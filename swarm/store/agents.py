@@ -147,11 +147,17 @@ class Store(Mailboxes):
         ]
 
     def ended(self, agent_ids: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The records of those that have ended."""
+        """The records of those that have ended, as their parent asked them to; what they told others since is not in them."""
         found = {}
-        for agent_id, values in zip(agent_ids, self.fields(agent_ids, *_RESULT_FIELDS), strict=True):
-            if values[0] in TERMINAL_STATES:
-                found[agent_id] = {name: value or "" for name, value in zip(_RESULT_FIELDS, values, strict=True)}
+        for agent_id, values in zip(agent_ids, self.fields(agent_ids, *_RESULT_FIELDS, *_EARLIER_FIELDS), strict=True):
+            record = {
+                name: value or "" for name, value in zip((*_RESULT_FIELDS, *_EARLIER_FIELDS), values, strict=True)
+            }
+            text, reason, ended = (record.pop(name) for name in _EARLIER_FIELDS)
+            if ended:
+                found[agent_id] = record | {"state": "completed", "text": text, "reason": reason, "ended": ended}
+            elif record["state"] in TERMINAL_STATES:
+                found[agent_id] = record
         return found
 
     def journal(self, agent_id: str, after: int = 0) -> Iterator[Entry]:
@@ -342,7 +348,13 @@ class Store(Mailboxes):
 
     def keep_output(self, agent_id: str, key: str, text: str) -> None:
         """Keep a text that is too long for the conversation; it lives as long as the agent's record."""
-        self.client.hset(self.key("outputs", agent_id), key, text)
+        pipeline = self.client.pipeline()
+        pipeline.hset(self.key("outputs", agent_id), key, text)
+        pipeline.pttl(self.key("agent", agent_id))
+        left = pipeline.execute()[1]
+        if left != -1:
+            # The job ended meanwhile, and its keys have been given their time: this one is new.
+            self.client.pexpire(self.key("outputs", agent_id), max(1, left))
 
     def load_output(self, agent_id: str, key: str) -> str | None:
         """A kept text."""
@@ -365,6 +377,9 @@ _RESULT_FIELDS = (
         for name in ("input", "output", "cache_write", "cache_read", "cost")
     ),
 )
+
+
+_EARLIER_FIELDS = ("earlier", "earlier_reason", "earlier_ended")
 
 
 def _agent_fields(spec: AgentSpec) -> dict[str, str]:

@@ -5,11 +5,12 @@ An agent asks by parking (`Journal.park`); people look here and answer.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.errors import QuestionClosed, UnknownQuestion
+from swarm.definitions.model import PermissionMode
+from swarm.errors import ConfigurationError, QuestionClosed, UnknownQuestion
 from swarm.store.agents import Store
 from swarm.store.values import Effect
 
@@ -95,8 +96,13 @@ class Questions:
     ) -> Effect:
         """Answer an open question; `always` also allows what is plainly of the same kind, for the rest of the job.
 
-        Raises `UnknownQuestion`, and `QuestionClosed` for one that was answered, has expired, or whose agent has ended.
+        Raises `UnknownQuestion`, and `QuestionClosed` for one that was answered, has expired, or whose agent has ended;
+        `ConfigurationError` for a mode that does not exist.
         """
+        if mode and mode not in get_args(PermissionMode):
+            raise ConfigurationError(
+                f"{mode!r} is no permission mode; there are: {', '.join(get_args(PermissionMode))}"
+            )
         return self._close(question_id, "answered", answer, reason, mode, by, "1" if always else "")
 
     def expire(self, question_id: str) -> None:

@@ -32,6 +32,11 @@ class Records:
         seconds, micro = self.client.time()
         return float(seconds) + float(micro) / 1e6
 
+    def note(self, job_id: str, kind: str, agent_id: str, **fields: str) -> None:
+        """Add an event that no step makes: something for people to see, which decides nothing."""
+        entry = {"kind": kind, "agent": agent_id, **fields}
+        self.client.xadd(self.key("events", job_id), entry, maxlen=20_000, approximate=True)
+
     def run(self, script: str, *arguments: str | int | float) -> Any:
         """Run one of the atomic steps."""
         return self._scripts.run(script, *arguments)

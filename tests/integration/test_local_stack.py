@@ -250,7 +250,9 @@ def test_a_temporary_stack_stops_only_the_worker_if_redis_ran_before(settings: S
 def test_up_makes_a_temporary_stack_permanent(settings: Settings) -> None:
     with temporary_stack(settings, concurrency=1) as stack:
         up(settings, concurrency=1)
-    assert status(settings) == stack
+    left = status(settings)
+    assert [worker.pid for worker in left.workers] == [worker.pid for worker in stack.workers]
+    assert not any(worker.temporary for worker in left.workers)
 
 
 def test_the_last_of_several_users_stops_a_temporary_stack(settings: Settings) -> None:

@@ -36,6 +36,8 @@ def test_a_denied_call_is_refused_with_the_rule_and_does_not_look_like_success(f
     view = _submit(fleet, fleet.rehearse(ONE_COMMAND), deny=["Bash(touch:*)"]).wait(30)
     assert "Bash(touch:*)" in view.text and "not run" in view.text
     assert not (fleet.workspace / "made").exists()
+    [denied] = [event for event in fleet.swarm.job(view.id).follow() if event is not None and event.kind == "denied"]
+    assert "touch made" in denied.fields["call"] and "Bash(touch:*)" in denied.fields["why"]
 
 
 def test_a_file_that_may_not_be_read_is_not_found_by_searching_either(fleet: Fleet) -> None:

@@ -32,6 +32,7 @@ from swarm.agent.entries import (
     Mail,
     ModelFailed,
     Prompt,
+    Resumed,
     Spawned,
     Started,
     ToolFinished,
@@ -249,6 +250,29 @@ def test_at_the_turn_limit_the_agent_is_asked_once_for_its_last_words() -> None:
     assert next_action(life, has_effects) == End(
         Finished(state="completed", text="bye", reason="stopped at its limit of turns")
     )
+
+
+def test_a_definition_may_give_an_agent_fewer_turns_than_its_job() -> None:
+    spec = make_spec(max_turns=5)
+    narrow = spec.definition.model_copy(update={"max_turns": 1})
+    for parent_id, turns_are_left in (("agent-1111111111111111", False), (None, True)):
+        life = fold(
+            "a", [started(spec.model_copy(update={"definition": narrow, "parent_id": parent_id})), Prompt(text="go")]
+        )
+        call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+        life.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
+        life.apply(ToolFinished(tool_use_id="t1", text="ok"))
+        assert isinstance(next_action(life, has_effects), CallModel) == turns_are_left
+
+
+def test_one_that_was_ended_before_it_began_begins_when_it_goes_on() -> None:
+    life = fold("a", [Finished(state="timed_out"), Resumed()])
+    assert next_action(life, has_effects) == Begin()
+    life.apply(started(make_spec()))
+    with pytest.raises(JournalError, match="starts once"):
+        life.apply(started(make_spec()))
+    with pytest.raises(JournalError, match="starts once"):
+        fold("a", [Prompt(text="go")])
 
 
 def test_calls_of_a_reply_that_was_cut_off_are_not_run() -> None:

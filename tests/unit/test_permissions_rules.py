@@ -327,6 +327,20 @@ def test_a_deny_and_a_question_survive_every_mode(mode: PermissionMode, tmp_path
         assert asked.action in ("ask", "deny") and (mode in ("plan", "dontAsk") or asked.action == "ask")
 
 
+def test_a_link_in_the_plan_files_place_is_no_plan_file(tmp_path: Path) -> None:
+    plan, code = tmp_path / ".swarm" / "plans" / "p.md", tmp_path / "code.py"
+    plan.parent.mkdir(parents=True)
+    code.write_text("")
+    plan.symlink_to(code)
+    for name in (str(plan), "code.py"):
+        assert call("Write", {"file_path": name}, rules(), tmp_path, mode="plan", plan_file=plan).action == "deny"
+    plan.unlink()
+    plan.parent.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    plan.parent.symlink_to(tmp_path / "elsewhere")
+    assert call("Write", {"file_path": str(plan)}, rules(), tmp_path, mode="plan", plan_file=plan).action == "deny"
+
+
 def test_plan_mode_writes_the_plan_file_and_nothing_else(tmp_path: Path) -> None:
     plan = tmp_path / "plans" / "p.md"
     plan.parent.mkdir()
@@ -394,6 +408,11 @@ def test_a_stricter_mode_never_allows_more(
     [
         ("Bash", {"command": "npm test -- x"}, "Bash(npm test:*)", {"command": "npm publish"}),
         ("Bash", {"command": "npm run build"}, "Bash(npm run build:*)", {"command": "npm run deploy"}),
+        ("Bash", {"command": "uv run python a.py"}, "Bash(uv run python a.py)", {"command": "uv run python -c x"}),
+        ("Bash", {"command": "npm exec node a.js"}, "Bash(npm exec node a.js)", {"command": "npm exec node b.js"}),
+        ("Bash", {"command": "gh pr comment 1"}, "Bash(gh pr comment:*)", {"command": "gh pr merge 1"}),
+        ("Bash", {"command": "gh api graphql"}, "Bash(gh api graphql)", {"command": "gh api graphql -X DELETE"}),
+        ("Bash", {"command": "git stash push"}, "Bash(git stash push:*)", {"command": "git stash drop"}),
         ("Bash", {"command": "rm *.pyc"}, r"Bash(rm \*.pyc)", {"command": "rm x.pyc"}),
         ("Bash", {"command": "rm $X '*'"}, r"Bash(rm $X '\*')", {"command": "rm y '*'"}),
         ("Bash", {"command": "npm test && make"}, "Bash(npm test && make)", {"command": "make"}),

@@ -32,7 +32,7 @@
 -- Of an agent's fields: `unread` counts the messages beyond its journal's cursor, `unread_notes` those of them that the runtime
 -- wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
 -- parked because it has nothing to do; `yielded`, that it gave its process up for others, who come first; `told_*`, how much of
--- its counters its parent has.
+-- its counters its parent has; `earlier*`, the answer of the run that its parent asked for, once it went on because of somebody else.
 -- All times are the server's, in Unix seconds.
 
 local P = ARGV[1]
@@ -60,10 +60,13 @@ local function put_on_queue(id)
   publish[#publish + 1] = id
 end
 
--- Give back the process an agent held, and its place among the job's running agents to whoever waits for one.
+-- Give back the process an agent held, and its place among the job's running agents to whoever waits for one. One that ends
+-- while it is queued may have been given a place that it did not take, so it is the places that are counted.
 local function leave(id, job)
   redis.call('ZREM', P .. ':leases', id)
-  if redis.call('SREM', job_key(job) .. ':running', id) == 1 then
+  redis.call('SREM', job_key(job) .. ':running', id)
+  local most = tonumber(redis.call('HGET', job_key(job), 'max_running') or '1000000')
+  if redis.call('SCARD', job_key(job) .. ':running') < most then
     local next = redis.call('ZPOPMIN', job_key(job) .. ':capped')
     if next[1] and field(next[1], 'state') == 'queued' then
       redis.call('ZADD', P .. ':ready', NOW, next[1])
@@ -140,14 +143,18 @@ end
 
 -- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job.
 local function resume(id, job, parent)
-  local record = redis.call('HMGET', agent_key(id), 'gen')
+  local record = redis.call('HMGET', agent_key(id), 'gen', 'state', 'text', 'reason', 'ended', 'background')
+  if parent ~= '' and record[2] == 'completed' and record[6] ~= '1' and redis.call('HEXISTS', agent_key(id), 'earlier_ended') == 0 then
+    -- Its parent may not have collected it yet.
+    redis.call('HSET', agent_key(id), 'earlier', record[3], 'earlier_reason', record[4], 'earlier_ended', record[5])
+  end
   append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW,
     generation = tonumber(record[1] or '0') }))
-  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at')
+  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data')
   redis.call('HSET', agent_key(id), 'reason', '')
   if parent == '' then
     redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
-    redis.call('HDEL', job_key(job), 'ended', 'deadline')
+    redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data')
     each_key(job, function(key) redis.call('PERSIST', key) end)
   end
   put_on_queue(id)
@@ -179,12 +186,33 @@ local end_agent
 local release_tasks  -- in shared_board.lua
 local void_question  -- in shared_questions.lua
 
--- End everything below `id` (one way: never upwards, never sideways).
+-- End everything below `id` (one way: never upwards, never sideways), also what went on below one that has ended.
 local function end_below(id, reason)
   for _, child in ipairs(redis.call('SMEMBERS', children_key(id))) do
-    if not TERMINAL[field(child, 'state') or 'completed'] then
+    if TERMINAL[field(child, 'state') or 'completed'] then
+      end_below(child, reason)
+    else
       end_agent(child, 'cancelled', '', reason, true)
     end
+  end
+end
+
+-- Add what an agent has counted since it last told to its parent's sums; a parent that has ended tells it on at once.
+local function tell_sums(id, parent)
+  while parent and parent ~= '' do
+    local changed = false
+    for _, name in ipairs(COUNTERS) do
+      local sums = redis.call('HMGET', agent_key(id), name, 'below_' .. name, 'told_' .. name)
+      local own = tonumber(sums[1] or '0') + tonumber(sums[2] or '0')
+      local new = own - tonumber(sums[3] or '0')
+      if new ~= 0 then
+        redis.call('HINCRBY', agent_key(parent), 'below_' .. name, string.format('%.0f', new))
+        redis.call('HSET', agent_key(id), 'told_' .. name, string.format('%.0f', own))
+        changed = true
+      end
+    end
+    if not changed or not TERMINAL[field(parent, 'state')] then return end
+    id, parent = parent, field(parent, 'parent')
   end
 end
 
@@ -213,15 +241,7 @@ end_agent = function(id, state, text, reason, write)
   release_tasks(job, id)
   emit(job, 'ended', id, 'state', state, 'reason', reason)
   if parent and parent ~= '' then
-    for _, name in ipairs(COUNTERS) do
-      local sums = redis.call('HMGET', agent_key(id), name, 'below_' .. name, 'told_' .. name)
-      local own = tonumber(sums[1] or '0') + tonumber(sums[2] or '0')
-      local new = own - tonumber(sums[3] or '0')
-      if new ~= 0 then
-        redis.call('HINCRBY', agent_key(parent), 'below_' .. name, string.format('%.0f', new))
-        redis.call('HSET', agent_key(id), 'told_' .. name, string.format('%.0f', own))
-      end
-    end
+    tell_sums(id, parent)
     if record[5] == '1' and not TERMINAL[field(parent, 'state') or 'completed'] then
       deliver(parent, id, record[7] or id, 'notification', notice_of_end(id, state, text, reason))
     end

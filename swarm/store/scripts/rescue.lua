@@ -32,6 +32,9 @@ if batch == 0 then return { publish, kill, rescued, quarantined } end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. ':leases', '-inf', NOW, 'LIMIT', 0, batch)) do rescue(id) end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. ':timers', '-inf', NOW, 'LIMIT', 0, batch)) do
   redis.call('ZREM', P .. ':timers', id)
+  -- Nobody may find a question open that can no longer be answered, even if its agent ends before it looks.
+  local question = field(id, 'wait_question')
+  if question then close_question(question, 'expired', '', '', '', '') end
   wake(id, 'time')
 end
 for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. ':deadlines', '-inf', NOW - 60, 'LIMIT', 0, batch)) do

@@ -47,6 +47,8 @@ local function why_not(message)
     if request.to ~= message.from or request.from ~= message.to[1] then return { 'request', 'it is between others' } end
     if request.state ~= 'open' then return { 'request', 'it was answered already: ' .. request.state } end
     if request.expires < NOW then return { 'request', 'it has expired' } end
+    local closed = answered == 'plan' and question_state(message.reply_to)
+    if closed and closed ~= 'open' then return { 'request', 'it was closed already: ' .. closed } end
     request.state = message.approve and 'approved' or 'rejected'
     redis.call('HSET', requests, message.reply_to, cjson.encode(request))
   elseif asked then

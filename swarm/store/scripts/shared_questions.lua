@@ -1,7 +1,7 @@
 -- Shared by every script, after common.lua: questions to a person, or to the lead of a team.
 --
 -- P:question:ID        hash  job, agent, label, kind (permission | plan | question), tool, title, detail, to (a lead's id, or ''
---                            for the person), always (a rule as JSON), state (open | answered | expired | void), answer, reason, mode, by, asked, expires
+--                            for the person), always (a rule as JSON), state (open | answered | expired | void), answer, reason, mode, by, lasting, asked, expires
 -- P:job:ID:questions   set   all questions of the job
 -- P:questions          zset  the open ones, by the time they were asked
 --

@@ -32,8 +32,10 @@ if fresh > room then return { 'limit', room } end
 append(parent, number, ARGV[5])
 for _, child in ipairs(children) do
   if child.resume then
-    redis.call('HSET', agent_key(child.id), 'background', child.background)
     if TERMINAL[field(child.id, 'state')] then resume(child.id, job, parent) end
+    redis.call('HSET', agent_key(child.id), 'background', child.background)
+    -- From now on it is the next answer that its parent waits for.
+    redis.call('HDEL', agent_key(child.id), 'earlier', 'earlier_reason', 'earlier_ended')
     deliver(child.id, parent, record[3] or parent, 'task', child.resume)
   elseif redis.call('EXISTS', agent_key(child.id)) == 0 then
     for name, value in pairs(child) do redis.call('HSET', agent_key(child.id), name, value) end

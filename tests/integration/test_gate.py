@@ -1,0 +1,165 @@
+"""The gate and its questions step by step, against a real Redis and without workers: who is asked, who answers, what closes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm.agent.entries import Assistant, Condition, Prompt, Spawned, Started, ToolFinished
+from swarm.agent.spec import AgentSpec
+from swarm.errors import ConfigurationError, QuestionClosed, StaleRequest
+from swarm.ids import child_agent_id
+from swarm.mailbox import Receiver
+from swarm.models import Usage
+from swarm.store.agents import Store
+from swarm.store.questions import Questions
+from swarm.store.values import Claim, Effect, Letter
+from swarm.tasks.gate import Gate
+from swarm.tasks.journal import Journal
+from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
+from tests.fleet import Fleet
+from tests.job_world import JobWorld, Repeating, open_store, serve_redis
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Fleet]:
+    yield from serve_redis()
+
+
+@pytest.fixture
+def store(server: Fleet) -> Store:
+    return open_store(server)
+
+
+class Asker:
+    """An agent of a job whose person is away; its last reply made one call."""
+
+    def __init__(self, store: Store, server: Fleet, call: str, given: dict[str, Any], **spec: Any) -> None:
+        self.world = JobWorld(store, server)
+        self.id = child_agent_id(self.world.root, "asker")
+        child = self.world.spec.model_copy(
+            update={"agent_id": self.id, "parent_id": self.world.root, "depth": 1, "name": "ada", **spec}
+        )
+        self.world.ids["ada"] = self.id
+        self._spawn(store, child)
+        claim = store.claim(self.id, "worker", 60)
+        assert isinstance(claim, Claim)
+        self.journal = Journal(claim, store)
+        reply = Assistant(
+            content=[{"type": "tool_use", "id": "call-1", "name": call, "input": given}],
+            stop_reason="tool_use",
+            usage=Usage(),
+            model="model",
+        )
+        tools = [ASK_USER.schema(), EXIT_PLAN_MODE.schema()]
+        self.journal.append([Started(spec=child, tools=tools), Prompt(text="go"), reply])
+        self.gate = Gate(self.journal, has_effects=lambda name: True, sandboxed=lambda: False)
+
+    def _spawn(self, store: Store, child: AgentSpec) -> None:
+        entry = Spawned(children={"asker": self.id})
+        claim = self.world.claims["root"]
+        assert isinstance(store.spawn(claim, self.world.lengths["root"] + 1, entry, [child]), Effect)
+
+    def ask(self) -> str:
+        """Go through the gate, and park on the question; answers its id."""
+        admission = self.gate.admit(list(self.journal.life.pending.values()))
+        assert admission.question is not None, admission
+        asked_id, ask, call_id = admission.question
+        answer = self.journal.park(Condition(question=asked_id), tool_use_id=call_id, ask=ask.model_dump())
+        assert isinstance(answer, Effect)
+        return asked_id
+
+    def refusal(self) -> str:
+        """Go through the gate, which refuses the call."""
+        admission = self.gate.admit(list(self.journal.life.pending.values()))
+        assert admission.question is None and not admission.run
+        [result] = admission.settled
+        assert isinstance(result, ToolFinished) and result.is_error
+        return result.text
+
+
+def _planner(store: Store, server: Fleet, plan: str = "1. do it", **spec: Any) -> Asker:
+    """A teammate in plan mode that hands its plan in."""
+    spec = {"teammate": True, "background": True, "mode": "plan", "after_plan": "acceptEdits", **spec}
+    return Asker(store, server, PLAN_TOOL, {"plan": plan}, **spec)
+
+
+def _verdict(planner: Asker, asked_id: str) -> Letter:
+    root = planner.world.root
+    job = planner.world.job_id
+    return Letter(
+        job=job, sender=root, name="root", kind="plan_response", body="Approved.", reply_to=asked_id, approve=True
+    )
+
+
+def test_a_lead_approves_a_plan_where_no_person_is_there(store: Store, server: Fleet) -> None:
+    planner = _planner(store, server)
+    asked_id = planner.ask()
+    store.rescue(max_deaths=5, outbox_age_seconds=60)
+    assert planner.world.state("ada") == "parked"
+    store.send(_verdict(planner, asked_id), [Receiver(planner.id, "ada", "parked")])
+    question = Questions(store).find(asked_id)
+    assert question is not None and (question.state, question.answer) == ("answered", "allow")
+    assert planner.world.state("ada") == "queued"
+
+
+def test_a_lead_is_told_when_the_person_was_faster(store: Store, server: Fleet) -> None:
+    planner = _planner(store, server)
+    asked_id = planner.ask()
+    Questions(store).answer(asked_id, "deny", by="user")
+    with pytest.raises(StaleRequest, match="closed already: answered"):
+        store.send(_verdict(planner, asked_id), [Receiver(planner.id, "ada", "queued")])
+
+
+def test_plan_mode_from_above_cannot_be_asked_away(store: Store, server: Fleet) -> None:
+    assert "comes from above" in _planner(store, server, teammate=False, after_plan=None).refusal()
+
+
+def test_only_the_first_agent_asks_the_person(store: Store, server: Fleet) -> None:
+    assert "Only the job's first agent" in Asker(store, server, ASK_TOOL, {"question": "Which?"}).refusal()
+
+
+def test_a_plan_file_that_leads_out_of_the_workspace_is_not_read(store: Store, server: Fleet, tmp_path: Path) -> None:
+    planner = _planner(store, server, plan="")
+    (tmp_path / "secret").write_text("the key")
+    plan_file = Path(planner.journal.claim.spec.plan_file)
+    plan_file.parent.mkdir(parents=True, exist_ok=True)
+    plan_file.symlink_to(tmp_path / "secret")
+    assert "link to another file" in planner.refusal()
+
+
+def test_a_question_whose_time_is_over_is_closed_before_its_agent_looks(store: Store, server: Fleet) -> None:
+    planner = _planner(store, server)
+    asked_id = planner.ask()
+    store.client.zadd(store.key("timers"), {planner.id: 1})
+    store.rescue(max_deaths=5, outbox_age_seconds=60)
+    assert planner.world.state("ada") == "queued"
+    store.cancel(planner.id, "enough")
+    question = Questions(store).find(asked_id)
+    assert question is not None and question.state == "expired"
+    assert store.client.zcard(store.key("questions")) == 0
+
+
+def test_an_answer_with_a_mode_that_does_not_exist_is_refused(store: Store, server: Fleet) -> None:
+    planner = _planner(store, server)
+    asked_id = planner.ask()
+    with pytest.raises(ConfigurationError, match="no permission mode"):
+        Questions(store).answer(asked_id, "allow", mode="root", by="user")
+    assert planner.world.state("ada") == "parked"
+
+
+def test_an_answer_that_is_sent_again_after_a_broken_connection_is_no_other_answer(server: Fleet) -> None:
+    store = open_store(server, Repeating)
+    planner = _planner(store, server)
+    asked_id = planner.ask()
+    Questions(store).answer(asked_id, "allow", by="user", always=True)
+    for words in ({"answer": "deny"}, {"answer": "allow", "reason": "why not"}, {"answer": "allow", "mode": "plan"}):
+        with pytest.raises(QuestionClosed):
+            Questions(store).answer(asked_id, by="user", always=True, **words)
+    with pytest.raises(QuestionClosed):
+        Questions(store).answer(asked_id, "allow", by="user")
+    question = Questions(store).find(asked_id)
+    assert question is not None and question.answer == "allow"

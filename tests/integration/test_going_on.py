@@ -1,0 +1,162 @@
+"""Agents that go on after their end, step by step against a real Redis: who ends them, who hears them, what is left of before."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from swarm.agent.entries import Condition, Finished, Prompt
+from swarm.agent.life import fold
+from swarm.mailbox import Receiver
+from swarm.store.agents import Store
+from swarm.store.values import Claim, Counters, Letter, Refused
+from tests.fleet import Fleet
+from tests.job_world import JobWorld, Repeating, open_store, serve_redis
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Fleet]:
+    yield from serve_redis()
+
+
+@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
+def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
+    return open_store(server, request.param)
+
+
+@pytest.fixture
+def world(server: Fleet, store: Store) -> JobWorld:
+    """The root has a child `middle`, which has one of its own, `low`."""
+    world = JobWorld(store, server, team=False)
+    world.start("middle", teammate=False)
+    world.start("low", teammate=False, parent="middle")
+    return world
+
+
+def _write(world: JobWorld, name: str, body: str = "go on") -> None:
+    letter = Letter(
+        job=world.job_id,
+        sender=world.job_id,
+        name="user",
+        kind="message",
+        body=body,
+        token=secrets.token_hex(8),
+    )
+    world.store.send(letter, [Receiver(world.ids[name], name, "")])
+
+
+def _spend(world: JobWorld, name: str, tokens: int) -> None:
+    claim, number = world.claims[name], world.lengths[name] + 1
+    world.store.append(claim, number, [Prompt(text="x")], counters=Counters(input=tokens, turns=1))
+    world.lengths[name] += 1
+
+
+def _go_on(world: JobWorld, name: str) -> None:
+    """It is written to after its end, and a worker takes it."""
+    _write(world, name)
+    world.lengths[name] = int(world.store.agent(world.ids[name])["length"])
+    world.run(name)
+
+
+# -- below one that has ended ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["the job ends", "the job is cancelled", "its parent is cancelled"])
+def test_whoever_went_on_below_one_that_has_ended_ends_with_those_above(world: JobWorld, how: str) -> None:
+    world.end("low")
+    world.end("middle")
+    _go_on(world, "low")
+    match how:
+        case "the job ends":
+            world.end("root")
+        case "the job is cancelled":
+            world.store.cancel(world.root, "enough")
+        case _:
+            world.store.cancel(world.ids["middle"], "enough")
+            assert world.state("middle") == "completed"
+    assert world.state("low") == "cancelled"
+    assert not world.store.client.smembers(world.store.key("job", world.job_id, "running")) - {world.root}
+
+
+def test_what_is_spent_below_one_that_has_ended_reaches_the_root_once(world: JobWorld) -> None:
+    _spend(world, "low", 10)
+    world.end("low")
+    _spend(world, "middle", 100)
+    world.end("middle")
+    _go_on(world, "low")
+    _spend(world, "low", 1)
+    world.end("low")
+    assert world.store.agent(world.root)["below_input"] == "111"
+    _go_on(world, "middle")
+    _spend(world, "middle", 1000)
+    world.end("middle")
+    assert world.store.agent(world.root)["below_input"] == "1111"
+    assert world.store.job(world.job_id)["input"] == "1111"
+
+
+# -- the answer of the run before --------------------------------------------------------------------------------
+
+
+def test_an_answer_that_is_waited_for_is_not_replaced_by_what_is_said_to_somebody_else(world: JobWorld) -> None:
+    world.store.finish(world.claims["low"], 1, Finished(state="completed", text="the answer"))
+    _go_on(world, "low")
+    low = world.ids["low"]
+    assert world.store.ended([low])[low]["text"] == "the answer"
+    world.store.finish(world.claims["low"], 3, Finished(state="completed", text="you are welcome"))
+    assert world.store.ended([low])[low]["text"] == "the answer"
+
+
+def test_data_of_the_run_before_is_not_taken_for_the_next_ones(world: JobWorld) -> None:
+    world.store.finish(world.claims["root"], world.lengths["root"] + 1, Finished(state="completed", text="1", data=1))
+    assert json.loads(world.store.job(world.job_id)["data"]) == 1
+    _go_on(world, "root")
+    assert "data" not in world.store.job(world.job_id) and "data" not in world.store.agent(world.root)
+
+
+# -- one that never began ----------------------------------------------------------------------------------------
+
+
+def test_one_that_ended_before_it_began_can_go_on(server: Fleet, store: Store) -> None:
+    world = JobWorld(store, server, team=False, timeout_seconds=0.001)
+    store.hand_over(world.claims["root"], "nobody ran it")
+    store.client.zadd(store.key("deadlines"), {world.job_id: 1})
+    store.rescue(max_deaths=5, outbox_age_seconds=60)
+    assert world.state("root") == "timed_out"
+    _write(world, "root")
+    world.run("root")
+    life = fold(world.root, store.journal(world.root))
+    assert life.length == 2 and life.finished is None and life.spec is None
+
+
+# -- places among the running ------------------------------------------------------------------------------------
+
+
+def test_a_place_that_was_given_to_one_that_is_cancelled_goes_to_the_next(server: Fleet, store: Store) -> None:
+    world = JobWorld(store, server, team=False, max_running=1)
+    for name in ("first", "second"):
+        world.spawn(name, teammate=False)
+        assert store.claim(world.ids[name], "worker", 60) == Refused("capped")
+    world.park("root", Condition(children=[world.ids["first"], world.ids["second"]]))
+    capped = store.client.zrange(store.key("job", world.job_id, "capped"), 0, -1)
+    assert len(capped) == 1
+    [let_in] = {world.ids["first"], world.ids["second"]} - set(capped)
+    store.cancel(let_in, "not needed")
+    assert store.client.zscore(store.key("ready"), capped[0]) is not None
+    assert isinstance(store.claim(capped[0], "worker", 60), Claim)
+
+
+# -- what expires --------------------------------------------------------------------------------------------------
+
+
+def test_an_output_that_is_kept_after_the_end_expires_with_its_job(world: JobWorld) -> None:
+    outputs = world.store.key("outputs", world.ids["low"])
+    world.store.keep_output(world.ids["low"], "early", "text")
+    assert world.store.client.ttl(outputs) == -1
+    world.store.client.delete(outputs)
+    world.end("root")
+    world.store.keep_output(world.ids["low"], "late", "text")
+    assert 0 < world.store.client.ttl(outputs) <= 60
