@@ -250,3 +250,16 @@ rules:
     assert question.kind == "question" and "- blue" in question.detail
     fleet.swarm.answer(question.id, "blue")
     assert job.wait(30).text == "I take blue"
+
+
+def test_the_shipped_scenario_shows_a_plan_a_question_and_the_work(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    job = _submit(fleet, fleet.rehearse("ask"), mode="plan")
+    plan = _question(fleet, job)
+    fleet.swarm.answer(plan.id, "allow")
+    words = wait_for(
+        "it asks in words", lambda: next((q for q in fleet.swarm.questions.open(job.id) if q.kind == "question"), None)
+    )
+    fleet.swarm.answer(words.id, "Deutsch")
+    assert job.wait(30).text == "greeting.txt is written."
+    assert (fleet.workspace / "greeting.txt").read_text() == "Hello, in Deutsch!\n"
