@@ -133,6 +133,8 @@ def _read_schema(path: Path) -> Any:
 
     try:
         schema = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"the schema {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigurationError(f"the schema {path} is not JSON: {error}") from None
     if fault := check_schema(schema):
