@@ -75,7 +75,8 @@ def _number(notice: dict[str, Any], name: str) -> int:
 
 
 def _text(value: str) -> str:
-    return escape(_UNPRINTABLE.sub("\ufffd", value))
+    lines = value.replace("\r\n", "\n").replace("\r", "\n")
+    return escape(_UNPRINTABLE.sub("\ufffd", lines))
 
 
 def _attribute(value: str) -> str:

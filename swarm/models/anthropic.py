@@ -93,10 +93,6 @@ class AnthropicModel:
 
     def __init__(self, settings: Settings, *, client: Client | None = None) -> None:
         """`client` replaces the one made from the settings; the caller then answers for forks and retries."""
-        if settings.provider not in {"anthropic", "bedrock", "vertex"}:
-            raise ConfigurationError(
-                f"SWARM_PROVIDER: unknown provider {settings.provider!r}. Use anthropic, bedrock or vertex"
-            )
         self._settings = settings
         self._given_client = client
         self._is_rehearsal = False

@@ -20,7 +20,7 @@ import pytest
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
-from swarm.settings import Settings
+from swarm.settings import Settings, load_settings
 
 Event = dict[str, Any]
 
@@ -496,9 +496,10 @@ def test_a_request_that_cannot_be_encoded_is_permanent(script: Script) -> None:
         model_for(script).complete(a_request(messages=said))
 
 
-def test_an_unknown_provider_is_refused_at_once() -> None:
-    with pytest.raises(ConfigurationError, match="unknown provider 'acme'"):
-        AnthropicModel(Settings(provider="acme"))
+def test_an_unknown_provider_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_PROVIDER", "acme")
+    with pytest.raises(ConfigurationError, match=r"SWARM_PROVIDER: .*'anthropic', 'bedrock' or 'vertex'"):
+        load_settings()
 
 
 def in_a_new_process(code: str) -> str:
@@ -515,7 +516,7 @@ sys.modules[{package!r}] = None  # what the import system sees when it is not in
 from swarm.errors import ConfigurationError
 from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel
-from swarm.settings import Settings
+from swarm.settings import Settings, load_settings
 try:
     AnthropicModel(Settings(provider={provider!r})).complete(ModelRequest(model="m", system="s", messages=[]))
 except ConfigurationError as error:
@@ -531,7 +532,7 @@ def test_importing_the_adapter_does_not_import_the_sdk_and_preloading_leaves_not
 import sys
 from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel, preload
-from swarm.settings import Settings
+from swarm.settings import Settings, load_settings
 assert "anthropic" not in sys.modules and "httpx2" not in sys.modules
 preload(Settings())
 before = set(sys.modules)
