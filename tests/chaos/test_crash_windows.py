@@ -155,7 +155,8 @@ def test_rescued_and_not_published_it_goes_on(line: Line) -> None:
     line.man()
     dones = line.order(Order("append", "before", kind="assistant", depth=1), Order("rescue", "after"))
     evidence = line.see_through(line.fleet.submit(WRITING, line.fleet.rehearse()))
-    assert all(done.exists() for done in dones) and len(evidence.effects) == 2
+    # The other agent's command may have been under way when the worker died: then it is reported, and not run again.
+    assert all(done.exists() for done in dones) and len(evidence.effects) in (1, 2)
 
 
 # -- clients that die ----------------------------------------------------------------------------------------
