@@ -73,10 +73,6 @@ class AgentCancelled(SwarmError):
         super().__init__(f"agent {agent_id} was cancelled")
 
 
-class LimitReached(SwarmError):
-    """A limit of the job or the agent forbids this; the message names the limit and its value."""
-
-
 # -- messages ----------------------------------------------------------------------------------------------
 
 

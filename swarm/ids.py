@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
-
-_ID = re.compile(r"^(job|agent)-[0-9a-f]{16}$")
 
 
 def new_job_id() -> str:
@@ -35,11 +32,6 @@ def request_id(agent_id: str, tool_use_id: str) -> str:
 def question_id(agent_id: str, tool_use_id: str) -> str:
     """The id of the question about a call of an agent."""
     return "question-" + _digest("question", agent_id, tool_use_id)
-
-
-def is_agent_id(text: str) -> bool:
-    """Whether `text` has the form of an agent id."""
-    return bool(_ID.match(text)) and text.startswith("agent-")
 
 
 def _derived(*causes: str) -> str:

@@ -16,8 +16,6 @@ from swarm.definitions.model import PermissionMode
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
 
-JOURNAL_VERSION = 1
-
 
 class Condition(BaseModel):
     """What a parked agent waits for. It holds as soon as any of its parts holds."""

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.errors import ToolError
+
 MAX_OUTPUT_CHARACTERS = 50_000
 """How much of one result enters the conversation; the rest is kept and read by page."""
 
@@ -162,3 +164,16 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """The tool as the Messages API wants it."""
         return {"name": self.name, "description": self.description, "input_schema": self.input_schema}
+
+
+def runtime_only(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """The function of a tool that the runtime carries out itself; it is never reached. Raises `ToolError`."""
+    raise ToolError("This call is carried out by the runtime.")
+
+
+def repeatable_tool(name: str, description: str, properties: dict[str, Any], required: list[str], **rest: Any) -> Tool:
+    """A tool whose call may be made again, because its cause tells a repeat; `rest` are further fields of `Tool`."""
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        schema["required"] = required
+    return Tool(name=name, description=description, input_schema=schema, effects=False, **rest)

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from swarm.errors import ToolError
-from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools import Tool, runtime_only
 
 ASK_TOOL, PLAN_TOOL = "AskUserQuestion", "ExitPlanMode"
-
-
-def _runtime_only(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    raise ToolError("This call is carried out by the runtime.")
 
 
 ASK_USER = Tool(
@@ -33,7 +26,7 @@ ASK_USER = Tool(
         "required": ["question"],
         "additionalProperties": False,
     },
-    run=_runtime_only,
+    run=runtime_only,
     effects=False,
     activity=lambda given: f"asking: {given.get('question', '')}",
 )
@@ -51,7 +44,7 @@ EXIT_PLAN_MODE = Tool(
         },
         "additionalProperties": False,
     },
-    run=_runtime_only,
+    run=runtime_only,
     effects=False,
     activity=lambda given: "handing in its plan",
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from swarm.errors import ToolError
-from swarm.tools import Board, Tool, ToolContext, ToolResult
+from swarm.tools import Board, Tool, ToolContext, ToolResult, repeatable_tool, runtime_only
 from swarm.tools.peers import DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS, MIN_WAIT_SECONDS
 
 _TASK = {"type": "integer", "minimum": 1, "description": "Number of the task."}
@@ -52,18 +52,7 @@ def _complete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text=_board(context).complete_task(context.tool_use_id, given["task_id"], given["result"]))
 
 
-def _runtime_only(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    raise ToolError("This call is carried out by the runtime.")
-
-
-def _tool(name: str, description: str, properties: dict[str, Any], required: list[str], **rest: Any) -> Tool:
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if required:
-        schema["required"] = required
-    return Tool(name=name, description=description, input_schema=schema, effects=False, **rest)
-
-
-BOARD_ADD = _tool(
+BOARD_ADD = repeatable_tool(
     "BoardAdd",
     "Add a task to the job's board, for any agent or for one role. Idle teammates that it fits are offered it by themselves.",
     {
@@ -80,7 +69,7 @@ BOARD_ADD = _tool(
     activity=lambda given: f"BoardAdd {given.get('subject', '')}",
 )
 
-BOARD_LIST = _tool(
+BOARD_LIST = repeatable_tool(
     "BoardList",
     "Show the board, a line for each task; or, with `task_id`, everything about one task: description, notes, result.",
     {
@@ -95,7 +84,7 @@ BOARD_LIST = _tool(
     activity=lambda given: f"BoardList {given.get('task_id', '')}".rstrip(),
 )
 
-BOARD_CLAIM = _tool(
+BOARD_CLAIM = repeatable_tool(
     "BoardClaim",
     "Take a task for yourself before you work on it: the one named, or the first that is open to you. Nobody else can take it then. "
     "It goes back when you end without completing it.",
@@ -105,7 +94,7 @@ BOARD_CLAIM = _tool(
     activity=lambda given: f"BoardClaim {given.get('task_id', '')}".rstrip(),
 )
 
-BOARD_UPDATE = _tool(
+BOARD_UPDATE = repeatable_tool(
     "BoardUpdate",
     "Change a task of the board, give it to another agent, put it back, or add a note.",
     {
@@ -122,7 +111,7 @@ BOARD_UPDATE = _tool(
     activity=lambda given: f"BoardUpdate {given.get('task_id', '')}",
 )
 
-BOARD_COMPLETE = _tool(
+BOARD_COMPLETE = repeatable_tool(
     "BoardComplete",
     "Complete a task that you have claimed (the lead: any). Whoever waits for it goes on, and what it blocked can be claimed.",
     {
@@ -137,7 +126,7 @@ BOARD_COMPLETE = _tool(
     activity=lambda given: f"BoardComplete {given.get('task_id', '')}",
 )
 
-BOARD_WAIT = _tool(
+BOARD_WAIT = repeatable_tool(
     "BoardWait",
     "Wait until tasks of the board are completed, a message arrives, or the time is over; answers how they stand. Costs nothing while "
     "it waits: one long wait is better than many short ones.",
@@ -152,6 +141,6 @@ BOARD_WAIT = _tool(
         },
     },
     [],
-    run=_runtime_only,
+    run=runtime_only,
     activity=lambda given: "waiting for tasks",
 )

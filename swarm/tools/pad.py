@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from swarm.errors import ToolError
-from swarm.tools import Pad, Tool, ToolContext, ToolResult
+from swarm.tools import Pad, Tool, ToolContext, ToolResult, repeatable_tool
 from swarm.tools.read import DEFAULT_LINES, folded_lines, page_lines
 
 _PAGE = {"type": "string", "description": "Name of the page, like plan/api.md."}
@@ -49,14 +49,7 @@ def _list(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text=_pad(context).list_pages(given.get("prefix", "")))
 
 
-def _tool(name: str, description: str, properties: dict[str, Any], required: list[str], **rest: Any) -> Tool:
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if required:
-        schema["required"] = required
-    return Tool(name=name, description=description, input_schema=schema, effects=False, **rest)
-
-
-SCRATCHPAD_WRITE = _tool(
+SCRATCHPAD_WRITE = repeatable_tool(
     "ScratchpadWrite",
     "Write a page of the scratchpad, which all agents of the job share: for what others need and a message cannot hold. "
     "The whole page is replaced; at most 1 MiB.",
@@ -75,7 +68,7 @@ SCRATCHPAD_WRITE = _tool(
     activity=lambda given: f"ScratchpadWrite {given.get('page', '')}",
 )
 
-SCRATCHPAD_APPEND = _tool(
+SCRATCHPAD_APPEND = repeatable_tool(
     "ScratchpadAppend",
     "Add text to the end of a page of the scratchpad; safe when several do it at once. Begin and end lines yourself.",
     {"page": _PAGE, "content": {"type": "string", "minLength": 1}},
@@ -84,7 +77,7 @@ SCRATCHPAD_APPEND = _tool(
     activity=lambda given: f"ScratchpadAppend {given.get('page', '')}",
 )
 
-SCRATCHPAD_READ = _tool(
+SCRATCHPAD_READ = repeatable_tool(
     "ScratchpadRead",
     f"Read a page of the scratchpad with line numbers, {DEFAULT_LINES:,} lines at a time; its version comes first.",
     {
@@ -97,7 +90,7 @@ SCRATCHPAD_READ = _tool(
     activity=lambda given: f"ScratchpadRead {given.get('page', '')}",
 )
 
-SCRATCHPAD_LIST = _tool(
+SCRATCHPAD_LIST = repeatable_tool(
     "ScratchpadList",
     "List the pages of the scratchpad: name, size, version, who wrote last, when.",
     {"prefix": {"type": "string", "description": "Only pages whose name begins so."}},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from swarm.errors import ToolError
-from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools import Tool, ToolContext, ToolResult, runtime_only
 
 MIN_WAIT_SECONDS, DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 10, 30, 3_600
 MESSAGE_KINDS = ("message", "shutdown_request", "shutdown_response", "plan_response")
@@ -18,10 +18,6 @@ MESSAGE_KINDS = ("message", "shutdown_request", "shutdown_response", "plan_respo
 def peer_tools() -> dict[str, Tool]:
     """All of them, by name."""
     return {tool.name: tool for tool in (SEND_MESSAGE, WAIT_AGENTS, LIST_AGENTS, STOP_AGENT)}
-
-
-def _runtime_only(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    raise ToolError("This call is carried out by the runtime.")
 
 
 def _list_agents(context: ToolContext, given: dict[str, Any]) -> ToolResult:
@@ -71,7 +67,7 @@ SEND_MESSAGE = Tool(
         "required": ["to", "message"],
         "additionalProperties": False,
     },
-    run=_runtime_only,
+    run=runtime_only,
     effects=False,
     activity=lambda given: f"SendMessage to {given.get('to', '')}",
 )
@@ -101,7 +97,7 @@ WAIT_AGENTS = Tool(
         },
         "additionalProperties": False,
     },
-    run=_runtime_only,
+    run=runtime_only,
     effects=False,
     activity=lambda given: "waiting for agents",
 )

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,17 +18,7 @@ from swarm.store.agents import Store
 from swarm.store.board import MAX_TASKS, MAX_TEXT_BYTES, NothingOpen
 from swarm.store.values import GoOn
 from tests.fleet import Fleet
-from tests.job_world import JobWorld, Repeating, open_store, serve_redis
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Fleet]:
-    yield from serve_redis()
-
-
-@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
-def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
-    return open_store(server, request.param)
+from tests.job_world import JobWorld, open_store
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
 
 import pytest
-import redis
 
 from swarm.agent.entries import Condition, Finished, Prompt
 from swarm.agent.life import fold
@@ -15,17 +13,7 @@ from swarm.mailbox import Receiver
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters, Letter, Refused
 from tests.fleet import Fleet
-from tests.job_world import JobWorld, Repeating, open_store, serve_redis
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Fleet]:
-    yield from serve_redis()
-
-
-@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
-def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
-    return open_store(server, request.param)
+from tests.job_world import JobWorld
 
 
 @pytest.fixture

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
-import redis
 
 from swarm.errors import PadRefused, ToolError
 from swarm.store.agents import Store
 from swarm.store.pad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
 from swarm.tasks.pad import AgentPad
 from tests.fleet import Fleet
-from tests.job_world import JobWorld, Repeating, open_store, serve_redis
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Fleet]:
-    yield from serve_redis()
-
-
-@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
-def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
-    return open_store(server, request.param)
+from tests.job_world import JobWorld, open_store
 
 
 @pytest.fixture

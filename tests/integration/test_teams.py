@@ -18,17 +18,7 @@ from swarm.rehearsal import load_scenario
 from swarm.store.agents import Store
 from swarm.store.values import Effect, GoOn, Letter, NotSpawned
 from tests.fleet import Fleet, wait_for
-from tests.job_world import JobWorld, Repeating, open_store, serve_redis
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Fleet]:
-    yield from serve_redis()
-
-
-@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
-def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
-    return open_store(server, request.param)
+from tests.job_world import JobWorld, open_store
 
 
 @pytest.fixture
