@@ -5,6 +5,7 @@ An agent asks by parking (`Journal.park`); people look here and answer.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
@@ -71,25 +72,26 @@ class Questions:
 
     def find(self, question_id: str) -> Question | None:
         """The question, if it was ever asked and has not expired with its job."""
-        record = self._store.client.hgetall(self._store.key("question", question_id))
-        return _question(question_id, record) if record else None
+        return next(iter(self._load([question_id])), None)
 
     def open(self, job_id: str | None = None) -> list[Question]:
         """Those that wait for an answer, oldest first; of one job or of all."""
-        found = (
-            self.find(question_id) for question_id in self._store.client.zrange(self._store.key("questions"), 0, -1)
-        )
-        return [
-            question
-            for question in found
-            if question is not None and question.state == "open" and job_id in (None, question.job_id)
-        ]
+        found = self._load(self._store.client.zrange(self._store.key("questions"), 0, -1))
+        return [question for question in found if question.state == "open" and job_id in (None, question.job_id)]
 
     def of_job(self, job_id: str) -> list[Question]:
         """All questions of a job, oldest first, the closed ones too."""
-        ids = self._store.client.smembers(self._store.key("job", job_id, "questions"))
-        found = [question for question_id in ids if (question := self.find(question_id)) is not None]
+        found = self._load(self._store.client.smembers(self._store.key("job", job_id, "questions")))
         return sorted(found, key=lambda question: question.asked_at)
+
+    def _load(self, ids: Iterable[str]) -> list[Question]:
+        """Those of them that still exist, in their order, in one round trip."""
+        ids = list(ids)
+        pipeline = self._store.client.pipeline(transaction=False)
+        for question_id in ids:
+            pipeline.hgetall(self._store.key("question", question_id))
+        records = zip(ids, pipeline.execute() if ids else [], strict=True)
+        return [_question(question_id, record) for question_id, record in records if record]
 
     def answer(
         self, question_id: str, answer: str, *, reason: str = "", mode: str = "", by: str, always: bool = False

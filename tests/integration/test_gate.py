@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,7 @@ from swarm.tasks.gate import Gate
 from swarm.tasks.journal import Journal
 from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
 from tests.fleet import Fleet
-from tests.job_world import JobWorld, Repeating, open_store, serve_redis
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Fleet]:
-    yield from serve_redis()
+from tests.job_world import JobWorld, Repeating, open_store
 
 
 @pytest.fixture
