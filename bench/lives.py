@@ -6,9 +6,9 @@ from swarm import Job, Limits
 from swarm.agent.life import Life
 from swarm.ids import root_agent_id
 from swarm.models import Model
+from swarm.runtime.loop import Outcome, Segment
+from swarm.runtime.stop import Stop
 from swarm.store.values import Claim
-from swarm.tasks.process import Stop
-from swarm.tasks.segment import Outcome, Segment
 from tests.fleet import Fleet
 
 WIDE = Limits(max_depth=64, max_agents=1_000_000, max_running=100_000, max_turns=100_000)

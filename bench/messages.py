@@ -17,9 +17,9 @@ from swarm.agent.entries import Assistant, Mail, Spawned, Started
 from swarm.agent.spec import AgentSpec
 from swarm.ids import child_agent_id
 from swarm.models import Block, Usage
+from swarm.runtime.journal import Journal
+from swarm.runtime.messaging import Post
 from swarm.store.values import Effect, Letter
-from swarm.tasks.journal import Journal
-from swarm.tasks.post import Post
 from tests.fleet import Fleet, wait_for
 
 TEAM = 200

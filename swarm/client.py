@@ -34,11 +34,11 @@ from swarm.permissions.modes import at_most
 from swarm.permissions.sources import load_permission_settings
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
-from swarm.store.board import Board, TaskTexts, TaskView
 from swarm.store.connection import REDIS_AWAY, connect, explained
-from swarm.store.pad import Pad, PageView
 from swarm.store.questions import Questions
 from swarm.store.values import Effect
+from swarm.team.board import Board, TaskTexts, TaskView
+from swarm.team.scratchpad import Pad, PageView
 from swarm.views import AgentView, Event, JobView, agent_view, job_view
 
 DEFAULT_MODE: PermissionMode = "acceptEdits"

@@ -14,12 +14,12 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from swarm.errors import PayloadRefused, SwarmError
 from swarm.log import EventLog
+from swarm.runtime.loop import Ended, GaveUp, HandedOver, Outcome, Parked, Segment
 from swarm.store.values import Claim, Refused
 from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.payload import check_against_record, read_payload
 from swarm.tasks.publish import TASK_NAME, carry_out
-from swarm.tasks.segment import Ended, GaveUp, HandedOver, Outcome, Parked, Segment
 
 log = EventLog("swarm.agent")
 

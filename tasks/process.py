@@ -16,15 +16,15 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
 
 from swarm.agent.spec import AgentSpec
-from swarm.errors import Interrupted, ToolError
+from swarm.errors import ToolError
 from swarm.log import EventLog
 from swarm.models import Model
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend
+from swarm.runtime.stop import Stop
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import connect
@@ -35,50 +35,6 @@ log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
 """Sent by the main process to the child that runs an agent which must stop; whose id it finds in memory that they share."""
 _STOP_WIDTH = 64
-
-
-@dataclass
-class Stop:
-    """How a running segment learns that it must stop where it is."""
-
-    agent_id: str
-    told: bool = False
-    event: threading.Event = field(default_factory=threading.Event)
-    """Set by other threads only: a signal may come while its lock is held."""
-    _waiting: bool = False
-
-    def check(self) -> None:
-        """Raise `Interrupted` once the agent must stop."""
-        if self.told:
-            raise Interrupted(f"agent {self.agent_id} was told to stop")
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """A stretch that a stop signal may tear apart. Anywhere else it might leave a lock held, and hang the process for ever."""
-        self._waiting = True
-        try:
-            self.check()
-            yield
-        finally:
-            self._waiting = False
-
-    @contextmanager
-    def unbroken(self) -> Iterator[None]:
-        """A stretch within `waiting` that stays whole."""
-        before, self._waiting = self._waiting, False
-        try:
-            yield
-        finally:
-            self._waiting = before
-        self.check()
-
-    def on_signal(self) -> None:
-        """Called by the signal's handler, on the thread that runs the agent."""
-        self.told = True
-        if self._waiting:
-            # Once is enough: a second signal must not interrupt the first one's way out.
-            self._waiting = False
-            self.check()
 
 
 class Runtime:
@@ -211,7 +167,7 @@ def prepare_main() -> None:
 def _warm_up_tools() -> None:
     """Import every tool, compile the validators of their schemas, and load what calls are judged with."""
     from swarm.permissions.path_rules import check_path_spec
-    from swarm.permissions.shell_rules import is_read_only_command
+    from swarm.permissions.shell.rules import is_read_only_command
     from swarm.tools.registry import builtin_tools, validate_input
 
     for tool in builtin_tools().values():

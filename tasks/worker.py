@@ -20,11 +20,11 @@ from redis.exceptions import RedisError
 
 from swarm.errors import SwarmError
 from swarm.log import EventLog
+from swarm.runtime.toolbox import scratch_root
 from swarm.store.agents import Store
 from swarm.tasks import process
 from swarm.tasks.app import PRIORITY_STEPS, app
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, priority
-from swarm.tasks.toolbox import scratch_root
 from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")

@@ -15,10 +15,10 @@ from swarm.definitions.catalogue import load_catalogue
 from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.mailbox import Message
 from swarm.store.agents import Store
-from swarm.store.board import Board, TaskView
-from swarm.store.pad import Pad
-from swarm.store.teams import Teams
 from swarm.store.values import Claim, Effect, GoOn
+from swarm.team.board import Board, TaskView
+from swarm.team.scratchpad import Pad
+from swarm.team.teams import Teams
 from tests.fleet import Fleet
 
 

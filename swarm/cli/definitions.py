@@ -99,11 +99,11 @@ def check(
 def offered_tools() -> list[str]:
     """Every tool that agents here may have, before the filter."""
     from swarm.agent.life import SPAWN_TOOL
-    from swarm.tools.board import board_tools
-    from swarm.tools.pad import pad_tools
+    from swarm.team.board_tools import board_tools
+    from swarm.team.scratchpad_tools import pad_tools
+    from swarm.team.team_tools import team_tools
     from swarm.tools.peers import peer_tools
     from swarm.tools.registry import builtin_tools
-    from swarm.tools.team import team_tools
 
     return [*builtin_tools(), SPAWN_TOOL, *peer_tools(), *team_tools(), *board_tools(), *pad_tools()]
 

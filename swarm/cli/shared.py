@@ -21,8 +21,8 @@ from swarm.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from swarm.store.board import TaskView
-    from swarm.store.pad import PageView
+    from swarm.team.board import TaskView
+    from swarm.team.scratchpad import PageView
 
 _MARKS = {"pending": " ", "in_progress": ">", "completed": "x"}
 

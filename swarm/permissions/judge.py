@@ -20,8 +20,8 @@ from typing import Any
 
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.calls import NETWORK_TOOLS, RUNTIME_TOOLS, Call, Verdict, judge_call, matches_file
-from swarm.permissions.judge_shell import judge_shell
 from swarm.permissions.rules import Rules
+from swarm.permissions.shell.judge import judge_shell
 
 __all__ = ["NETWORK_TOOLS", "RUNTIME_TOOLS", "Verdict", "judge", "may_read"]
 

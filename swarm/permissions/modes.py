@@ -10,8 +10,8 @@ from typing import Any
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.path_rules import escape_path, locate
 from swarm.permissions.rules import EDITING_TOOLS, READING_TOOLS, Rule
-from swarm.permissions.shell_parse import parse_command
-from swarm.permissions.shell_patterns import escape_pattern
+from swarm.permissions.shell.parse import parse_command
+from swarm.permissions.shell.patterns import escape_pattern
 from swarm.permissions.web_rules import host_of
 
 MODES: tuple[PermissionMode, ...] = ("plan", "dontAsk", "bubble", "default", "acceptEdits", "bypassPermissions")

@@ -14,10 +14,10 @@ from swarm.correspondence import Correspondence
 from swarm.definitions.catalogue import load_catalogue
 from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.models import Block, Usage
+from swarm.runtime.journal import Journal
+from swarm.runtime.messaging import Post
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Effect, GoOn
-from swarm.tasks.journal import Journal
-from swarm.tasks.post import Post
 from tests.fleet import Fleet
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from swarm.agent.entries import Condition
 from swarm.errors import BoardRefused
 from swarm.store.agents import Store
-from swarm.store.board import MAX_TASKS, MAX_TEXT_BYTES, NothingOpen
 from swarm.store.values import GoOn
+from swarm.team.board import MAX_TASKS, MAX_TEXT_BYTES, NothingOpen
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 

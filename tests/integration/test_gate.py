@@ -13,11 +13,11 @@ from swarm.errors import ConfigurationError, QuestionClosed, StaleRequest
 from swarm.ids import child_agent_id
 from swarm.mailbox import Receiver
 from swarm.models import Usage
+from swarm.runtime.approvals import Gate
+from swarm.runtime.journal import Journal
 from swarm.store.agents import Store
 from swarm.store.questions import Questions
 from swarm.store.values import Claim, Effect, Letter
-from swarm.tasks.gate import Gate
-from swarm.tasks.journal import Journal
 from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, Repeating, open_store

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from swarm.errors import PadRefused, ToolError
+from swarm.runtime.pad import AgentPad
 from swarm.store.agents import Store
-from swarm.store.pad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
-from swarm.tasks.pad import AgentPad
+from swarm.team.scratchpad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 

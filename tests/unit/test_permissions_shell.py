@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.judge import Verdict, judge
 from swarm.permissions.rules import Rules, parse_rule
-from swarm.permissions.shell_parse import parse_command
-from swarm.permissions.shell_patterns import compile_pattern
-from swarm.permissions.shell_rules import is_read_only_command
-from swarm.permissions.shell_words import UNKNOWN, literal
+from swarm.permissions.shell.parse import parse_command
+from swarm.permissions.shell.patterns import compile_pattern
+from swarm.permissions.shell.rules import is_read_only_command
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 BASH = shutil.which("bash") or "/bin/bash"
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from swarm.permissions.shell_parse import ShellCommand, parse_command
-from swarm.permissions.shell_views import view_command
-from swarm.permissions.shell_words import UNKNOWN, literal
+from swarm.permissions.shell.parse import ShellCommand, parse_command
+from swarm.permissions.shell.views import view_command
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 BASH = shutil.which("bash") or "/bin/bash"
 PRELUDE = r"""

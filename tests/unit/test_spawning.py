@@ -10,7 +10,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Usage
-from swarm.tasks.spawning import plan_children
+from swarm.runtime.spawning import plan_children
 
 
 def _call(call_id: str, name: str, **given: Any) -> Assistant:

@@ -22,9 +22,9 @@ from swarm.mailbox import Message, render_mail
 from swarm.models import Usage
 from swarm.permissions.judge import judge
 from swarm.permissions.rules import Rules
-from swarm.store.board import check_role, check_subject, check_text
-from swarm.store.pad import MAX_NAME_CHARACTERS, check_page
-from swarm.tasks.sharing import is_of_use, shared_tools, with_team_tools
+from swarm.runtime.sharing import is_of_use, shared_tools, with_team_tools
+from swarm.team.board import check_role, check_subject, check_text
+from swarm.team.scratchpad import MAX_NAME_CHARACTERS, check_page
 from swarm.tools import ToolContext
 from swarm.tools.registry import validate_input
 from tests.unit.tool_world import KeptOutputs

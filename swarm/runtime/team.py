@@ -7,8 +7,8 @@ from collections.abc import Callable
 from swarm.agent.spec import AgentSpec
 from swarm.errors import TeamRefused, ToolError
 from swarm.store.agents import Store
-from swarm.store.teams import Teams
 from swarm.store.values import Effect
+from swarm.team.teams import Teams
 
 NO_TEAM_TEXT = (
     "There is no team for teammates to join: found one with TeamCreate first, or start an agent without `teammate`."

@@ -11,10 +11,10 @@ from fnmatch import fnmatchcase
 
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import AgentDefinition
+from swarm.team.board_tools import board_tools
+from swarm.team.scratchpad_tools import pad_tools
+from swarm.team.team_tools import team_tools
 from swarm.tools import Tool
-from swarm.tools.board import board_tools
-from swarm.tools.pad import pad_tools
-from swarm.tools.team import team_tools
 
 _OF_TEAMMATES = ("Board*", "Scratchpad*", "SendMessage")
 

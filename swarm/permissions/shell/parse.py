@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from swarm.permissions.shell_words import UNKNOWN, word_value
+from swarm.permissions.shell.words import UNKNOWN, word_value
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from swarm.agent.spec import AgentSpec
 from swarm.errors import PadRefused, ToolError
 from swarm.store.agents import Store
-from swarm.store.pad import Pad, Written
+from swarm.team.scratchpad import Pad, Written
 
 
 @contextmanager

@@ -9,17 +9,17 @@ from pathlib import Path
 from swarm.permissions.calls import Call, Verdict, by_rule, judge_call, matches
 from swarm.permissions.path_rules import is_protected
 from swarm.permissions.rules import Rule
-from swarm.permissions.shell_parse import ShellCommand, parse_command
-from swarm.permissions.shell_paths import (
+from swarm.permissions.shell.parse import ShellCommand, parse_command
+from swarm.permissions.shell.paths import (
     folders_of,
     looks_outside,
     named_paths,
     removes_critical_folder,
     written_targets,
 )
-from swarm.permissions.shell_readonly import enters_repository, is_read_only_part
-from swarm.permissions.shell_rules import allowing_rule, find_rule, whole_rule
-from swarm.permissions.shell_words import UNKNOWN, literal
+from swarm.permissions.shell.readonly import enters_repository, is_read_only_part
+from swarm.permissions.shell.rules import allowing_rule, find_rule, whole_rule
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 
 def judge_shell(call: Call) -> Verdict:

@@ -18,8 +18,8 @@ from swarm.errors import BadName, MailboxFull, MessageRefused, ReceiverEnded, To
 from swarm.ids import request_id
 from swarm.mailbox import Receiver, check_body, render_mail
 from swarm.models import Block
+from swarm.runtime.journal import Journal
 from swarm.store.values import Counters, Effect, GoOn, Letter
-from swarm.tasks.journal import Journal
 from swarm.tools.peers import DEFAULT_WAIT_SECONDS, SEND_MESSAGE, WAIT_AGENTS
 from swarm.tools.registry import validate_input
 

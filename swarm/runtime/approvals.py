@@ -21,9 +21,9 @@ from swarm.models import Block
 from swarm.permissions.judge import Verdict, judge, may_read
 from swarm.permissions.modes import always_rule, at_most
 from swarm.permissions.rules import Rule, Rules
+from swarm.runtime.journal import Journal
+from swarm.runtime.messaging import REQUEST_SECONDS
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question, Questions
-from swarm.tasks.journal import Journal
-from swarm.tasks.post import REQUEST_SECONDS
 from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
 from swarm.tools.registry import validate_input
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from swarm.permissions.path_rules import is_inside
-from swarm.permissions.shell_parse import ShellCommand
-from swarm.permissions.shell_readonly import is_null_device
-from swarm.permissions.shell_views import view_command
-from swarm.permissions.shell_words import UNKNOWN, literal
+from swarm.permissions.shell.parse import ShellCommand
+from swarm.permissions.shell.readonly import is_null_device
+from swarm.permissions.shell.views import view_command
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 _WRITERS = frozenset(
     (

@@ -11,8 +11,8 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-from swarm.permissions.shell_parse import SimpleCommand, parse_command
-from swarm.permissions.shell_words import UNKNOWN, literal
+from swarm.permissions.shell.parse import SimpleCommand, parse_command
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"))
 _CODE_CARRIERS = frozenset(

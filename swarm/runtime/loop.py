@@ -46,17 +46,17 @@ from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
+from swarm.runtime.approvals import Gate
+from swarm.runtime.journal import Journal
+from swarm.runtime.messaging import Post
+from swarm.runtime.model_call import ModelCall
+from swarm.runtime.spawning import DEPTH_TEXT, Plan, plan_children
+from swarm.runtime.stop import Stop
+from swarm.runtime.team import NO_TEAM_TEXT
+from swarm.runtime.toolbox import Toolbox
 from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters, Effect, GoOn, NotSpawned
-from swarm.tasks.gate import Gate
-from swarm.tasks.journal import Journal
-from swarm.tasks.model_call import ModelCall
-from swarm.tasks.post import Post
-from swarm.tasks.process import Stop
-from swarm.tasks.spawning import DEPTH_TEXT, Plan, plan_children
-from swarm.tasks.team import NO_TEAM_TEXT
-from swarm.tasks.toolbox import Toolbox
 
 log = EventLog("swarm.segment")
 

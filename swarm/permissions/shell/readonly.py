@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from swarm.permissions.shell_parse import ShellCommand, SimpleCommand, parse_command
-from swarm.permissions.shell_views import strip_transparent
-from swarm.permissions.shell_words import GLOB_MARKS, UNKNOWN, literal
+from swarm.permissions.shell.parse import ShellCommand, SimpleCommand, parse_command
+from swarm.permissions.shell.views import strip_transparent
+from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN, literal
 
 _ANY_ARGUMENTS = frozenset(
     (

@@ -25,15 +25,15 @@ from swarm.permissions.sandbox import (
     confine_argv,
     toolchain_folders,
 )
+from swarm.runtime.board import AgentBoard
+from swarm.runtime.journal import Journal
+from swarm.runtime.pad import AgentPad
+from swarm.runtime.sharing import is_of_use, shared_tools, with_team_tools
+from swarm.runtime.subtree import Subtree
+from swarm.runtime.team import AgentTeam
 from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.store.values import Effect
-from swarm.tasks.board import AgentBoard
-from swarm.tasks.journal import Journal
-from swarm.tasks.pad import AgentPad
-from swarm.tasks.peers import Subtree
-from swarm.tasks.sharing import is_of_use, shared_tools, with_team_tools
-from swarm.tasks.team import AgentTeam
 from swarm.tools import Tool, ToolContext
 from swarm.tools.agents import agent_tool
 from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from swarm.permissions.rules import Rule
-from swarm.permissions.shell_parse import ShellCommand, SimpleCommand
-from swarm.permissions.shell_patterns import CommandPattern, compile_pattern
-from swarm.permissions.shell_readonly import SAFE_VARIABLES, is_read_only_command
-from swarm.permissions.shell_views import FINDERS, strip_transparent, view_command
-from swarm.permissions.shell_words import UNKNOWN, literal
+from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
+from swarm.permissions.shell.patterns import CommandPattern, compile_pattern
+from swarm.permissions.shell.readonly import SAFE_VARIABLES, is_read_only_command
+from swarm.permissions.shell.views import FINDERS, strip_transparent, view_command
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 __all__ = ["Finding", "allowing_rule", "find_rule", "is_read_only_command", "whole_rule"]
 

@@ -14,10 +14,10 @@ from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
 from swarm.models.catalogue import cost_usd, max_output
+from swarm.runtime.journal import Journal
+from swarm.runtime.stop import Stop
 from swarm.settings import Settings
 from swarm.store.values import NANO, Counters, OutOfBudget
-from swarm.tasks.journal import Journal
-from swarm.tasks.process import Stop
 
 log = EventLog("swarm.model")
 

@@ -10,10 +10,10 @@ from typing import Any
 from swarm.agent.entries import Condition, ToolFinished
 from swarm.errors import BoardRefused, MessageRefused, ToolError
 from swarm.models import Block
-from swarm.store.board import Board, NothingOpen, TaskView
+from swarm.runtime.journal import Journal
 from swarm.store.values import Counters, Effect, GoOn
-from swarm.tasks.journal import Journal
-from swarm.tools.board import BOARD_WAIT
+from swarm.team.board import Board, NothingOpen, TaskView
+from swarm.team.board_tools import BOARD_WAIT
 from swarm.tools.peers import DEFAULT_WAIT_SECONDS
 from swarm.tools.registry import validate_input
 
