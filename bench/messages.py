@@ -20,7 +20,8 @@ from swarm.models import Block, Usage
 from swarm.runtime.journal import Journal
 from swarm.runtime.messaging import Post
 from swarm.store.values import Effect, Letter
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 TEAM = 200
 PROCESSES = 4

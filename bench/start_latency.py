@@ -12,7 +12,8 @@ from bench.lives import submit
 from bench.measure import Report, spread
 from swarm.agent.life import fold
 from swarm.ids import root_agent_id
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 JOBS = 60
 

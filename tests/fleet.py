@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 
@@ -19,19 +17,7 @@ from swarm import Job, Limits, Settings, Swarm
 from swarm.local.redis_server import ensure_redis, stop_redis
 from swarm.local.server_binary import ServerBinary
 from swarm.rehearsal import RehearsalServer, load_scenario
-
-Found = TypeVar("Found")
-
-
-def wait_for(what: str, probe: Callable[[], Found | None], seconds: float = 30.0) -> Found:
-    """Wait until `probe` answers something true; fails naming `what`."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = probe()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"did not happen within {seconds} s: {what}")
+from tests.waiting import wait_for
 
 
 class Worker:

@@ -18,7 +18,8 @@ from swarm.rehearsal.tree import tree_size
 from tests.chaos import verify
 from tests.chaos.evidence import collect, describe, processes_in
 from tests.chaos.recovery import Blow, Happening, percentile, read_happenings, recoveries
-from tests.fleet import Fleet, Worker, wait_for
+from tests.fleet import Fleet, Worker
+from tests.waiting import wait_for
 
 KINDS = ("child", "worker", "stop", "redis", "cut")
 """SIGKILL a pool process; SIGKILL a worker and start another; SIGSTOP a worker past its lease, then SIGCONT; SIGKILL

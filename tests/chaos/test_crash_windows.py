@@ -18,7 +18,8 @@ from swarm.rehearsal import RehearsalServer
 from tests.chaos import verify
 from tests.chaos.crashing_worker import CrashingWorker, Order, crashing_environment, orders_folder
 from tests.chaos.evidence import collect
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 WRITING = "TREE depth=1 fanout=2 steps=1 write=1"
 READING = "TREE depth=1 fanout=2 steps=1"

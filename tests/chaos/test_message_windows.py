@@ -16,7 +16,8 @@ from tests.chaos.evidence import collect
 from tests.chaos.talk import TalkPlan, check_talk
 from tests.chaos.test_crash_windows import Line, line
 from tests.chaos.test_wake_race import Family, server, store
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 __all__ = ["line", "server", "store"]
 

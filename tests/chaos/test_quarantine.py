@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.chaos.crashing_worker import CrashingWorker, Order, orders_folder
 from tests.chaos.evidence import collect
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 SCENARIO = """
 name: poison

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,11 +99,3 @@ def wait_for_line(process: subprocess.Popen[bytes], text: str) -> list[str]:
         if text in lines[-1]:
             return lines
     raise AssertionError(f"{text!r} was never said, but:\n{''.join(lines)}")
-
-
-def wait_until(condition: Any, what: str) -> None:
-    """Wait until `condition()` holds."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up, f"never: {what}"
-        time.sleep(0.05)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from swarm import Job
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TALK = """

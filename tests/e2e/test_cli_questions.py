@@ -12,8 +12,9 @@ import pytest
 
 from swarm import Settings, Swarm
 from swarm.store.questions import Question
-from tests.e2e.cli_world import World, wait_for_line, wait_until
+from tests.e2e.cli_world import World, wait_for_line
 from tests.e2e.terminal import Terminal
+from tests.waiting import wait_for
 
 COMMANDS = """
 name: commands
@@ -105,7 +106,7 @@ class Desk:
 
     def next_question(self, job_id: str) -> Question:
         """The open question of a job, once there is one."""
-        wait_until(lambda: self.swarm.questions.open(job_id), "a question is asked")
+        wait_for("a question is asked", lambda: self.swarm.questions.open(job_id))
         return self.swarm.questions.open(job_id)[0]
 
     def do(self, *arguments: str) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from swarm.rehearsal import RehearsalServer, load_scenario
-from tests.e2e.cli_world import World, wait_until
+from tests.e2e.cli_world import World
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_a_job_survives_down_and_goes_on_after_up(world: World, tree_server: Reh
     world.run("up", "--concurrency", "2", **model)
     prompt = "TREE depth=1 fanout=2 steps=8 think=300"
     job_id = world.run("run", "--detach", "-w", str(world.workspace), prompt, **model).stdout.decode().strip()
-    wait_until(lambda: world.read_json("tree", job_id, "--json")["turns"] >= 3, "three turns")
+    wait_for("three turns", lambda: world.read_json("tree", job_id, "--json")["turns"] >= 3)
     assert world.run("down").returncode == 0
     assert world.processes() == []
     assert world.run("up", "--concurrency", "2", **model).returncode == 0
@@ -90,7 +91,7 @@ def test_one_agent_of_a_job_can_be_cancelled(world: World, tree_server: Rehearsa
     world.run("up", "--concurrency", "3", **model)
     prompt = "TREE depth=1 fanout=2 steps=25 think=400"
     job_id = world.run("run", "--detach", "-w", str(world.workspace), prompt, **model).stdout.decode().strip()
-    wait_until(lambda: len(world.read_json("tree", job_id, "--json")["agents"]) == 3, "three agents")
+    wait_for("three agents", lambda: len(world.read_json("tree", job_id, "--json")["agents"]) == 3)
     child = world.read_json("tree", job_id, "--json")["agents"][1]["id"]
     assert world.run("cancel", child, "--reason", "not needed").stdout.decode() == f"{child} cancelled\n"
     agents = {agent["id"]: agent for agent in world.read_json("tree", job_id, "--json")["agents"]}
@@ -153,7 +154,7 @@ def test_a_worker_in_the_foreground_serves_jobs_until_it_is_told_to_end(
     worker = world.start("worker", "-c", "2", SWARM_READY_FILE=str(ready), **fleet)
     try:
         assert worker.stdout is not None and worker.stderr is not None
-        wait_until(ready.exists, "the worker is ready")
+        wait_for("the worker is ready", ready.exists)
         ran = world.run("run", "-q", "-w", str(world.workspace), "TREE depth=1 fanout=2 steps=1", **fleet)
         assert (ran.returncode, ran.stdout) == (0, b"DONE 3\n"), ran.stderr.decode()
         assert os.getpgid(worker.pid) == worker.pid  # it became the worker; there is no front left in between

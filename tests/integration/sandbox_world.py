@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 
 from swarm.tools.processes import Report
-from tests.unit.tool_world import wait_until
+from tests.needs import lack, need, need_program
+from tests.waiting import wait_for
 
 DRIVER = Path(__file__).with_name("sandbox_driver.py")
 SECRET = "swordfish-4711"
@@ -43,24 +43,13 @@ class User:
 def find_user(name: str) -> User:
     if name == "this user":
         return User(os.geteuid(), os.getegid(), (), sys.executable)
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        unavailable("there is no `setpriv` to become another user with")
     nobody = pwd.getpwnam("nobody")
-    prefix = (str(setpriv), f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups")
+    prefix = (need_program("setpriv"), f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups")
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         code = "import os, sys; sys.exit(sys.version_info < (3, 11) or not os.access(sys.executable, os.X_OK))"
         if subprocess.run([*prefix, python, "-c", code], capture_output=True, check=False).returncode == 0:
             return User(nobody.pw_uid, nobody.pw_gid, prefix, python)
-    unavailable("another user can run no Python that is new enough")
-    raise AssertionError
-
-
-def unavailable(reason: str) -> None:
-    """Skip; where everything must be there (`SWARM_REQUIRE_ALL=1`), fail."""
-    if os.environ.get("SWARM_REQUIRE_ALL") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    lack("another user can run no Python that is new enough")
 
 
 @lru_cache(maxsize=8)
@@ -165,8 +154,7 @@ class SandboxWorld:
 def open_world(backend: str, user_name: str) -> Iterator[SandboxWorld]:
     user = find_user(user_name)
     found = probe(backend, user)
-    if not found["works"]:
-        unavailable(f"{backend} for {user_name}: {found['reason']}")
+    need(found["works"], f"{backend} for {user_name}: {found.get('reason')}")
     root = Path(tempfile.mkdtemp(prefix="swarm-jail-", dir="/tmp")).resolve()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, root, ignore_errors=True)
@@ -184,5 +172,5 @@ def open_world(backend: str, user_name: str) -> Iterator[SandboxWorld]:
         world.file(world.workspace / "kept", "kept")
         world.file(world.other / "secret", SECRET)
         world.file(world.home / ".ssh" / "id_rsa", SECRET)
-        wait_until(lambda: world.victim.name() == "sleep")
+        wait_for("the victim runs", lambda: world.victim.name() == "sleep")
         yield world

@@ -10,7 +10,8 @@ import pytest
 
 from swarm.agent.entries import Spawned
 from swarm.ids import root_agent_id
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 
 def test_agents_also_run_in_a_thread_pool(fleet: Fleet) -> None:

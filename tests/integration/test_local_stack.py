@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import signal
 import socket
 import subprocess
@@ -35,16 +34,6 @@ with temporary_stack(Settings(state_dir=Path(sys.argv[1])), concurrency=1) as st
     print(stack.workers[0].pid, flush=True)
     sys.stdin.readline()
 """
-
-
-def _has_app() -> bool:
-    try:
-        return hasattr(importlib.import_module("swarm.tasks"), "app")
-    except ModuleNotFoundError:
-        return False
-
-
-pytestmark = pytest.mark.skipif(not _has_app(), reason="swarm.tasks has no app")
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from tests.chaos.crashing_worker import CrashingWorker, Order, orders_folder
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from swarm.client import Job
 from swarm.errors import QuestionClosed
 from swarm.rehearsal.server import RehearsalServer
 from swarm.store.questions import Question
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 ONE_COMMAND = """
 name: one-command

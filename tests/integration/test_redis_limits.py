@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +10,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.needs import need_program
+from tests.waiting import wait_for
 
 
 def test_a_redis_without_memory_stops_work_and_loses_nothing(fleet: Fleet) -> None:
@@ -35,9 +36,8 @@ def test_a_redis_without_memory_stops_work_and_loses_nothing(fleet: Fleet) -> No
 class Group:
     """A primary, a replica and a sentinel that watches them."""
 
-    def __init__(self, folder: Path) -> None:
-        self._binary = shutil.which("redis-server") or ""
-        self._folder = folder
+    def __init__(self, binary: str, folder: Path) -> None:
+        self._binary, self._folder = binary, folder
         self._processes: list[subprocess.Popen[bytes]] = []
         primary, replica, sentinel = _free_ports(3)
         self.primary = self._start("primary", primary, "appendonly yes")
@@ -98,9 +98,7 @@ def _knows_replica(port: int) -> bool:
 
 @pytest.fixture
 def group(tmp_path: Path) -> Iterator[Group]:
-    if shutil.which("redis-server") is None:
-        pytest.skip("a replica and a sentinel need a redis-server on PATH")
-    started = Group(tmp_path)
+    started = Group(need_program("redis-server"), tmp_path)
     yield started
     started.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import socket
 import stat
 import subprocess
@@ -18,8 +17,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.integration.sandbox_world import JAILS, SECRET, Ran, SandboxWorld, open_world, unavailable
-from tests.unit.tool_world import wait_until
+from tests.integration.sandbox_world import JAILS, SECRET, Ran, SandboxWorld, open_world
+from tests.needs import need_program
+from tests.waiting import wait_for
 
 
 @pytest.fixture(params=JAILS, ids=lambda jail: f"{jail[0]}, {jail[1]}")
@@ -183,7 +183,7 @@ def test_an_attempt_fails_in_the_sandbox_that_works_without(jail: tuple[str, str
             with open_world(*jail) as free:
                 (free.workspace / "way-out").symlink_to(free.other)
                 ran = free.run(attempt.command, open=True)
-                wait_until(lambda: attempt.worked(free, ran))  # or it is no attempt at all
+                wait_for("it works without a sandbox, or it is no attempt", lambda: attempt.worked(free, ran))
         ran = world.run(attempt.command, read_only=read_only)
         assert not attempt.worked(world, ran), ran
         assert (world.workspace / "kept").read_text() == "kept"
@@ -280,17 +280,15 @@ def test_a_home_that_is_the_workspace_keeps_its_credentials(world: SandboxWorld)
 @pytest.fixture
 def redis(world: SandboxWorld) -> Iterator[tuple[int, Path]]:
     """A Redis that anybody may use who can reach it: its port and its socket."""
-    program = shutil.which("redis-server") or shutil.which("valkey-server")
-    if program is None:
-        unavailable("there is no redis-server on the PATH")
+    program = need_program("redis-server")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     path = world.root / "r.sock"
     options = ["--port", str(port), "--unixsocket", str(path), "--unixsocketperm", "777", "--save", "", "--dir", "/"]
-    server = subprocess.Popen([str(program), *options], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
     try:
-        wait_until(path.exists)
+        wait_for("Redis listens", path.exists)
         yield port, path
     finally:
         server.kill()
@@ -417,9 +415,9 @@ def test_no_daemon_outlives_the_death_of_its_supervisor(world: SandboxWorld) -> 
         )
     number = f"6{time.monotonic_ns() % 10**9}"
     process = world.start(f"env -i setsid sleep {number} & wait")
-    wait_until(lambda: bool(running_with(number)))
+    wait_for("the daemon runs", lambda: running_with(number))
     process.kill()
-    wait_until(lambda: not running_with(number))
+    wait_for("the daemon is gone", lambda: not running_with(number))
 
 
 BOMB = """
@@ -452,7 +450,7 @@ def test_a_fork_bomb_stays_small_and_is_over_with_its_command(world: SandboxWorl
         assert ran.timed_out
     else:
         assert ran.output.endswith("ended: more than 1000 processes\n") and not ran.timed_out
-    wait_until(lambda: count() < before + 100)
+    wait_for("the processes are gone", lambda: count() < before + 100)
 
 
 def test_a_file_grows_only_to_its_limit(world: SandboxWorld) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -20,8 +19,10 @@ from swarm.tools import ToolContext
 from swarm.tools.background import kill_shells, list_shells
 from swarm.tools.registry import validate_input
 from swarm.tools.shell import bash_tool
-from tests.integration.sandbox_world import DRIVER, JAILS, SandboxWorld, open_world, unavailable
-from tests.unit.tool_world import World, make_world, wait_until
+from tests.integration.sandbox_world import DRIVER, JAILS, SandboxWorld, open_world
+from tests.needs import lack, need_program
+from tests.tool_world import World, make_world
+from tests.waiting import wait_for
 
 
 @pytest.fixture(params=JAILS, ids=lambda jail: f"{jail[0]}, {jail[1]}")
@@ -72,8 +73,8 @@ def test_git_works_up_to_a_commit(world: SandboxWorld) -> None:
 
 
 def test_a_build_works(world: SandboxWorld) -> None:
-    if shutil.which("make") is None or shutil.which("cc") is None:
-        unavailable("there is no C compiler with make")
+    need_program("make")
+    need_program("cc")
     world.file(world.workspace / "p.c", '#include <stdio.h>\nint main(void) { puts("built"); return 0; }\n')
     world.file(world.workspace / "Makefile", "p: p.c\n\tcc -o p p.c\n")
     assert world.run("make -s -j2 && ./p").output == "built\n"
@@ -123,8 +124,7 @@ def test_further_folders_are_given(world: SandboxWorld) -> None:
 def backend(request: pytest.FixtureRequest) -> Backend:
     found = choose_backend(request.param)
     if isinstance(found, NoSandbox):
-        unavailable(f"{request.param}: {found.reason}")
-    assert isinstance(found, Backend)
+        lack(f"{request.param}: {found.reason}")
     return found
 
 
@@ -184,11 +184,11 @@ def test_a_background_command_lives_until_it_is_killed(tmp_path: Path, backend: 
             if process.info["cmdline"]
         )
 
-    wait_until(lambda: (world.root / "up").exists() and running())
+    wait_for("it runs", lambda: (world.root / "up").exists() and running())
     assert call(world, backend, command="true") == "(no output)"
     assert running(), "another call's end must not end it"
     assert world.call("KillShell", shell_id=shell_id).text == f"Killed {shell_id}."
-    wait_until(lambda: not running())
+    wait_for("it is gone", lambda: not running())
 
 
 # -- the choice ----------------------------------------------------------------------------------------------
@@ -239,8 +239,7 @@ def test_a_sandbox_that_cannot_be_entered_runs_nothing(tmp_path: Path, backend: 
 def test_a_link_in_the_place_of_protected_settings_is_refused(tmp_path: Path) -> None:
     found = choose_backend("bubblewrap")
     if isinstance(found, NoSandbox):
-        unavailable(found.reason)
-    assert isinstance(found, Backend)
+        lack(found.reason)
     (tmp_path / ".claude").symlink_to(tmp_path / "elsewhere")
     policy = SandboxPolicy(workspace=tmp_path, scratch=tmp_path, read_only=False)
     with pytest.raises(ToolError, match=r"\.claude is a symbolic link"):

@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 
 from swarm.local.redis_server import find_redis
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 
 def test_sigquit_hands_over_at_once_even_in_the_middle_of_a_reply(fleet: Fleet) -> None:
@@ -120,7 +121,6 @@ rules:
     wait_for("it runs", sleepers)
     fleet.workers[0].kill()
     assert Path(f"/proc/{sleepers()[0].pid}").exists(), "it belongs to its agent, which still lives, not to the worker"
-    fleet.swarm.jobs()[0]
     fleet.swarm.cancel(fleet.swarm.jobs()[0].root_id)
     fleet.start_worker(1)
     wait_for("the next worker on this host finds and ends it", lambda: not sleepers(), 25)

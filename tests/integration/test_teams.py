@@ -17,8 +17,9 @@ from swarm.mailbox.message import Kind
 from swarm.rehearsal import load_scenario
 from swarm.store.agents import Store
 from swarm.store.values import Effect, GoOn, Letter, NotSpawned
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
+from tests.waiting import wait_for
 
 
 @pytest.fixture

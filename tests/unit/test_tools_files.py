@@ -13,7 +13,7 @@ import pytest
 from swarm.errors import ToolError
 from swarm.tools import MAX_OUTPUT_CHARACTERS
 from swarm.tools.truncate import fit
-from tests.unit.tool_world import World, make_world
+from tests.tool_world import World, make_world
 
 
 @pytest.fixture

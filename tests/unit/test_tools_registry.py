@@ -12,7 +12,7 @@ from swarm.definitions.names import ALIASES, KNOWN_TOOLS
 from swarm.errors import ToolError
 from swarm.tools import registry
 from swarm.tools.registry import builtin_tools, validate_input
-from tests.unit.tool_world import make_world
+from tests.tool_world import make_world
 
 WITHOUT_EFFECTS = {"Read", "Glob", "Grep", "LS", "BashOutput", "TodoWrite"}
 

@@ -27,7 +27,7 @@ from swarm.team.board import check_role, check_subject, check_text
 from swarm.team.scratchpad import MAX_NAME_CHARACTERS, check_page
 from swarm.tools import ToolContext
 from swarm.tools.registry import validate_input
-from tests.unit.tool_world import KeptOutputs
+from tests.tool_world import KeptOutputs
 
 
 class Recorded:

@@ -9,7 +9,7 @@ import pytest
 
 from swarm.errors import Interrupted, ToolError
 from swarm.tools.ripgrep import find_ripgrep, run_ripgrep
-from tests.unit.tool_world import World, make_world
+from tests.tool_world import World, make_world
 
 
 @pytest.fixture

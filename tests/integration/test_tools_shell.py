@@ -19,7 +19,8 @@ from swarm.tools.environment import clean_environment
 from swarm.tools.processes import MAX_OUTPUT_BYTES, run_command
 from swarm.tools.registry import validate_input
 from swarm.tools.shell import bash_tool
-from tests.unit.tool_world import World, make_world, wait_until
+from tests.tool_world import World, make_world
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def world(tmp_path: Path) -> World:
 
 
 def pid_in(path: Path) -> int:
-    wait_until(lambda: path.exists() and path.read_text().strip().isdigit())
+    wait_for(f"{path.name} holds a number", lambda: path.exists() and path.read_text().strip().isdigit())
     return int(path.read_text())
 
 
@@ -185,14 +186,14 @@ def test_a_command_dies_when_the_agent_must_stop(world: World) -> None:
     world.ctx.check = check
     with pytest.raises(Interrupted):
         world.call("Bash", command="setsid sleep 600 & echo $! > pid; wait")
-    wait_until(lambda: gone(pid_in(world.root / "pid")))
+    wait_for("it is gone", lambda: gone(pid_in(world.root / "pid")))
 
 
 ROOT = Path(__file__).parents[2]
 RUNNER = """
 import sys
 from pathlib import Path
-from tests.unit.tool_world import make_world
+from tests.tool_world import make_world
 world = make_world(Path(sys.argv[1]))
 world.call("Bash", command=sys.argv[2], run_in_background=len(sys.argv) > 3)
 """
@@ -205,7 +206,7 @@ def test_a_worker_that_is_killed_leaves_no_shell(tmp_path: Path) -> None:
     supervisor = psutil.Process(outer).ppid()
     worker.send_signal(signal.SIGKILL)
     worker.wait(10)
-    wait_until(lambda: gone(inner) and gone(outer) and gone(supervisor))
+    wait_for("shell and supervisor are gone", lambda: gone(inner) and gone(outer) and gone(supervisor))
 
 
 # -- the sandbox ------------------------------------------------------------------------------------------
@@ -247,12 +248,12 @@ def test_a_background_command_is_read_step_by_step_to_its_end(world: World) -> N
     shell_id = start(world, "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two; exit 4")
     assert world.ctx.scratch is not None
     out = world.ctx.scratch / "shells" / f"{shell_id}.out"
-    wait_until(lambda: out.read_text() == "one\n")
+    wait_for("the first line", lambda: out.read_text() == "one\n")
     assert output(world, shell_id, "call1") == f"one\n[{shell_id} is running]"
     assert output(world, shell_id, "call2") == f"(no new output)\n[{shell_id} is running]"
     (world.root / "go").touch()
     record = list_shells(world.ctx.scratch)[0]
-    wait_until(lambda: shell_state(world.ctx.scratch, record)[0] == "ended")  # type: ignore[arg-type]
+    wait_for("it has ended", lambda: shell_state(world.ctx.scratch, record)[0] == "ended")  # type: ignore[arg-type]
     assert output(world, shell_id, "call3") == f"two\n[{shell_id} has ended: exit code 4]"
     assert output(world, shell_id, "call3").startswith("two\n"), "a call that is run again answers the same"
     assert output(world, shell_id, "call4").startswith("(no new output)")
@@ -262,7 +263,7 @@ def test_background_output_can_be_filtered(world: World) -> None:
     shell_id = start(world, "seq 1 20")
     assert world.ctx.scratch is not None
     record = list_shells(world.ctx.scratch)[0]
-    wait_until(lambda: shell_state(world.ctx.scratch, record)[0] == "ended")  # type: ignore[arg-type]
+    wait_for("it has ended", lambda: shell_state(world.ctx.scratch, record)[0] == "ended")  # type: ignore[arg-type]
     assert output(world, shell_id, "call1", filter="^1.$").startswith("\n".join(map(str, range(10, 20))) + "\n[")
 
 
@@ -270,7 +271,7 @@ def test_kill_shell_ends_a_command_with_its_daemons(world: World) -> None:
     shell_id = start(world, "setsid bash -c 'echo $$ > pid; exec sleep 600' & wait")
     pid = pid_in(world.root / "pid")
     assert world.call("KillShell", shell_id=shell_id).text == f"Killed {shell_id}."
-    wait_until(lambda: gone(pid))
+    wait_for("it is gone", lambda: gone(pid))
     assert world.call("KillShell", shell_id=shell_id).text == f"{shell_id} had already ended."
     assert f"[{shell_id} has ended: exit code 137]" in output(world, shell_id, "call1")
 
@@ -301,7 +302,7 @@ def test_background_commands_outlive_their_process_and_end_with_their_agent(tmp_
     assert kill_orphans(root, alive=lambda agent_id: agent_id == "agent-1") == 0
     assert not gone(pid)
     assert kill_orphans(root, alive=lambda agent_id: False) == 1
-    wait_until(lambda: gone(pid))
+    wait_for("it is gone", lambda: gone(pid))
     assert list_shells(root / "agent-1") == []
 
 
@@ -309,7 +310,7 @@ def test_a_record_that_names_a_stranger_kills_nobody(world: World) -> None:
     start(world, "true")
     assert world.ctx.scratch is not None
     record = list_shells(world.ctx.scratch)[0]
-    wait_until(lambda: shell_state(world.ctx.scratch, record)[0] == "ended")  # type: ignore[arg-type]
+    wait_for("it has ended", lambda: shell_state(world.ctx.scratch, record)[0] == "ended")  # type: ignore[arg-type]
     stranger = subprocess.Popen(["sleep", "600"])
     try:
         started = psutil.Process(stranger.pid).create_time()
@@ -326,6 +327,6 @@ def test_a_record_that_names_a_stranger_kills_nobody(world: World) -> None:
 def test_a_background_command_that_lost_its_supervisor_is_still_ended(world: World) -> None:
     shell_id = start(world, "echo $$ > pid; kill -KILL $PPID; exec sleep 600")
     pid = pid_in(world.root / "pid")
-    wait_until(lambda: "was killed from outside" in output(world, shell_id, "call"))
+    wait_for("its end is known", lambda: "was killed from outside" in output(world, shell_id, "call"))
     assert world.ctx.scratch is not None and kill_shells(world.ctx.scratch) == 1
-    wait_until(lambda: gone(pid))
+    wait_for("it is gone", lambda: gone(pid))

@@ -27,7 +27,8 @@ import yaml
 
 from swarm.local.server_binary import ServerBinary, find_bundled_server, find_server
 from swarm.settings import Settings
-from tests.fleet import wait_for
+from tests.needs import lack, need_program
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -40,7 +41,7 @@ LONGEST_TURN_SECONDS = 600 + 600
 def server(request: pytest.FixtureRequest) -> ServerBinary:
     found = find_server() if request.param == "system" else find_bundled_server()
     if found is None or found.origin != request.param:
-        pytest.skip(f"no {request.param} server on this machine")
+        lack(f"there is no {request.param} server on this machine")
     return found
 
 
@@ -141,8 +142,7 @@ def test_redis_listens_to_its_own_host_alone_unless_told(server: ServerBinary, f
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
+    need_program("systemd-analyze")
     copies = []
     for unit in UNITS:
         copy = tmp_path / unit.name
@@ -247,8 +247,7 @@ def _minutes(text: str) -> int:
 
 
 def test_kustomize_builds_the_manifests() -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
+    need_program("kubectl")
     command = ["kubectl", "kustomize", str(DEPLOY / "kubernetes")]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr

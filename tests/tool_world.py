@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,11 +56,3 @@ def make_world(folder: Path, **changes: Any) -> World:
     return World(
         ToolContext(agent_id="agent-1", job_id="job-1", workspace=workspace, outputs=outputs, **given), outputs
     )
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait for `condition`, failing after a deadline."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.02)
