@@ -417,3 +417,8 @@ def test_an_unknown_scenario_ends_the_process_with_the_reason() -> None:
     )
     assert done.returncode == 2
     assert "scenario 'nowhere' cannot be read" in done.stderr
+
+
+def test_importing_the_package_loads_neither_pydantic_nor_yaml() -> None:
+    probe = "import sys, swarm.rehearsal; sys.exit('pydantic' in sys.modules or 'yaml' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
