@@ -1,0 +1,64 @@
+"""What CI makes of tests that fail: a few get a second try and are named, more of them are a failure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SUITE = """
+import pathlib
+import pytest
+
+@pytest.mark.parametrize("number", range({flaky}))
+def test_flaky(number):
+    seen = pathlib.Path(f"seen-{{number}}")
+    if not seen.exists():
+        seen.touch()
+        raise AssertionError("not at the first try")
+
+def test_steady():
+    assert {steady}
+"""
+
+
+def run(folder: Path, suite: str) -> tuple[int, list[str]]:
+    (folder / "test_some.py").write_text(suite)
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.twice", str(folder / "cache")],
+        cwd=folder,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    return ran.returncode, ran.stdout.splitlines()
+
+
+@pytest.mark.parametrize("flaky", [0, 1, 2])
+def test_a_few_tests_may_need_their_second_try_and_are_named(tmp_path: Path, flaky: int) -> None:
+    code, said = run(tmp_path, SUITE.format(flaky=flaky, steady=True))
+    assert code == 0, said
+    named = [f"needed a second try: test_some.py::test_flaky[{number}]" for number in range(flaky)]
+    assert [line for line in said if line.startswith("needed")] == named
+    assert any(f"{max(flaky, 1)} passed" in line for line in said[-1 - flaky :]), said
+
+
+def test_more_than_two_that_need_it_are_a_failure(tmp_path: Path) -> None:
+    code, said = run(tmp_path, SUITE.format(flaky=3, steady=True))
+    assert (code, said[-1]) == (1, "== 3 tests failed, and at most 2 get a second try")
+
+
+def test_what_fails_twice_is_a_failure(tmp_path: Path) -> None:
+    code, said = run(tmp_path, SUITE.format(flaky=1, steady=False))
+    assert code == 1 and any("1 failed, 1 passed" in line for line in said), said
+
+
+def test_tests_that_cannot_be_read_are_a_failure(tmp_path: Path) -> None:
+    assert run(tmp_path, "import nothing_of_this_name")[0] not in (0, 5)
