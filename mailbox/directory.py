@@ -71,6 +71,15 @@ class Directory:
             raise UnknownReceiver("that is yourself: a message needs another receiver")
         return [self._receiver(agent_id)]
 
+    def find_agent(self, who: str, asker_id: str) -> Receiver:
+        """The one other agent of the job that `who` means. Raises `UnknownReceiver`."""
+        if who.strip() == "*":
+            raise UnknownReceiver("`*` is no single agent: give a name or an id")
+        [found] = self.find(who, asker_id)
+        if found.id == self._job_id:
+            raise UnknownReceiver("the person is no agent")
+        return found
+
     def _find_all(self, sender_id: str) -> list[Receiver]:
         agents = self._agents()
         own = agents.get(sender_id)

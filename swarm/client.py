@@ -16,22 +16,14 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from swarm.agent.entries import Entry
-from swarm.agent.results import check_schema
-from swarm.agent.spec import AgentSpec, Limits
+from swarm.agent.spec import Limits
 from swarm.correspondence import Correspondence, Delivery, Mailbox, open_mailbox
-from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.model import PermissionMode
-from swarm.errors import ConfigurationError
-from swarm.ids import new_job_id, root_agent_id
+from swarm.ids import root_agent_id
 from swarm.mailbox import USER, Message
-from swarm.models import Usage
-from swarm.models.catalogue import cost_usd, resolve_model
-from swarm.permissions.definition_rules import definition_rules
-from swarm.permissions.modes import at_most
-from swarm.permissions.sources import load_permission_settings
+from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import REDIS_AWAY, connect, explained
@@ -41,12 +33,8 @@ from swarm.team.board import Board, TaskTexts, TaskView
 from swarm.team.scratchpad import Pad, PageView
 from swarm.views import AgentView, Event, JobView, agent_view, job_view
 
-DEFAULT_MODE: PermissionMode = "acceptEdits"
-"""Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
 PATIENCE_SECONDS = 60.0
 """How long whoever follows a job waits for a Redis that is away."""
-MAX_PROMPT_BYTES = 4 * 1024 * 1024
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Job:
@@ -56,7 +44,7 @@ class Job:
         self._store = swarm.store
         self._swarm = swarm
         self.id = job_id
-        self._mail = Correspondence(swarm.store, job_id, swarm._tell)
+        self._mail = Correspondence(swarm.store, job_id, swarm.publish)
         self.warnings = list(warnings)
         """What the settings files held that could not be used, when it was submitted."""
 
@@ -180,7 +168,7 @@ class Swarm:
         self,
         prompt: str,
         *,
-        agent: str = "build",
+        agent: str = DEFAULT_AGENT,
         workspace: str | Path = ".",
         limits: Limits | None = None,
         model: str | None = None,
@@ -205,74 +193,36 @@ class Swarm:
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`.
         """
-        folder = Path(workspace).expanduser().resolve()
-        if not folder.is_dir():
-            raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
-        if not prompt.strip():
-            raise ConfigurationError("the prompt is empty; say what is to be done")
-        if len(prompt.encode()) > MAX_PROMPT_BYTES:
-            size = len(prompt.encode()) // 1024
-            raise ConfigurationError(
-                f"the prompt has {size} KiB, more than 4096 KiB; put it into a file of the workspace and name that"
-            )
-        if base_url is not None and urlsplit(base_url).hostname not in _LOOPBACK:
-            raise ConfigurationError(
-                f"{base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
-            )
-        catalogue = load_catalogue(folder)
-        definition = catalogue.get(agent)
-        if definition.mode == "subagent":
-            raise ConfigurationError(
-                f"{agent!r} can only be started by other agents; `swarm agents` shows those a job can start with"
-            )
-        limits = limits or Limits()
-        if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
-            limits = limits.model_copy(update={"max_turns": definition.max_turns})
-        if result_schema is not None:
-            if fault := check_schema(result_schema):
-                raise ConfigurationError(f"the result schema is not a JSON schema: {fault}")
-            definition = definition.model_copy(update={"result_schema": result_schema})
-        permissions = load_permission_settings(folder, Path.home(), allow=allow, ask=ask, deny=deny)
-        most = mode or permissions.default_mode or DEFAULT_MODE
-        first_mode = most if definition.permission_mode == "default" else at_most(definition.permission_mode, most)
-        chosen_model = resolve_model(
-            model or definition.model, default=self.settings.model, parent=None, prices_file=self.settings.prices_file
-        )
-        if (
-            limits.budget_usd is not None
-            and cost_usd(chosen_model, Usage(), prices_file=self.settings.prices_file) is None
-        ):
-            raise ConfigurationError(
-                f"no price is known for the model {chosen_model}, so a budget cannot be kept; "
-                "add its price to the file that SWARM_PRICES_FILE names, or limit tokens instead"
-            )
-        job_id = new_job_id()
-        spec = AgentSpec(
-            agent_id=root_agent_id(job_id),
-            job_id=job_id,
-            definition=definition,
-            description=(title or " ".join(prompt.split()))[:80],
+        order = Order(
             prompt=prompt,
-            model=chosen_model,
-            workspace=str(folder),
-            mode=first_mode,
-            after_plan="bypassPermissions" if first_mode == "plan" else None,
-            rules=definition_rules(definition),
-            network=network or definition.network,
-            base_url=base_url,
+            agent=agent,
+            workspace=workspace,
             limits=limits,
-            created_at=time.time(),
+            model=model,
+            base_url=base_url,
+            title=title,
+            mode=mode,
+            allow=allow,
+            ask=ask,
+            deny=deny,
+            network=network,
+            ask_seconds=ask_seconds,
+            result_schema=result_schema,
         )
+        return self.place(prepare_order(order, self.settings))
+
+    def place(self, prepared: PreparedJob) -> Job:
+        """Put a job that was prepared on the queue; it is durable when this returns. Raises `RedisUnavailable`."""
         with explained(self.store.client):
             effect = self.store.submit(
-                spec,
-                catalogue=catalogue.model_dump_json(),
+                prepared.spec,
+                catalogue=prepared.catalogue.model_dump_json(),
                 retention_seconds=self.settings.retention_seconds,
-                rules=permissions.rules.model_dump_json(),
-                ask_seconds=self.settings.question_seconds if ask_seconds is None else ask_seconds,
+                rules=prepared.permissions.rules.model_dump_json(),
+                ask_seconds=prepared.ask_seconds,
             )
-        self._tell(effect)
-        return Job(self, job_id, warnings=[str(problem) for problem in permissions.problems])
+        self.publish(effect)
+        return Job(self, prepared.spec.job_id, warnings=prepared.warnings)
 
     def job(self, job_id: str) -> Job:
         """The handle of an existing job. Raises `UnknownAgent`."""
@@ -305,7 +255,7 @@ class Swarm:
         `always` allows what is plainly of the same kind for the rest of the job; `mode` is what an approved plan is carried
         out in. Raises `UnknownQuestion`, `QuestionClosed`.
         """
-        self._tell(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
+        self.publish(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
 
     def mailbox(self, agent_id: str) -> Mailbox:
         """An agent's mailbox, and how far the agent has read it. Raises `UnknownAgent`."""
@@ -313,7 +263,7 @@ class Swarm:
 
     def cancel(self, agent_id: str, reason: str = "cancelled by a person") -> None:
         """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`."""
-        self._tell(self.store.cancel(agent_id, reason))
+        self.publish(self.store.cancel(agent_id, reason))
 
     @cached_property
     def _sender(self) -> Any:
@@ -321,7 +271,8 @@ class Swarm:
 
         return make_app(self.settings)
 
-    def _tell(self, effect: Effect) -> None:
+    def publish(self, effect: Effect) -> None:
+        """Carry out what a step of the store asks for: wake agents, stop them."""
         from swarm.tasks.publish import carry_out
 
         carry_out(self._sender, self.store, effect)

@@ -73,10 +73,14 @@ class AgentCancelled(SwarmError):
         super().__init__(f"agent {agent_id} was cancelled")
 
 
+class StepRefused(SwarmError):
+    """A step that somebody asked for and that was not made; the message says why, and is for whoever asked."""
+
+
 # -- messages ----------------------------------------------------------------------------------------------
 
 
-class MessageRefused(SwarmError):
+class MessageRefused(StepRefused):
     """A message that was not delivered to anybody; the message of the error is for the sender."""
 
 
@@ -112,22 +116,22 @@ class BadMessageId(SwarmError):
     """What was given as the id of a message cannot be one."""
 
 
-class BadName(SwarmError):
+class BadName(StepRefused):
     """A name that no agent may bear, or that another agent bears."""
 
 
 # -- what a job's agents share ------------------------------------------------------------------------------
 
 
-class BoardRefused(SwarmError):
+class BoardRefused(StepRefused):
     """A step on the board that was not made: a task that is blocked, somebody else's, for another role, or not there."""
 
 
-class PadRefused(SwarmError):
+class PadRefused(StepRefused):
     """A page of the scratchpad that cannot be read or changed: its name, its size, its version, or that it is not there."""
 
 
-class TeamRefused(SwarmError):
+class TeamRefused(StepRefused):
     """A team that cannot be founded or dissolved now."""
 
 

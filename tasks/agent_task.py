@@ -14,7 +14,9 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from swarm.errors import PayloadRefused, SwarmError
 from swarm.log import EventLog
-from swarm.runtime.loop import Ended, GaveUp, HandedOver, Outcome, Parked, Segment
+from swarm.runtime.journal import Journal
+from swarm.runtime.loop import Loop
+from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Waits
 from swarm.store.values import Claim, Refused
 from swarm.tasks import process
 from swarm.tasks.app import app
@@ -60,7 +62,7 @@ class AgentTask(Task):  # type: ignore[misc]
     Request = AgentRequest
     abstract = True
 
-    def tell(self, event: str, **fields: Any) -> None:
+    def send_quietly(self, event: str, **fields: Any) -> None:
         """Send a task event; events are decoration, so a failure to send one is not ours."""
         try:
             self.send_event(event, **fields)
@@ -93,19 +95,19 @@ def run_agent(self: AgentTask, payload: object) -> str:
 
 def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str:
     if claim.generation > 1:
-        task.tell("task-running")
+        task.send_quietly("task-running")
     log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.log_name)
     with process.running(claim.agent_id) as stop:
         try:
-            outcome: Outcome = Segment(
+            segment = Segment(
                 claim,
                 store=runtime.store,
-                model=runtime.model_for(claim.spec),
+                journal=Journal(claim, runtime.store),
                 settings=runtime.settings,
-                tell=lambda effect: carry_out(app, runtime.store, effect),
-                draining=process.draining,
+                publish=lambda effect: carry_out(app, runtime.store, effect),
                 stop=stop,
-            ).run()
+            )
+            outcome: Outcome = Loop(segment, runtime.model_for(claim.spec), draining=process.draining).run()
         except (RedisConnectionError, RedisTimeoutError, OutOfMemoryError, ReadOnlyError) as error:
             # Not the agent's doing, so it is no death. The outbox offers it again, not this process: at once would be in vain.
             log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
@@ -126,14 +128,14 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str
         case Ended(state=state, summary=summary):
             log.warning(f"agent.{state}", agent_id=claim.agent_id, reason=summary)
             raise AgentEnded(summary)
-        case Parked(condition=condition):
+        case Waits(condition=condition):
             log.info("agent.parked", agent_id=claim.agent_id, children=len(condition.children), until=condition.until)
-            task.tell("task-parked")
+            task.send_quietly("task-parked")
         case HandedOver(why=why):
             log.info("agent.handed_over", agent_id=claim.agent_id, why=why)
-            task.tell("task-parked")
+            task.send_quietly("task-parked")
         case GaveUp(why=why, cancelled=cancelled):
             log.warning("agent.given_up", agent_id=claim.agent_id, why=why)
             if cancelled:
-                task.tell("task-revoked", terminated=True, signum="", expired=False)
+                task.send_quietly("task-revoked", terminated=True, signum="", expired=False)
     raise Ignore()

@@ -168,9 +168,9 @@ def _warm_up_tools() -> None:
     """Import every tool, compile the validators of their schemas, and load what calls are judged with."""
     from swarm.permissions.path_rules import check_path_spec
     from swarm.permissions.shell.rules import is_read_only_command
-    from swarm.tools.registry import builtin_tools, validate_input
+    from swarm.tools.registry import offered_tools, validate_input
 
-    for tool in builtin_tools().values():
+    for tool in offered_tools():
         try:
             validate_input(tool, {})
         except ToolError:

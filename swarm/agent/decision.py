@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
 from swarm.agent.entries import Condition, Finished, ModelFailed, Prompt, ToolFinished
-from swarm.agent.life import SEND_TOOL, SPAWN_TOOL, Life
+from swarm.agent.life import Life
 from swarm.agent.results import MAX_CORRECTIONS, read_result
 from swarm.agent.spec import AgentSpec
+from swarm.definitions.tools import Kind
 from swarm.models import Block
 
 MAX_MODEL_FAILURES = 12
 """Consecutive failed attempts at one reply before the agent gives up; with the back-off this spans several minutes."""
 MAX_CONTINUATIONS = 3
 """How often a reply that hit its length limit is asked to go on."""
-
-WAIT_TOOL = "WaitAgents"
-WAIT_TOOLS = frozenset({WAIT_TOOL, "BoardWait"})
-"""Calls that give the process back until what they wait for has come: they run last, one after the other."""
-PEER_TOOLS = frozenset({SEND_TOOL, "ListAgents", "StopAgent", "TeamDelete"})
-"""Calls about other agents: they run after the `Agent` calls of the same reply, in the order in which they were made."""
-ORDERED_TOOLS = frozenset(
-    (
-        *("TeamCreate", "BoardAdd", "BoardClaim", "BoardUpdate", "BoardComplete"),
-        *("ScratchpadWrite", "ScratchpadAppend"),
-    )
-)
-"""Calls that change what agents share. They may be repeated, since a repeat changes nothing more, but each waits for the one before."""
 
 INTERRUPTED_TEXT = (
     "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
@@ -91,8 +78,8 @@ class SendMessages:
 
 
 @dataclass(frozen=True)
-class WaitAgents:
-    """Answer this call, which waits for other agents or for tasks; `since` is what it has already parked for."""
+class Wait:
+    """Carry out this call, which waits; `since` is what it has already parked for."""
 
     call: Block
     since: Condition | None
@@ -137,7 +124,7 @@ Action = (
     | SpawnAgents
     | CollectChildren
     | SendMessages
-    | WaitAgents
+    | Wait
     | AwaitMail
     | Say
     | Rest
@@ -146,7 +133,7 @@ Action = (
 )
 
 
-def next_action(life: Life, has_effects: Callable[[str], bool]) -> Action:
+def next_action(life: Life) -> Action:
     """What the agent does next. Pure: the same journal gives the same answer, anywhere, at any time."""
     if life.finished is not None:
         return Done()
@@ -155,7 +142,7 @@ def next_action(life: Life, has_effects: Callable[[str], bool]) -> Action:
     if not life.messages:
         return Say(Prompt(text=life.spec.prompt or "(The task is empty.)"))
     if life.pending:
-        return _next_for_calls(life, has_effects)
+        return _next_for_calls(life)
     if life.failure is not None:
         return _next_after_failure(life, life.failure)
     if life.messages[-1]["role"] == "assistant" or (life.last is not None and not life.last.content):
@@ -181,7 +168,7 @@ def last_words(limit: Literal["turns", "tokens", "budget", "time"], why: str) ->
     return Prompt(text=text, purpose="last_words", limit=limit)
 
 
-def _next_for_calls(life: Life, has_effects: Callable[[str], bool]) -> Action:
+def _next_for_calls(life: Life) -> Action:
     assert life.last is not None
     calls = list(life.pending.values())
     if life.last.stop_reason == "max_tokens":
@@ -192,31 +179,27 @@ def _next_for_calls(life: Life, has_effects: Callable[[str], bool]) -> Action:
     interrupted = [call["id"] for call in calls if call["id"] in life.tools_started]
     if interrupted:
         return Settle([ToolFinished(tool_use_id=i, text=INTERRUPTED_TEXT, is_error=True) for i in interrupted])
-    names = life.tool_names()
-    spawning = [call for call in calls if call["name"] == SPAWN_TOOL and SPAWN_TOOL in names]
-    peers = [call for call in calls if call["name"] in PEER_TOOLS and call["name"] in names]
-    waiting = [call for call in calls if call["name"] in WAIT_TOOLS and call["name"] in names]
     # Children see what this reply's other calls did, so those run first.
-    ordinary = [call for call in calls if call not in (*spawning, *peers, *waiting)]
-    if ordinary:
-        batch = []
-        for call in ordinary:
-            if has_effects(call["name"]) or call["name"] in ORDERED_TOOLS:
-                break
-            batch.append(call)
-        return RunTools(batch or ordinary[:1])
+    if ordinary := _of_kinds(life, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.SHARED):
+        together = list(takewhile(lambda call: life.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))
+        return RunTools(together or ordinary[:1])
+    spawning = _of_kinds(life, calls, Kind.SPAWN)
     unspawned = [call for call in spawning if call["id"] not in life.spawned]
     if unspawned:
         return SpawnAgents(unspawned)
     background = [call["id"] for call in spawning if call["id"] in life.background]
     if background:
         return Settle([ToolFinished(tool_use_id=i, text=_background_text(life.spawned[i])) for i in background])
-    letters = list(takewhile(lambda call: call["name"] == SEND_TOOL, peers))
-    if peers:
-        return SendMessages(letters) if letters else RunTools(peers[:1])
-    if waiting:
-        return WaitAgents(waiting[0], life.waits.get(waiting[0]["id"]))
+    if about_agents := _of_kinds(life, calls, Kind.AGENTS, Kind.SEND):
+        messages = list(takewhile(lambda call: life.kind_of(call) is Kind.SEND, about_agents))
+        return SendMessages(messages) if messages else RunTools(about_agents[:1])
+    if waiting := _of_kinds(life, calls, Kind.WAIT):
+        return Wait(waiting[0], life.waits.get(waiting[0]["id"]))
     return CollectChildren({call["id"]: life.spawned[call["id"]] for call in spawning})
+
+
+def _of_kinds(life: Life, calls: list[Block], *kinds: Kind) -> list[Block]:
+    return [call for call in calls if life.kind_of(call) in kinds]
 
 
 def _background_text(agent_id: str) -> str:

@@ -1,7 +1,7 @@
 """The fold: from a journal to what the agent knows. Pure.
 
-`Life.apply` takes in one entry; `swarm.agent.decision` says what comes after. Both depend on nothing but the journal (and which
-tools have effects), so the next turn, a restart after a crash and a wake a week later are one code path.
+`Life.apply` takes in one entry; `swarm.agent.decision` says what comes after. Both depend on nothing but the journal (and the kinds
+of tools), so the next turn, a restart after a crash and a wake a week later are one code path.
 
 Guarantees: no `tool_use` is ever sent without its `tool_result`; results come first in the user message that answers them;
 messages only ever grow at the end, so a request's prefix stays byte for byte what the last request sent.
@@ -32,11 +32,10 @@ from swarm.agent.entries import (
 )
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
+from swarm.definitions.tools import Kind, row_of
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
 
-SPAWN_TOOL = "Agent"
-SEND_TOOL = "SendMessage"
 FORKED_TEXT = "This call went to the agent that you were forked from. You are the fork: your own task follows."
 
 
@@ -212,7 +211,7 @@ class Life:
         self.tool_calls += 1
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)
-        if call["name"] == SEND_TOOL and not entry.is_error:
+        if self.kind_of(call) is Kind.SEND and not entry.is_error:
             self.wrote = True
             given = call["input"]
             self.leaving = self.leaving or (given.get("kind") == "shutdown_response" and given.get("approve") is True)
@@ -232,6 +231,10 @@ class Life:
     def tool_names(self) -> set[str]:
         """The tools the agent has."""
         return {tool["name"] for tool in self.tools}
+
+    def kind_of(self, call: Block) -> Kind:
+        """What carrying a call out means; one of a tool that the agent does not have is only refused, which changes nothing."""
+        return row_of(call["name"]).kind if call["name"] in self.tool_names() else Kind.LOOK
 
 
 def fold(agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None) -> Life:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from swarm.agent.results import result_instructions
 from swarm.agent.spec import AgentSpec
+from swarm.definitions.tools import Kind, row_of
 
 _GROUND_RULES = """\
 You run unattended: nobody answers questions while you work, so decide and go on, and say what you assumed.
@@ -42,9 +43,10 @@ def system_prompt(spec: AgentSpec, tools: Set[str]) -> str:
     parts = [f'Your agent type is "{definition.name}".', definition.prompt.strip(), _GROUND_RULES]
     if definition.read_only:
         parts.append(_READ_ONLY)
-    if "Agent" in tools:
+    kinds = {row_of(tool).kind for tool in tools}
+    if Kind.SPAWN in kinds:
         parts.append(_DELEGATING)
-    if "SendMessage" in tools:
+    if Kind.SEND in kinds:
         parts.append(_PEERS)
     if spec.teammate:
         parts.append(_TEAMMATE)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from swarm.definitions.catalogue import Shadowed
     from swarm.definitions.model import AgentDefinition
     from swarm.definitions.sources import Problem
+    from swarm.permissions.filter import Situation
 
 group = typer.Typer(
     rich_markup_mode=None,
@@ -36,10 +37,9 @@ def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json
     if ctx.invoked_subcommand is not None:
         return
     from swarm.definitions.catalogue import load_catalogue
+    from swarm.orders import find_workspace
 
-    folder = workspace.expanduser().resolve()
-    if not folder.is_dir():
-        raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
+    folder = find_workspace(workspace)
     catalogue = load_catalogue(folder)
     definitions = [definition for _, definition in sorted(catalogue.definitions.items())]
     if as_json:
@@ -96,48 +96,38 @@ def check(
         raise typer.Exit(1)
 
 
-def offered_tools() -> list[str]:
-    """Every tool that agents here may have, before the filter."""
-    from swarm.agent.life import SPAWN_TOOL
-    from swarm.team.board_tools import board_tools
-    from swarm.team.scratchpad_tools import pad_tools
-    from swarm.team.team_tools import team_tools
-    from swarm.tools.peers import peer_tools
-    from swarm.tools.registry import builtin_tools
-
-    return [*builtin_tools(), SPAWN_TOOL, *peer_tools(), *team_tools(), *board_tools(), *pad_tools()]
-
-
 def allowed_tools(definition: AgentDefinition) -> list[str]:
     """The tools it gets where it usually stands: as the first agent of a job, or one level below."""
+    from swarm.definitions.tools import all_rows
     from swarm.permissions.filter import filter_tools
 
-    return filter_tools(offered_tools(), definition, **_usual_place(definition))
+    return filter_tools([row.name for row in all_rows() if row.home], _usual_place(definition))
 
 
 def withheld_tools(definition: AgentDefinition) -> dict[str, str]:
     """The tools that it asks for by name and does not get, each with the reason."""
-    from swarm.definitions.names import KNOWN_TOOLS, split_pattern
+    from swarm.definitions.names import split_pattern
+    from swarm.definitions.tools import known_tools, row_of
     from swarm.permissions.filter import explain_tools
 
     wanted = dict.fromkeys(split_pattern(entry)[0] for entry in definition.tools or [])
-    known = [tool for tool in wanted if tool in KNOWN_TOOLS]
-    reasons = dict(explain_tools(known, definition, **_usual_place(definition)))
-    offered = offered_tools()
-    absent = {tool: "it is not offered here" for tool in known if tool not in offered}
-    return absent | reasons
+    known = [tool for tool in wanted if tool in known_tools()]
+    absent = {tool: "it is not offered here" for tool in known if not row_of(tool).home}
+    return absent | dict(explain_tools(known, _usual_place(definition)))
 
 
-def _usual_place(definition: AgentDefinition) -> dict[str, Any]:
+def _usual_place(definition: AgentDefinition) -> Situation:
     from swarm.agent.spec import Limits
+    from swarm.permissions.filter import Situation
 
     is_root = definition.mode == "primary"
-    return {
-        "depth": 0 if is_root else 1,
-        "max_depth": Limits().max_depth,
-        "is_root": is_root,
-        "background": definition.background and not is_root,
-    }
+    return Situation(
+        definition=definition,
+        depth=0 if is_root else 1,
+        max_depth=Limits().max_depth,
+        is_root=is_root,
+        background=definition.background and not is_root,
+    )
 
 
 def _describe(definition: AgentDefinition) -> dict[str, Any]:
@@ -173,11 +163,12 @@ def _print_definitions(definitions: Sequence[AgentDefinition], folder: Path) -> 
 
 def _describe_access(tools: Sequence[str]) -> str:
     """What the tools let it do with files; a shell counts as writing, as long as nothing keeps it from that."""
-    from swarm.permissions.filter import SHELL_TOOLS, WRITING_TOOLS
+    from swarm.definitions.tools import row_of
 
-    if not (WRITING_TOOLS | SHELL_TOOLS).isdisjoint(tools):
+    rows = [row_of(tool) for tool in tools]
+    if any(row.writes_files or row.needs_shell for row in rows):
         return "write"
-    return "read" if {"Read", "Glob", "Grep", "LS"}.intersection(tools) else "none"
+    return "read" if any(row.matching == "read" for row in rows) else "none"
 
 
 def _describe_shadow(shadow: Shadowed, folder: Path) -> str:

@@ -37,8 +37,9 @@ def demo(
     ] = None,
 ) -> None:
     """Let agents find and fix a bug in a sample repository, and show that its tests pass afterwards."""
-    from swarm.cli.launch import Order, run_order
+    from swarm.cli.launch import Launch, run_job
     from swarm.demo import prepare_demo
+    from swarm.orders import Order
     from swarm.settings import load_settings
 
     settings = load_settings()
@@ -60,15 +61,10 @@ def demo(
             "The model's words are rehearsed (a script on this machine, over real HTTP). Everything else is real: "
             "Redis, the worker, the agents and their queue, the files they read and change, the tests they run."
         )
-    order = Order(
-        prompt=prepared.prompt,
-        workspace=prepared.workspace,
-        scenario=None if real else str(prepared.scenario),
-        concurrency=concurrency,
-        # The folder is made for this and thrown away: it must work without a sandbox, and with nobody to ask.
-        options={"mode": "bypassPermissions"},
-    )
-    code = run_order(order, settings, _deliver)
+    # The folder is made for this and thrown away: it must work without a sandbox, and with nobody to ask.
+    order = Order(prompt=prepared.prompt, workspace=prepared.workspace, mode="bypassPermissions")
+    launch = Launch(order, scenario=None if real else str(prepared.scenario), concurrency=concurrency)
+    code = run_job(launch, settings, _deliver)
     if code == 130:
         raise typer.Exit(code)
     _say("What changed:")

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TextIO
 
 from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.output import message_console, one_line, print_note
 from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.watching import Display, choose_display, watch
-from swarm.errors import ConfigurationError, SwarmError
+from swarm.errors import SwarmError
 
 if TYPE_CHECKING:
     from swarm.client import Job, Swarm
     from swarm.local.stack import StackStatus
+    from swarm.orders import Order, PreparedJob
     from swarm.rehearsal import RehearsalServer
     from swarm.settings import Settings
     from swarm.views import AgentView, JobView
@@ -35,91 +35,52 @@ class WorkerLost(SwarmError):
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a person asked for."""
+class Launch:
+    """An order, and how it is to be carried out on this machine."""
 
-    prompt: str
-    agent: str = "build"
-    workspace: Path = field(default_factory=Path)
-    model: str | None = None
-    limits: dict[str, Any] = field(default_factory=dict)
-    """The limits that were given; the others have their defaults."""
+    order: Order
     scenario: str | None = None
     """A rehearsal to play instead of asking a model."""
     concurrency: int | None = None
     """Processes of a worker that has to be started."""
     quiet: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
-    """Further arguments of `Swarm.submit`: what was said about permissions, and the form of the answer."""
 
 
-def run_order(order: Order, settings: Settings, deliver: Deliver) -> int:
-    """Submit the job, show it, hand its end to `deliver`, and answer the exit code."""
+def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
+    """Put the job on the queue, show it, hand its end to `deliver`, and return the exit code."""
     from swarm.client import Swarm
+    from swarm.orders import prepare_order
 
-    check_order(order)
-    if order.scenario is None:
+    # Before anything is started for it.
+    prepared = prepare_order(launch.order, settings)
+    if launch.scenario is None:
         require_credentials(settings)
     with contextlib.ExitStack() as cleanup:
         interrupts = cleanup.enter_context(Interrupts())
-        server = cleanup.enter_context(_rehearsal(order)) if order.scenario is not None else None
-        stack = cleanup.enter_context(_stack(order, settings))
+        server = cleanup.enter_context(_rehearsal(launch)) if launch.scenario is not None else None
+        stack = cleanup.enter_context(_stack(launch, settings))
         # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
         cleanup.callback(interrupts.disarm)
         swarm = Swarm(settings)
         terminal = open_terminal(cleanup)
         with interrupts.held():
             # Without a terminal nobody is there who could be asked.
-            patience = (
-                {} if terminal is not None or order.options.get("ask_seconds") is not None else {"ask_seconds": 0.0}
-            )
-            job = submit(swarm, order, server.url if server else None, **patience)
-        watching = _Watching(swarm, job, settings, stack, order, interrupts, terminal)
+            if terminal is None and launch.order.ask_seconds is None:
+                prepared = replace(prepared, ask_seconds=0.0)
+            if server is not None:
+                spec = prepared.spec.model_copy(update={"base_url": server.url})
+                prepared = replace(prepared, spec=spec)
+            job = place(swarm, prepared)
+        watching = _Watching(swarm, job, settings, stack, launch, interrupts, terminal)
         code = watching.run(deliver)
         if server is not None:
             _report_problems(server)
         return code
 
 
-def check_order(order: Order) -> None:
-    """Refuse what cannot run before anything is started for it."""
-    from swarm.client import MAX_PROMPT_BYTES
-    from swarm.definitions.catalogue import load_catalogue
-
-    try:
-        size = len(order.prompt.encode())
-    except UnicodeEncodeError:
-        raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
-    if size > MAX_PROMPT_BYTES:
-        raise ConfigurationError("the prompt has more than 4096 KiB; put it into a file of the workspace and name that")
-    if not order.prompt.strip():
-        raise ConfigurationError("the prompt is empty; say what is to be done")
-    folder = order.workspace.expanduser().resolve()
-    if not folder.is_dir():
-        raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
-    load_catalogue(folder).get(order.agent)
-    from swarm.permissions.rules import Action, parse_rule
-
-    # In a settings file it would be a problem among others; whoever types a rule wants it to hold.
-    actions: tuple[Action, ...] = ("allow", "ask", "deny")
-    for action in actions:
-        for entry in order.options.get(action, ()):
-            parse_rule(entry, action, "the command line")
-
-
-def submit(swarm: Swarm, order: Order, base_url: str | None = None, **options: Any) -> Job:
-    """Put the job on the queue, and say what of the settings files could not be used; `options` go before the order's."""
-    from swarm.agent.spec import Limits
-
-    job = swarm.submit(
-        order.prompt,
-        agent=order.agent,
-        workspace=order.workspace,
-        limits=Limits(**order.limits),
-        model=order.model,
-        base_url=base_url,
-        **{**order.options, **options},
-    )
+def place(swarm: Swarm, prepared: PreparedJob) -> Job:
+    """Put the job on the queue, and say what of the settings files could not be used."""
+    job = swarm.place(prepared)
     for warning in job.warnings:
         print_note(f"note: {warning}")
     return job
@@ -128,28 +89,28 @@ def submit(swarm: Swarm, order: Order, base_url: str | None = None, **options: A
 # -- what a job needs --------------------------------------------------------------------------------------
 
 
-def _rehearsal(order: Order) -> RehearsalServer:
+def _rehearsal(launch: Launch) -> RehearsalServer:
     from swarm.rehearsal import RehearsalServer, load_scenario
 
-    assert order.scenario is not None
-    return RehearsalServer(load_scenario(order.scenario))
+    assert launch.scenario is not None
+    return RehearsalServer(load_scenario(launch.scenario))
 
 
 @contextlib.contextmanager
-def _stack(order: Order, settings: Settings) -> Iterator[StackStatus]:
+def _stack(launch: Launch, settings: Settings) -> Iterator[StackStatus]:
     from swarm.local.stack import temporary_stack
 
     with contextlib.ExitStack() as cleanup:
-        with _busy("getting workers ready", order):
-            status = cleanup.enter_context(temporary_stack(settings, concurrency=order.concurrency))
-        if not order.quiet and any(worker.temporary for worker in status.workers):
+        with _busy("getting workers ready", launch):
+            status = cleanup.enter_context(temporary_stack(settings, concurrency=launch.concurrency))
+        if not launch.quiet and any(worker.temporary for worker in status.workers):
             _hint_at_others(settings)
-        if order.scenario is not None and not status.workers and not order.quiet:
+        if launch.scenario is not None and not status.workers and not launch.quiet:
             print_note("note: the rehearsal's server is on this machine; workers on other machines cannot reach it")
         try:
             yield status
         finally:
-            with _busy("stopping what was started for this job", order):
+            with _busy("stopping what was started for this job", launch):
                 cleanup.close()
 
 
@@ -164,9 +125,9 @@ def _hint_at_others(settings: Settings) -> None:
 
 
 @contextlib.contextmanager
-def _busy(what: str, order: Order) -> Iterator[None]:
+def _busy(what: str, launch: Launch) -> Iterator[None]:
     """Say on a terminal what takes its time just now, and wipe it afterwards."""
-    console = None if order.quiet else message_console()
+    console = None if launch.quiet else message_console()
     if console is None or not console.is_terminal or console.is_dumb_terminal:
         yield
     else:
@@ -194,13 +155,13 @@ class _Watching:
     job: Job
     settings: Settings
     stack: StackStatus
-    order: Order
+    launch: Launch
     interrupts: Interrupts
     terminal: TextIO | None
 
     def run(self, deliver: Deliver) -> int:
-        """Watch, deliver, and answer the exit code."""
-        display = choose_display(self.swarm, self.job, quiet=self.order.quiet)
+        """Watch, deliver, and return the exit code."""
+        display = choose_display(self.swarm, self.job, quiet=self.launch.quiet)
         prompter = None if self.terminal is None else Prompter(self.swarm, self.terminal, self.interrupts)
         try:
             while True:
@@ -275,7 +236,7 @@ class _Watching:
             question = "c, d or r?"
 
     def _after_detaching(self) -> str:
-        if self.order.scenario is not None:
+        if self.launch.scenario is not None:
             return "its rehearsed model ends with this command, so the job will fail once it is taken up again"
         if self._stack_goes():
             return "the local stack stops; the job goes on after `swarm up`"

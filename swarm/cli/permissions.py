@@ -22,24 +22,13 @@ from swarm.cli.output import new_table, one_line, output_console, plain, print_j
 from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from swarm.definitions.model import AgentDefinition, PermissionMode
+    from swarm.definitions.model import PermissionMode
+    from swarm.orders import PreparedJob
     from swarm.permissions.judge import Verdict
     from swarm.permissions.rules import Rule, Rules
-    from swarm.permissions.sources import PermissionSettings
+    from swarm.settings import Settings
 
 _ORDER = ("deny", "ask", "allow")
-_MAIN_PARAMETERS = {
-    "Bash": "command",
-    "Read": "file_path",
-    "Write": "file_path",
-    "Edit": "file_path",
-    "NotebookEdit": "notebook_path",
-    "LS": "path",
-    "Glob": "pattern",
-    "Grep": "pattern",
-    "WebFetch": "url",
-    "Agent": "subagent_type",
-}
 
 
 def show_permissions(
@@ -66,33 +55,35 @@ def show_permissions(
     Deny goes before ask, ask before allow; what no rule decides, the mode does. For a call the answer is as on this machine, with
     or without its sandbox.
     """
-    from swarm.client import DEFAULT_MODE
-    from swarm.definitions.catalogue import load_catalogue
-    from swarm.permissions.definition_rules import definition_rules
-    from swarm.permissions.modes import at_most
-    from swarm.permissions.sources import load_permission_settings
+    from swarm.orders import Order, prepare_order
+    from swarm.settings import load_settings
 
-    folder = workspace.expanduser().resolve()
-    if not folder.is_dir():
-        raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
-    definition = load_catalogue(folder).get(agent)
-    settings = load_permission_settings(folder, Path.home(), allow=allow or (), ask=ask or (), deny=deny or ())
-    rules = settings.rules + definition_rules(definition)
-    most: PermissionMode = (mode.value if mode else None) or settings.default_mode or DEFAULT_MODE
-    held = most if definition.permission_mode == "default" else at_most(definition.permission_mode, most)
+    order = Order(
+        prompt="(only explained)",
+        agent=agent,
+        workspace=workspace,
+        mode=None if mode is None else mode.value,
+        allow=allow or (),
+        ask=ask or (),
+        deny=deny or (),
+        network=network,
+    )
+    settings = load_settings()
+    prepared = prepare_order(order, settings, any_type=True)
     if tool is None:
-        _list(settings, rules, held, as_json=as_json)
+        _list(prepared, as_json=as_json)
     else:
-        _explain(tool, given, rules, held, folder, definition, network=network, as_json=as_json)
-    for problem in settings.problems:
+        _explain(tool, given, prepared, settings, as_json=as_json)
+    for problem in prepared.permissions.problems:
         print_note(f"problem: {problem}")
 
 
 # -- the rules ---------------------------------------------------------------------------------------------
 
 
-def _list(settings: PermissionSettings, rules: Rules, mode: PermissionMode, *, as_json: bool) -> None:
-    ordered = sorted(rules.rules, key=lambda rule: _ORDER.index(rule.action))
+def _list(prepared: PreparedJob, *, as_json: bool) -> None:
+    settings, mode = prepared.permissions, prepared.spec.mode
+    ordered = sorted(prepared.rules.rules, key=lambda rule: _ORDER.index(rule.action))
     if as_json:
         print_json(
             {
@@ -121,60 +112,41 @@ def _describe_rule(rule: Rule) -> dict[str, Any]:
 # -- one call ----------------------------------------------------------------------------------------------
 
 
-def _explain(
-    tool: str,
-    text: str | None,
-    rules: Rules,
-    mode: PermissionMode,
-    folder: Path,
-    definition: AgentDefinition,
-    *,
-    network: bool,
-    as_json: bool,
-) -> None:
-    from swarm.definitions.names import canonical_tool, is_known_tool
+def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Settings, *, as_json: bool) -> None:
+    from swarm.definitions.names import canonical_tool
     from swarm.permissions.judge import judge
     from swarm.permissions.modes import always_rule
     from swarm.permissions.rules import Rules
     from swarm.permissions.sandbox import Backend, choose_backend
-    from swarm.settings import load_settings
-    from swarm.tools.registry import builtin_tools
+    from swarm.runtime.approvals import describe_call
+    from swarm.runtime.offering import choose_tools
 
+    spec = prepared.spec
     name = canonical_tool(tool)
     given = _read_input(name, text)
-    backend = choose_backend(load_settings().sandbox)
+    backend = choose_backend(settings.sandbox)
     sandboxed = isinstance(backend, Backend)
-    known = builtin_tools().get(name)
 
-    def decide(holding: Rules) -> Verdict:
-        return judge(
-            name,
-            given,
-            rules=holding,
-            mode=mode,
-            workspace=folder,
-            effects=known is None or known.effects,
-            sandboxed=sandboxed and not (network or definition.network),
-            read_only_sandbox=sandboxed and (definition.read_only or mode == "plan"),
-        )
+    def decide(rules: Rules) -> Verdict:
+        return judge(describe_call(name, given, spec, rules=rules, mode=spec.mode, sandboxed=sandboxed))
 
-    verdict = decide(rules)
-    narrow = always_rule(name, given, workspace=folder)
-    lasting = (
-        narrow.text if verdict.action == "ask" and decide(rules + Rules(rules=(narrow,))).action == "allow" else ""
-    )
+    verdict = decide(prepared.rules)
+    narrow = always_rule(name, given, workspace=Path(spec.workspace))
+    would_allow = verdict.action == "ask" and decide(prepared.rules + Rules(rules=(narrow,))).action == "allow"
+    lasting = narrow.text if would_allow else ""
     if as_json:
-        print_json(_describe_verdict(verdict, mode, lasting, sandboxed=sandboxed))
+        print_json(_describe_verdict(verdict, spec.mode, lasting, sandboxed=sandboxed))
         return
     typer.echo(f"{verdict.action}: {plain(verdict.reason)}")
     where = (
         f"in the sandbox {backend.name}" if isinstance(backend, Backend) else f"without a sandbox ({backend.reason})"
     )
-    print_note(f"for an agent of the type {definition.name}, in the mode {mode}, {where}")
+    print_note(f"for an agent of the type {spec.definition.name}, in the mode {spec.mode}, {where}")
     if lasting:
         print_note(f"what would allow it: --allow {shlex.quote(lasting)}")
-    if not is_known_tool(name):
-        print_note(f"note: there is no tool {plain(name)} here")
+    has = choose_tools(spec, [], sandboxed=sandboxed, person_there=True)
+    if name not in [one.name for one in has]:
+        print_note(f"note: an agent of this type has no tool {plain(name)} here")
 
 
 def _describe_verdict(verdict: Verdict, mode: PermissionMode, lasting: str, *, sandboxed: bool) -> dict[str, Any]:
@@ -191,13 +163,15 @@ def _describe_verdict(verdict: Verdict, mode: PermissionMode, lasting: str, *, s
 def _read_input(tool: str, text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
-    main = _MAIN_PARAMETERS.get(tool)
+    from swarm.definitions.tools import row_of
+
+    main = row_of(tool).subject
     try:
         given = json.loads(text)
     except ValueError:
         given = None
     if isinstance(given, dict):
         return given
-    if main is None:
+    if not main:
         raise ConfigurationError(f'the input of {tool} must be a JSON object, such as \'{{"name": "value"}}\'')
     return {main: text}

@@ -23,7 +23,7 @@ from swarm.cli.options import (
 from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from swarm.cli.launch import Order
+    from swarm.cli.launch import Launch
     from swarm.settings import Settings
     from swarm.views import AgentView, JobView
 
@@ -85,8 +85,9 @@ def run(
         raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
     if budget == 0:
         raise typer.BadParameter("a budget must be more than nothing", param_hint="--budget")
-    from swarm.cli.launch import Order, run_order
-    from swarm.client import MAX_PROMPT_BYTES
+    from swarm.agent.spec import Limits
+    from swarm.cli.launch import Launch, run_job
+    from swarm.orders import MAX_PROMPT_BYTES, Order
     from swarm.settings import load_settings
 
     given: dict[str, Any] = {
@@ -105,61 +106,53 @@ def run(
         agent=agent,
         workspace=workspace,
         model=model,
-        limits={name: value for name, value in given.items() if value is not None},
-        scenario=rehearse,
-        concurrency=concurrency,
-        quiet=quiet,
-        options={
-            "mode": None if mode is None else mode.value,
-            "allow": allow or (),
-            "ask": ask or (),
-            "deny": deny or (),
-            "network": network,
-            "ask_seconds": ask_timeout,
-            "result_schema": None if schema is None else _read_schema(schema),
-        },
+        limits=Limits(**{name: value for name, value in given.items() if value is not None}),
+        mode=None if mode is None else mode.value,
+        allow=allow or (),
+        ask=ask or (),
+        deny=deny or (),
+        network=network,
+        ask_seconds=ask_timeout,
+        result_schema=None if schema is None else _read_schema(schema),
     )
+    launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet)
     settings = load_settings()
     if detach:
-        _submit_and_leave(order, settings, as_json=as_json)
+        _submit_and_leave(launch, settings, as_json=as_json)
     else:
-        raise typer.Exit(run_order(order, settings, _deliver_json if as_json else _deliver_text))
+        raise typer.Exit(run_job(launch, settings, _deliver_json if as_json else _deliver_text))
 
 
 def _read_schema(path: Path) -> Any:
     import json
 
-    from swarm.agent.results import check_schema
-
     try:
-        schema = json.loads(path.read_bytes())
+        return json.loads(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(f"the schema {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigurationError(f"the schema {path} is not JSON: {error}") from None
-    if fault := check_schema(schema):
-        raise ConfigurationError(f"the schema {path} is not a JSON schema: {fault}")
-    return schema
 
 
-def _submit_and_leave(order: Order, settings: Settings, *, as_json: bool) -> None:
+def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> None:
     from swarm.cli.credentials import require_credentials
-    from swarm.cli.launch import check_order, submit
+    from swarm.cli.launch import place
     from swarm.cli.output import print_json, print_note
     from swarm.client import Swarm
     from swarm.local.stack import has_worker, running
+    from swarm.orders import prepare_order
 
-    check_order(order)
+    prepared = prepare_order(launch.order, settings)
     if settings.redis_url is None and not running(settings):
         raise ConfigurationError("nobody would run the job: start a worker with `swarm up`, or leave --detach away")
     if settings.redis_url is None:
         require_credentials(settings)
-    job = submit(Swarm(settings), order)
+    job = place(Swarm(settings), prepared)
     if as_json:
         print_json({"job_id": job.id})
     else:
         typer.echo(job.id)
-    if settings.redis_url is not None and not order.quiet and not has_worker(settings):
+    if settings.redis_url is not None and not launch.quiet and not has_worker(settings):
         print_note("note: no worker answers; the job waits until one does (`swarm worker`)")
 
 

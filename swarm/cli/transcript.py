@@ -105,6 +105,8 @@ class Teller:
             self._body(entry.system)
 
     def _tell_reply(self, entry: Assistant) -> None:
+        from swarm.definitions.tools import Kind, row_of
+
         spent = f"{show_count(entry.usage.total_tokens)} tokens, {show_cost(entry.cost_usd)}, {show_duration(entry.duration_seconds)}"
         self._heading(
             f"assistant ({spent}{'' if entry.stop_reason in ('end_turn', 'tool_use') else f', {entry.stop_reason}'})"
@@ -115,7 +117,7 @@ class Teller:
                     self._body(str(block.get("text", "")))
                 case "thinking":
                     self._body(str(block.get("thinking", "")), "dim italic")
-                case "tool_use" if block.get("name") == "SendMessage":
+                case "tool_use" if row_of(str(block.get("name"))).kind is Kind.SEND:
                     self._tell_sending(block)
                 case "tool_use":
                     call = f"{block.get('name')}({_show_input(block.get('input') or {}, full=self._full)})"

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from swarm.definitions.model import AgentDefinition, Mode, PermissionMode
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Mode, PermissionMode
 from swarm.definitions.names import suggest
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
 from swarm.definitions.tool_lists import ToolLists
@@ -23,10 +23,9 @@ Table = Mapping[str, Any]
 Bases = Mapping[str, AgentDefinition]
 """Definitions that a file may change in part, by name, instead of describing a new one."""
 
-FALLBACK_BASE = "general-purpose"
 """Whose prompt a definition without one gets, where its format allows that."""
 
-_SAME_AS_SHIPPED = {"general": "general-purpose"}
+_SAME_AS_SHIPPED = {"general": DEFAULT_TYPE}
 """Other systems' names of agents that are shipped here."""
 
 _SPELLINGS = {
@@ -162,10 +161,10 @@ def _inherit_from_base(name: str, bases: Bases, values: dict[str, Any], warnings
         values |= base.model_dump(exclude={"warnings"})
         warnings.append(f"it has no prompt; it changes the shipped {base.name!r} in part")
         return base.prompt
-    if FALLBACK_BASE not in bases:
+    if DEFAULT_TYPE not in bases:
         raise Unusable("it has no prompt", "Write one.")
-    warnings.append(f"it has no prompt; that of {FALLBACK_BASE!r} is used")
-    return bases[FALLBACK_BASE].prompt
+    warnings.append(f"it has no prompt; that of {DEFAULT_TYPE!r} is used")
+    return bases[DEFAULT_TYPE].prompt
 
 
 def _read_description(keys: Table, prompt: str, inherited: bool, warnings: list[str]) -> str:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+DEFAULT_TYPE = "general-purpose"
+"""What is started when no type is named."""
 Mode = Literal["primary", "subagent", "all"]
 PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble"]
 

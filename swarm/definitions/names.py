@@ -1,4 +1,4 @@
-"""One spelling for every tool: other systems' names are translated when a definition is read.
+"""How lists and rules name tools: one spelling for every tool, other systems' names are translated when a definition is read.
 
 `canonical_tool` keeps what a pattern says: `Bash(git log:*)` stays `Bash(git log:*)`, `mcp__server__*` stays
 as it is.
@@ -8,53 +8,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-KNOWN_TOOLS = frozenset(
-    (
-        *("Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "LS", "Bash", "BashOutput", "KillShell"),
-        *("TodoWrite", "WebFetch", "WebSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
-        *("Agent", "WaitAgents", "ListAgents", "StopAgent", "SendMessage", "TeamCreate", "TeamDelete"),
-        *("BoardAdd", "BoardList", "BoardClaim", "BoardUpdate", "BoardComplete", "BoardWait"),
-        *("ScratchpadWrite", "ScratchpadRead", "ScratchpadAppend", "ScratchpadList"),
-    )
-)
-"""Tools with a fixed name. A list may name others; its reader then warns."""
-
-TOOL_FAMILIES = ("Memory*", "mcp__*")
-"""Groups of tools that are known by the start of their name."""
-
-_OTHER_NAMES = {
-    "Read": "readfile view viewfile cat notebookread",
-    "Write": "writefile createfile",
-    "Edit": "editfile multiedit patch applypatch strreplace searchreplace",
-    "Glob": "findfiles filesearch globsearch",
-    "Grep": "grepsearch searchfiles contentsearch codesearch",
-    "LS": "list listfiles listdir listdirectory",
-    "Bash": "shell runshell runshellcommand runcommand localshell execcommand execute terminal powershell",
-    "KillShell": "killbash",
-    "TodoWrite": "todo writetodos updateplan",
-    "WebFetch": "fetch",
-    "Agent": "task subagent delegate delegatetask spawnagent resumeagent spawnteammate startasynctask",
-    "WaitAgents": "wait waitagent",
-    "ListAgents": "checkasynctask listasynctasks",
-    "StopAgent": "closeagent interruptagent killagent taskstop cancelasynctask",
-    "SendMessage": "sendinput followuptask updateasynctask",
-    "BoardAdd": "taskcreate createtask",
-    "BoardList": "tasklist taskget listtasks gettask",
-    "BoardUpdate": "taskupdate",
-    "BoardClaim": "claimtask",
-    "BoardComplete": "completetask",
-    "AskUserQuestion": "question askuser requestuserinput",
-    "EnterPlanMode": "planenter",
-    "ExitPlanMode": "planexit",
-}
-
-ALIASES: Mapping[str, str] = {name.lower(): name for name in KNOWN_TOOLS} | {
-    alias: name for name, aliases in _OTHER_NAMES.items() for alias in aliases.split()
-}
-"""The only table of other names → ours. Its keys are in lower case without `_` and `-`: `read_file` and `ReadFile` are one."""
+from swarm.definitions.tools import find_alias, is_mcp, known_tools
 
 _ENTRY = re.compile(r"[A-Za-z_*?][\w*?.:-]*(\([^\n]*\))?")
 
@@ -69,7 +26,7 @@ def split_pattern(pattern: str) -> tuple[str, str | None]:
 def canonical_tool(name: str) -> str:
     """Our name for a tool that a definition names in its own way; a spec in brackets and unknown names are kept."""
     bare, spec = split_pattern(name)
-    canonical = ALIASES.get(re.sub("[_-]", "", bare).lower(), bare)
+    canonical = find_alias(bare) or bare
     return canonical if spec is None else f"{canonical}({spec})"
 
 
@@ -81,9 +38,7 @@ def is_tool_entry(text: str) -> bool:
 def is_known_tool(name: str) -> bool:
     """Whether a canonical name or pattern means at least one tool that this project has, or a tool of an MCP server."""
     bare, _ = split_pattern(name)
-    if any(fnmatchcase(bare, family) for family in TOOL_FAMILIES):
-        return True
-    return any(fnmatchcase(tool, bare) for tool in KNOWN_TOOLS)
+    return is_mcp(bare) or any(fnmatchcase(tool, bare) for tool in known_tools())
 
 
 def suggest(word: str, candidates: Iterable[str], likeness: float = 0.7) -> str:

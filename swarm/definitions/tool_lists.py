@@ -12,11 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm.definitions.names import KNOWN_TOOLS, canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
+from swarm.definitions.names import canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show
-
-_EDITING = ("Edit", "Write", "NotebookEdit")
-"""One permission in OpenCode, whose switches `edit`, `write` and `patch` all mean it."""
+from swarm.definitions.tools import all_rows, known_tools, row_of
 
 _NOT_TOOLS = frozenset({"external_directory", "doom_loop"})
 """Permission keys of OpenCode that guard a situation, not a tool. Agents here never leave their workspace anyway."""
@@ -25,7 +23,18 @@ _MAX_ENTRIES = 500
 
 _NO_COUNTERPART = frozenset(
     (
-        *("todoread", "lsp", "skill", "toolsearch", "monitor", "slashcommand", "taskoutput", "enterworktree"),
+        *(
+            "todoread",
+            "lsp",
+            "powershell",
+            "codesearch",
+            "skill",
+            "toolsearch",
+            "monitor",
+            "slashcommand",
+            "taskoutput",
+            "enterworktree",
+        ),
         *("exitworktree", "artifact", "workflow", "schedulewakeup", "croncreate", "cronlist", "crondelete"),
         *("listmcpresourcestool", "readmcpresourcetool", "viewimage", "codeinterpreter", "sendusermessage"),
     )
@@ -107,7 +116,7 @@ class ToolLists:
             if re.sub("[_-]", "", name).lower() in _NO_COUNTERPART:
                 # To forbid what does not exist is no mistake worth a word.
                 absent.extend([show(name)] if entry in (self.tools or []) else [])
-            elif hint := suggest(name, KNOWN_TOOLS):
+            elif hint := suggest(name, known_tools()):
                 self._warn(f"unknown tool {show(entry)}{hint}; kept, in case a worker offers it")
             else:
                 strange.append(show(entry))
@@ -160,7 +169,8 @@ class ToolLists:
 
 def _tools_meant(key: str) -> list[str]:
     name = canonical_tool(key)
-    return list(_EDITING) if name in _EDITING else [name]
+    # Editing is one permission in OpenCode: its switches `edit`, `write` and `patch` all mean it.
+    return [row.name for row in all_rows() if row.writes_files] if row_of(name).writes_files else [name]
 
 
 def _read_actions(tool: str, rule: Any) -> dict[str, str]:

@@ -5,26 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from swarm.definitions.model import PermissionMode
+from swarm.definitions.model import DEFAULT_TYPE, PermissionMode
+from swarm.definitions.tools import ToolRow, row_of
 from swarm.permissions.path_rules import is_inside, is_protected, locate, matches_path
-from swarm.permissions.rules import EDITING_TOOLS, READING_TOOLS, Action, Rule, Rules, matches_parameter
+from swarm.permissions.rules import Action, Rule, Rules, matches_parameter
 from swarm.permissions.web_rules import matches_domain
-
-RUNTIME_TOOLS = (
-    *("Agent", "WaitAgents", "ListAgents", "StopAgent", "SendMessage", "TodoWrite", "ReadOutput"),
-    *("BashOutput", "KillShell", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TeamCreate", "TeamDelete"),
-    *("Scratchpad*", "Board*", "Memory*"),
-)
-"""Names and patterns of the tools that the runtime carries out itself; they touch no file and no network."""
-
-NETWORK_TOOLS = frozenset({"WebFetch"})
-"""Tools that may carry what an agent has read out of the house."""
-
-DEFAULT_AGENT_TYPE = "general-purpose"
-_OUTPUT_HANDLE = "output:"
+from swarm.workspace import is_output
 
 
 @dataclass(frozen=True)
@@ -41,14 +31,22 @@ class Call:
     """One call, and what it is judged by."""
 
     tool: str
+    """Its canonical name."""
     given: dict[str, Any]
     rules: Rules
     mode: PermissionMode
     workspace: Path
-    effects: bool
     sandboxed: bool
-    read_only_sandbox: bool
-    plan_file: Path | None
+    """The kernel holds the agent's processes to the workspace, without network …"""
+    read_only_sandbox: bool = False
+    """… and keeps them from changing the workspace."""
+    plan_file: Path | None = None
+    """The one file that plan mode may write."""
+
+    @cached_property
+    def row(self) -> ToolRow:
+        """What is known about the tool."""
+        return row_of(self.tool)
 
 
 def judge_call(call: Call) -> Verdict:
@@ -56,12 +54,12 @@ def judge_call(call: Call) -> Verdict:
         if matches(rule, call):
             return by_rule("deny", rule)
     planned = _is_plan_file(call)
-    if call.mode == "plan" and call.effects and not planned and not _is_runtime(call.tool):
+    if call.mode == "plan" and call.row.has_effects and not planned and not call.row.is_internal:
         return Verdict("deny", _plan_reason(call))
     for rule in call.rules.about("ask", call.tool):
         if matches(rule, call):
             return by_rule("ask", rule)
-    if call.tool in EDITING_TOOLS and not planned and call.mode != "bypassPermissions":
+    if call.row.writes_files and not planned and call.mode != "bypassPermissions":
         path = _path_of(call)
         if path is not None and is_protected(path, call.workspace):
             return Verdict("ask", f"{path} is configuration that tools obey; changing it is always asked about")
@@ -72,18 +70,18 @@ def judge_call(call: Call) -> Verdict:
 
 
 def _by_mode(call: Call, planned: bool) -> Verdict:
-    mode, tool = call.mode, call.tool
+    mode, tool, row = call.mode, call.tool, call.row
     if mode == "bypassPermissions":
         return Verdict("allow", "allowed in the mode bypassPermissions")
     if planned and mode == "plan":
         return Verdict("allow", "the plan file may be written in plan mode")
-    if _is_runtime(tool):
+    if row.is_internal:
         return Verdict("allow", f"{tool} is carried out by the runtime")
-    if tool in NETWORK_TOOLS:
+    if row.network:
         return Verdict("ask", f"{tool} reaches the network and no rule allows this call")
-    if not call.effects:
+    if not row.has_effects:
         return Verdict("allow", f"{tool} changes nothing")
-    if tool in EDITING_TOOLS and mode == "acceptEdits":
+    if row.writes_files and mode == "acceptEdits":
         path = _path_of(call)
         if path is not None and is_inside(path, call.workspace):
             return Verdict("allow", "edits in the workspace are allowed in the mode acceptEdits")
@@ -105,24 +103,25 @@ def _excepts(exception: Rule, rule: Rule, call: Call) -> bool:
 
 
 def _matches_spec(rule: Rule, call: Call) -> bool:
-    spec, tool, given = rule.spec, call.tool, call.given
+    spec, given = rule.spec, call.given
     if spec is None:
         return True
     broad = rule.action != "allow"
-    if tool in EDITING_TOOLS:
-        path = _path_of(call)
-        return broad if path is None else matches_file(rule, path, call.workspace, folder=False)
-    if tool in READING_TOOLS:
-        paths = _paths_read(tool, given)
-        hits = (matches_file(rule, path, call.workspace, folder=tool != "Read") for path in paths)
-        return any(hits) if broad else bool(paths) and all(hits)
-    if tool == "WebFetch":
-        return matches_domain(spec, given.get("url"), broad=broad)
-    if tool == "Agent" and ":" not in spec:
-        kind = given.get("subagent_type") or DEFAULT_AGENT_TYPE
-        if given.get("agent_id") and not given.get("subagent_type"):
-            return not broad  # an agent that runs already was judged when it was started
-        return any(fnmatchcase(str(kind), pattern.strip()) for pattern in spec.split(","))
+    subject = given.get(call.row.subject)
+    match call.row.matching:
+        case "edited":
+            path = _path_of(call)
+            return broad if path is None else matches_file(rule, path, call.workspace, folder=False)
+        case "read":
+            paths = _paths_read(call)
+            hits = (matches_file(rule, path, call.workspace, folder=_looks_below(call.row)) for path in paths)
+            return any(hits) if broad else bool(paths) and all(hits)
+        case "domain":
+            return matches_domain(spec, subject, broad=broad)
+        case "type" if ":" not in spec:
+            if given.get("agent_id") and not subject:
+                return not broad  # an agent that runs already was judged when it was started
+            return any(fnmatchcase(str(subject or DEFAULT_TYPE), pattern.strip()) for pattern in spec.split(","))
     return broad and matches_parameter(spec, given)
 
 
@@ -137,29 +136,29 @@ def matches_file(rule: Rule, path: str, workspace: Path, *, folder: bool) -> boo
 
 
 def _path_of(call: Call) -> str | None:
-    path = call.given.get("file_path") or call.given.get("notebook_path")
-    return path if isinstance(path, str) else None
+    path = call.given.get(call.row.subject)
+    return path if isinstance(path, str) and path else None
 
 
-def _paths_read(tool: str, given: dict[str, Any]) -> list[str]:
+def _looks_below(row: ToolRow) -> bool:
+    """Whether it looks through a folder, and not at a single file."""
+    return row.subject == "path"
+
+
+def _paths_read(call: Call) -> list[str]:
     """What a reading tool looks at; text kept from another tool's output is no file."""
-    if tool == "Read":
-        path = given.get("file_path")
-        return [path] if isinstance(path, str) and not path.startswith(_OUTPUT_HANDLE) else []
-    folder = given.get("path")
-    folder = folder if isinstance(folder, str) and folder else "."
-    inner = given.get("pattern" if tool == "Glob" else "glob") if tool != "LS" else None
+    path = call.given.get(call.row.subject)
+    if not _looks_below(call.row):
+        return [path] if isinstance(path, str) and not is_output(path) else []
+    folder = path if isinstance(path, str) and path else "."
+    inner = call.given.get(call.row.inner)
     # A pattern without wildcards names a file; the folder itself is looked through by all of these tools.
     return [folder, f"{folder}/{inner}"] if isinstance(inner, str) else [folder]
 
 
-def _is_runtime(tool: str) -> bool:
-    return any(fnmatchcase(tool, pattern) for pattern in RUNTIME_TOOLS)
-
-
 def _is_plan_file(call: Call) -> bool:
     path = _path_of(call)
-    if call.plan_file is None or call.mode != "plan" or call.tool not in EDITING_TOOLS or path is None:
+    if call.plan_file is None or call.mode != "plan" or not call.row.writes_files or path is None:
         return False
     named, real = locate(path, call.workspace)
     plan_named, plan_real = locate(str(call.plan_file), call.workspace)

@@ -10,7 +10,8 @@ from fnmatch import fnmatchcase
 
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_tool, split_pattern
-from swarm.permissions.rules import EDITING_TOOLS, InvalidRule, Rule, Rules, parse_rule
+from swarm.definitions.tools import EDIT, all_rows, matches_tool, row_of
+from swarm.permissions.rules import InvalidRule, Rule, Rules, parse_rule
 
 
 def definition_rules(definition: AgentDefinition) -> Rules:
@@ -42,15 +43,19 @@ def _limit(tools: list[str], source: str) -> list[Rule]:
             limited.setdefault(tool, []).extend(_kept(tool, spec, source))
     rules = [Rule(action="deny", tool=tool, source=source, unless=tuple(kept)) for tool, kept in limited.items()]
     named = [tool for tool, _ in entries]
-    if "Bash" in limited and not any(fnmatchcase(edit, name) for edit in EDITING_TOOLS for name in named):
+    editing = [row.name for row in all_rows() if row.writes_files]
+    shell_limited = any(row_of(tool).matching == "command" for tool in limited)
+    if shell_limited and not any(matches_tool(name, edit) for edit in editing for name in named):
         # Redirecting a command's output is editing, and this agent was given no tool to edit.
-        rules.append(Rule(action="deny", tool="Edit", source=source))
+        rules.append(Rule(action="deny", tool=EDIT, source=source))
     return rules
 
 
 def _kept(tool: str, spec: str, source: str) -> list[str]:
     """What the limit leaves: one entry, or each command of `Bash(git log:*, git diff:*)`."""
-    specs = [part.strip() for part in spec.split(",")] if tool == "Bash" and ", " in spec else [spec]
+    specs = (
+        [part.strip() for part in spec.split(",")] if row_of(tool).matching == "command" and ", " in spec else [spec]
+    )
     kept = []
     for part in specs:
         try:

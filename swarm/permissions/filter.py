@@ -15,38 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.definitions.names import canonical_tool, split_pattern
-
-ROOT_TOOLS = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TeamCreate", "TeamDelete"})
-"""Tools no sub-agent has: they speak to the person, or arrange the whole job.
-
-In plan mode `ExitPlanMode` stays, so that the agent can hand its plan in; whether that ends the mode is judged then."""
-
-SHIPPED_ONLY_TOOLS = frozenset({"EnterPlanMode", "TeamCreate", "TeamDelete"})
-"""Tools that a definition from a file does not get, even as a root: whoever writes a file into a repository
-must not thereby switch a person's mode, or found and dissolve teams in their job."""
-
-BACKGROUND_TOOLS = (
-    *("Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "LS", "Bash", "BashOutput", "KillShell"),
-    *("TodoWrite", "WebFetch", "WebSearch", "SendMessage"),
-    *("Agent", "WaitAgents", "ListAgents", "StopAgent", "ExitPlanMode"),
-    *("Scratchpad*", "Board*", "Memory*", "mcp__*"),
-)
-"""Names and patterns of what an agent in the background may have: nothing for which somebody must sit there.
-
-A teammate is one of these: it keeps its messages, the board and the scratchpad."""
-
-WRITING_TOOLS = frozenset({"Write", "Edit", "NotebookEdit"})
-"""Tools that change files."""
-
-SHELL_TOOLS = frozenset({"Bash", "BashOutput", "KillShell"})
-"""The shell, and what is of no use without it. Only a sandbox can keep it from writing."""
-
-SPAWNING_TOOLS = frozenset({"Agent", "TeamCreate"})
-"""Tools that add agents to the tree."""
+from swarm.definitions.tools import matches_tool, row_of
 
 
 @dataclass(frozen=True)
@@ -57,48 +29,25 @@ class Situation:
     depth: int
     max_depth: int
     is_root: bool
-    background: bool
-    mode: PermissionMode
-    sandbox: bool
+    background: bool = False
+    mode: PermissionMode | None = None
+    """The mode in force, where it is not the definition's own (a parent's `plan` holds for its children)."""
+    sandbox: bool = False
+    """Processes of a read-only agent, and of one that plans, cannot write: then such agents get a shell."""
+
+    @property
+    def planning(self) -> bool:
+        """Whether plan mode is in force."""
+        return (self.mode or self.definition.permission_mode) == "plan"
 
 
-def filter_tools(
-    available: Sequence[str],
-    definition: AgentDefinition,
-    *,
-    depth: int,
-    max_depth: int,
-    is_root: bool,
-    background: bool,
-    mode: PermissionMode | None = None,
-    sandbox: bool = False,
-) -> list[str]:
-    """The tools of `available` that the agent gets, in their order.
-
-    `mode` is the mode in force, where it is not the definition's own (a parent's `plan` holds for its children).
-    `sandbox` says that processes of a read-only agent, and of one that plans, cannot write: then such agents get a shell.
-    """
-    situation = Situation(
-        definition, depth, max_depth, is_root, background, mode or definition.permission_mode, sandbox
-    )
+def filter_tools(available: Sequence[str], situation: Situation) -> list[str]:
+    """The tools of `available` that the agent gets, in their order."""
     return [tool for tool in available if _removing_layer(tool, situation) is None]
 
 
-def explain_tools(
-    available: Sequence[str],
-    definition: AgentDefinition,
-    *,
-    depth: int,
-    max_depth: int,
-    is_root: bool,
-    background: bool,
-    mode: PermissionMode | None = None,
-    sandbox: bool = False,
-) -> list[tuple[str, str]]:
+def explain_tools(available: Sequence[str], situation: Situation) -> list[tuple[str, str]]:
     """The tools that the agent does not get, each with the layer that took it away first."""
-    situation = Situation(
-        definition, depth, max_depth, is_root, background, mode or definition.permission_mode, sandbox
-    )
     return [(tool, layer) for tool in available if (layer := _removing_layer(tool, situation)) is not None]
 
 
@@ -106,40 +55,41 @@ def explain_tools(
 
 
 def _fits_subagent(tool: str, situation: Situation) -> bool:
-    if situation.is_root or tool not in ROOT_TOOLS:
-        return True
-    return tool == "ExitPlanMode" and situation.mode == "plan"
+    row = row_of(tool)
+    # In plan mode an agent can hand its plan in; whether that ends the mode is judged then.
+    return situation.is_root or not row.root_only or (row.while_planning and situation.planning)
 
 
 def _fits_origin(tool: str, situation: Situation) -> bool:
-    return situation.definition.source == "shipped" or tool not in SHIPPED_ONLY_TOOLS
+    # Whoever writes a file into a repository must not thereby switch a person's mode, or found and dissolve teams in their job.
+    return situation.definition.source == "shipped" or not row_of(tool).shipped_only
 
 
 def _fits_background(tool: str, situation: Situation) -> bool:
-    return not situation.background or any(fnmatchcase(tool, pattern) for pattern in BACKGROUND_TOOLS)
+    return not situation.background or row_of(tool).in_background
 
 
 def _is_not_disallowed(tool: str, situation: Situation) -> bool:
     entries = (split_pattern(entry) for entry in situation.definition.disallowed_tools)
-    return not any(spec is None and _names(name, tool) for name, spec in entries)
+    return not any(spec is None and matches_tool(canonical_tool(name), tool) for name, spec in entries)
 
 
 def _is_listed(tool: str, situation: Situation) -> bool:
     tools = situation.definition.tools
-    return tools is None or any(_names(split_pattern(entry)[0], tool) for entry in tools)
+    return tools is None or any(matches_tool(canonical_tool(split_pattern(entry)[0]), tool) for entry in tools)
 
 
 def _fits_read_only(tool: str, situation: Situation) -> bool:
-    return not situation.definition.read_only or tool not in WRITING_TOOLS
+    return not situation.definition.read_only or not row_of(tool).writes_files
 
 
 def _fits_sandbox(tool: str, situation: Situation) -> bool:
-    only_reads = situation.definition.read_only or situation.mode == "plan"
-    return situation.sandbox or not only_reads or tool not in SHELL_TOOLS
+    only_reads = situation.definition.read_only or situation.planning
+    return situation.sandbox or not only_reads or not row_of(tool).needs_shell
 
 
 def _fits_depth(tool: str, situation: Situation) -> bool:
-    return situation.depth < situation.max_depth or tool not in SPAWNING_TOOLS
+    return situation.depth < situation.max_depth or not row_of(tool).adds_agents
 
 
 LAYERS: tuple[tuple[str, Callable[[str, Situation], bool]], ...] = (
@@ -157,11 +107,3 @@ LAYERS: tuple[tuple[str, Callable[[str, Situation], bool]], ...] = (
 
 def _removing_layer(tool: str, situation: Situation) -> str | None:
     return next((name for name, stays in LAYERS if not stays(tool, situation)), None)
-
-
-def _names(pattern: str, tool: str) -> bool:
-    """Whether an entry's name or pattern means this tool; `mcp__server` means every tool of that server."""
-    pattern = canonical_tool(pattern)
-    if pattern.startswith("mcp__") and pattern.count("__") == 1:
-        return tool == pattern or fnmatchcase(tool, f"{pattern}__*")
-    return fnmatchcase(tool, pattern)

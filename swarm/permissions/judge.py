@@ -16,41 +16,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from swarm.definitions.model import PermissionMode
-from swarm.permissions.calls import NETWORK_TOOLS, RUNTIME_TOOLS, Call, Verdict, judge_call, matches_file
+from swarm.definitions.tools import READ
+from swarm.permissions.calls import Call, Verdict, judge_call, matches_file
 from swarm.permissions.rules import Rules
 from swarm.permissions.shell.judge import judge_shell
 
-__all__ = ["NETWORK_TOOLS", "RUNTIME_TOOLS", "Verdict", "judge", "may_read"]
+__all__ = ["Call", "Verdict", "judge", "may_read"]
 
 
-def judge(
-    tool: str,
-    given: dict[str, Any],
-    *,
-    rules: Rules,
-    mode: PermissionMode,
-    workspace: Path,
-    effects: bool,
-    sandboxed: bool,
-    read_only_sandbox: bool = False,
-    plan_file: Path | None = None,
-) -> Verdict:
-    """Decide about a call of `tool`, by its canonical name.
-
-    `sandboxed`: the kernel holds the agent's processes to the workspace, without network; `read_only_sandbox`: it also
-    keeps them from changing the workspace. `plan_file`: the one file that plan mode may write.
-    """
-    call = Call(tool, given, rules, mode, workspace, effects, sandboxed, read_only_sandbox, plan_file)
-    verdict = judge_shell(call) if tool == "Bash" else judge_call(call)
-    if mode == "dontAsk" and verdict.action == "ask":
+def judge(call: Call) -> Verdict:
+    """Decide about a call."""
+    verdict = judge_shell(call) if call.row.matching == "command" else judge_call(call)
+    if call.mode == "dontAsk" and verdict.action == "ask":
         return replace(verdict, action="deny", reason=f"{verdict.reason}; nobody is asked in the mode dontAsk")
     return verdict
 
 
 def may_read(path: Path, rules: Rules, workspace: Path) -> bool:
     """Whether no rule denies reading this file: for tools that search many."""
-    denying = (rule for rule in rules.about("deny", "Read") if rule.spec is not None)
+    denying = (rule for rule in rules.about("deny", READ) if rule.spec is not None)
     return not any(matches_file(rule, str(path), workspace, folder=False) for rule in denying)

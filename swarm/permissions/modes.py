@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from swarm.definitions.model import PermissionMode
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, PermissionMode
+from swarm.definitions.tools import row_of
 from swarm.permissions.path_rules import escape_path, locate
-from swarm.permissions.rules import EDITING_TOOLS, READING_TOOLS, Rule
+from swarm.permissions.rules import Rule
 from swarm.permissions.shell.parse import parse_command
 from swarm.permissions.shell.patterns import escape_pattern
 from swarm.permissions.web_rules import host_of
@@ -47,6 +48,12 @@ def at_most(child: PermissionMode, parent: PermissionMode) -> PermissionMode:
     return min(child, parent, key=MODES.index)
 
 
+def first_mode(definition: AgentDefinition, above: PermissionMode) -> PermissionMode:
+    """The mode an agent begins in: what its definition asks for, and at most what is above it (its parent, or the job)."""
+    wanted = definition.permission_mode
+    return above if wanted == "default" else at_most(wanted, above)
+
+
 def always_rule(tool: str, given: dict[str, Any], *, workspace: Path, source: str = _APPROVAL) -> Rule:
     """The narrow rule that allows this call from now on, and what is plainly of its kind.
 
@@ -56,18 +63,18 @@ def always_rule(tool: str, given: dict[str, Any], *, workspace: Path, source: st
 
 
 def _narrow_spec(tool: str, given: dict[str, Any], workspace: Path) -> str | None:
-    if tool == "Bash":
-        return _command_spec(str(given.get("command", "")))
-    if tool in EDITING_TOOLS or tool in READING_TOOLS:
-        path = given.get("file_path") or given.get("notebook_path") or given.get("path")
-        return _folder_spec(str(path), workspace, given.get("path") is not None) if path else None
-    if tool == "WebFetch":
-        host = host_of(given.get("url"))
-        # A host of `.invalid` exists nowhere: what cannot be read is approved this once only.
-        return f"domain:{host or 'unreadable.invalid'}"
-    if tool == "Agent":
-        kind = given.get("subagent_type")
-        return kind if isinstance(kind, str) and re.fullmatch(r"\w[\w.-]*", kind) else "general-purpose"
+    row = row_of(tool)
+    subject = given.get(row.subject)
+    match row.matching:
+        case "command":
+            return _command_spec(str(subject or ""))
+        case "edited" | "read":
+            return _folder_spec(str(subject), workspace, row.subject == "path") if subject else None
+        case "domain":
+            # A host of `.invalid` exists nowhere: what cannot be read is approved this once only.
+            return f"domain:{host_of(subject) or 'unreadable.invalid'}"
+        case "type":
+            return subject if isinstance(subject, str) and re.fullmatch(r"\w[\w.-]*", subject) else DEFAULT_TYPE
     return None
 
 

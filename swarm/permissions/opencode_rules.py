@@ -15,18 +15,14 @@ from typing import Any
 
 from swarm.definitions.names import canonical_tool, is_known_tool, split_pattern
 from swarm.definitions.sources import Unusable, show
+from swarm.definitions.tools import EDIT, READ, Kind, all_rows, row_of
 from swarm.permissions.path_rules import escape_path
-from swarm.permissions.rules import EDITING_TOOLS, Action, InvalidRule, Rule, parse_rule
+from swarm.permissions.rules import Action, InvalidRule, Rule, parse_rule
 
 _SEVERITY: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ACTIONS: Mapping[str, Action] = {"allow": "allow", "ask": "ask", "deny": "deny"}
 _SITUATIONS = frozenset({"external_directory", "doom_loop"})
 """Keys that guard a situation, not a tool: agents here never leave their workspace, and loops are limited."""
-_OWN_TOOLS = (
-    *("WaitAgents", "ListAgents", "StopAgent", "SendMessage", "ReadOutput", "BashOutput", "KillShell"),
-    *("ExitPlanMode", "Scratchpad*", "Board*", "Memory*"),
-)
-"""What OpenCode has no counterpart of: its `*` does not speak of them."""
 _MAX_STARS = 3
 
 
@@ -47,7 +43,8 @@ def read_opencode_permission(value: Any, source: str) -> tuple[list[Rule], list[
             continue
         unless = [text for other in milder for text in _as_exceptions(other, entry, source)]
         if entry.tool == "*" and entry.action != "allow":
-            unless.extend(_OWN_TOOLS)
+            # What agents have of the runtime has no counterpart there: their `*` does not speak of it.
+            unless.extend(row.name for row in all_rows() if row.is_internal and row.kind is not Kind.SPAWN)
         for tool, spec in _as_specs(entry):
             if entry.action == "allow":
                 rules.extend(_allow(tool, spec, source))
@@ -86,10 +83,8 @@ def _tools_meant(key: str) -> tuple[list[str], bool]:
     if key == "*":
         return ["*"], True
     tool = split_pattern(canonical_tool(key))[0]
-    if tool in EDITING_TOOLS:
-        return ["Edit"], True  # a rule about Edit is about all editing tools
-    if tool == "Read":
-        return ["Read"], True
+    if row_of(tool).writes_files:
+        return [EDIT], True  # a rule about it is about all editing tools
     if is_known_tool(tool):
         return [tool], True
     # A tool of an MCP server is called `server_tool` there and `mcp__server__tool` here.
@@ -112,11 +107,11 @@ def _as_exceptions(entry: _Entry, outer: _Entry, source: str) -> Iterable[str]:
             if spec is None:
                 yield "*"
             continue
-        if name in ("Edit", "Read") and spec is not None and not re.search(r"\.[^/]*$|\*$", spec):
+        if name in (EDIT, READ) and spec is not None and not re.search(r"\.[^/]*$|\*$", spec):
             continue  # it may be a folder, and would take out what is below it, which it does not there
         for rule in _allow(name, spec, source):
             # In their names the tools of a family are apart: `edit` there is all of these here.
-            for member in sorted(EDITING_TOOLS) if name == "Edit" else [name]:
+            for member in [row.name for row in all_rows() if row.writes_files] if name == EDIT else [name]:
                 yield member if rule.spec is None else f"{member}({rule.spec})"
 
 
@@ -130,7 +125,7 @@ def _allow(tool: str, spec: str | None, source: str) -> list[Rule]:
         rule = parse_rule(tool if spec is None else f"{tool}({spec})", "allow", source)
     except InvalidRule:
         return []
-    if spec is not None and tool in (*EDITING_TOOLS, "Read") and not spec.endswith("*"):
+    if spec is not None and (row_of(tool).writes_files or tool == READ) and not spec.endswith("*"):
         # As in a .gitignore, a folder's name would take in what is below it.
         rule = rule.model_copy(update={"unless": (f"{tool}({spec}/**)",)})
     return [rule]
@@ -142,13 +137,14 @@ def _as_specs(entry: _Entry) -> list[tuple[str, str | None]]:
     pattern = re.sub(r"\*+", "*", entry.pattern.strip())
     if pattern == "*":
         return [(entry.tool, None)]
-    if entry.tool == "Bash":
-        return [("Bash", _command_spec(pattern, strict))]
-    if entry.tool in ("Edit", "Read"):
+    matching = row_of(entry.tool).matching
+    if matching == "command":
+        return [(entry.tool, _command_spec(pattern, strict))]
+    if entry.tool in (EDIT, READ):
         specs = _path_specs(pattern, strict)
         return [(entry.tool, None)] if specs is None and strict else [(entry.tool, spec) for spec in specs or []]
-    if entry.tool == "Agent" and re.fullmatch(r"[\w*?][\w.*?-]*", pattern):
-        return [("Agent", pattern)]
+    if matching == "type" and re.fullmatch(r"[\w*?][\w.*?-]*", pattern):
+        return [(entry.tool, pattern)]
     # Grep and Glob are matched by what is searched for there, WebFetch by its address.
     return [(entry.tool, None)] if strict else []
 

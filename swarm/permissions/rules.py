@@ -15,14 +15,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm.definitions.names import canonical_tool, is_tool_entry, split_pattern
+from swarm.definitions.tools import EDIT, READ, Matching, matches_tool, row_of
 from swarm.errors import ConfigurationError
 from swarm.permissions.path_rules import check_path_spec
 
 Action = Literal["allow", "ask", "deny"]
-
-EDITING_TOOLS = frozenset({"Edit", "Write", "NotebookEdit"})
-READING_TOOLS = frozenset({"Read", "Grep", "Glob", "LS"})
-_PATH_TOOLS = EDITING_TOOLS | READING_TOOLS
 
 _MAX_LENGTH = 4_000
 _MAX_WILDCARDS = 20
@@ -61,7 +58,7 @@ class Rule(BaseModel):
 
     def names(self, tool: str) -> bool:
         """Whether the rule is about this tool."""
-        return _names(self.tool, tool) or tool in _family(self)
+        return matches_tool(self.tool, tool) or row_of(tool).matching == _family(self)
 
     @cached_property
     def exceptions(self) -> tuple[Rule, ...]:
@@ -104,21 +101,13 @@ class Rules(BaseModel):
         return {}
 
 
-def _names(pattern: str, tool: str) -> bool:
-    if pattern.startswith("mcp__") and pattern.count("__") == 1 and fnmatchcase(tool, f"{pattern}__*"):
-        return True
-    return pattern == tool or fnmatchcase(tool, pattern)
-
-
-def _family(rule: Rule) -> frozenset[str]:
-    """The tools that a rule about one of them also means: what may not be edited may not be overwritten either."""
-    if rule.tool == "Edit":
-        return EDITING_TOOLS
-    if rule.tool == "Read":
-        return READING_TOOLS
-    if rule.tool in EDITING_TOOLS and rule.spec is not None and rule.action != "allow":
-        return EDITING_TOOLS
-    return frozenset()
+def _family(rule: Rule) -> Matching | None:
+    """What tools a rule about one of them also means: what may not be edited may not be overwritten either."""
+    if rule.tool in (EDIT, READ):
+        return row_of(rule.tool).matching
+    if row_of(rule.tool).writes_files and rule.spec is not None and rule.action != "allow":
+        return "edited"
+    return None
 
 
 def parse_rule(text: object, action: Action, source: str) -> Rule:
@@ -166,19 +155,23 @@ def _check_spec(tool: str, spec: str, action: Action) -> Iterator[tuple[str, str
     """What is wrong with a spec, and the remedy; nothing if it is right."""
     if spec.count("*") > _MAX_WILDCARDS:
         yield "it has too many wildcards", f"Use at most {_MAX_WILDCARDS}"
-    elif tool == "Bash":
         return
-    elif tool in _PATH_TOOLS:
-        try:
-            check_path_spec(spec)
-        except ValueError as error:
-            yield f"its path pattern cannot be used: {error}", "Write it as in a .gitignore, for example `src/**`"
-    elif tool == "WebFetch":
-        if not spec.startswith("domain:") or not _DOMAIN.fullmatch(spec[7:].strip()):
-            yield "its pattern is not a domain", "Write for example WebFetch(domain:*.example.com)"
-    elif tool == "Agent" and _TYPES.fullmatch(spec):
-        return
-    elif not _PARAMETER.fullmatch(spec):
+    match row_of(tool).matching:
+        case "command":
+            return
+        case "edited" | "read":
+            try:
+                check_path_spec(spec)
+            except ValueError as error:
+                yield f"its path pattern cannot be used: {error}", "Write it as in a .gitignore, for example `src/**`"
+            return
+        case "domain":
+            if not spec.startswith("domain:") or not _DOMAIN.fullmatch(spec[7:].strip()):
+                yield "its pattern is not a domain", f"Write for example {tool}(domain:*.example.com)"
+            return
+        case "type" if _TYPES.fullmatch(spec):
+            return
+    if not _PARAMETER.fullmatch(spec):
         yield f"{tool} takes no pattern of this kind", f"Write only {tool}, or {tool}(parameter:value) to deny or ask"
     elif action == "allow":
         yield "a parameter's value can be denied or asked about, not allowed", f"Write only {tool}"

@@ -13,8 +13,9 @@ from typing import Any, get_args
 
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import PermissionMode
-from swarm.definitions.names import KNOWN_TOOLS, is_known_tool, suggest
+from swarm.definitions.names import is_known_tool, suggest
 from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path
+from swarm.definitions.tools import known_tools
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.opencode_rules import read_opencode_permission
 from swarm.permissions.rules import Action, InvalidRule, Rule, Rules, parse_rule
@@ -113,7 +114,7 @@ class _Loading:
             return
         self.rules.append(rule)
         if not is_known_tool(rule.tool):
-            hint = suggest(rule.tool, KNOWN_TOOLS)
+            hint = suggest(rule.tool, known_tools())
             self.report(
                 path,
                 f"`{action}` rule {show(rule.text)}: there is no tool {show(rule.tool)}{hint}",

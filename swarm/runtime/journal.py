@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from swarm.agent.entries import Condition, Entry, Parked
+from swarm.agent.entries import Condition, Entry, Parked, ToolFinished
 from swarm.agent.life import Life, fold
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters, Effect, GoOn
@@ -36,11 +35,6 @@ class Journal:
         self.life = fold(self.claim.agent_id, entries, self.store.journal)
         return self.life
 
-    @cached_property
-    def permissions(self) -> tuple[str, list[str], float]:
-        """The job's rules, those that approvals added until now, and for how long its questions can be answered."""
-        return self.store.permissions(self.claim.spec.job_id)
-
     @property
     def next_number(self) -> int:
         """The number of the next entry."""
@@ -66,6 +60,10 @@ class Journal:
         self.unread = self.unread if unread is None else unread
         for entry in stamped:
             self.life.apply(entry)
+
+    def append_results(self, results: Sequence[ToolFinished]) -> None:
+        """Store the results of calls, which are counted."""
+        self.append(results, counters=Counters(tools=len(results)))
 
     def park(
         self, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None

@@ -1,6 +1,6 @@
-"""One segment of an agent's life: load the journal, ask what is next, do it, until the agent ends or gives its process back.
+"""The loop: load the journal, ask what is next, do it, until the agent ends or gives its process back.
 
-`swarm.agent.life.next_action` decides; everything here acts. Each step is journaled before the next is asked for, so a process
+`swarm.agent.decision.next_action` decides; everything here acts. Each step is journaled before the next is asked for, so a process
 that dies between two lines of this file costs at most the step it was in.
 """
 
@@ -10,11 +10,10 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from swarm.agent.decision import (
-    WAIT_TOOL,
     AwaitMail,
     Begin,
     CallModel,
@@ -27,104 +26,45 @@ from swarm.agent.decision import (
     SendMessages,
     Settle,
     SpawnAgents,
-    WaitAgents,
+    Wait,
     next_action,
 )
-from swarm.agent.entries import (
-    Condition,
-    Finished,
-    Prompt,
-    Spawned,
-    Started,
-    ToolFinished,
-    ToolStarted,
-)
+from swarm.agent.entries import Condition, Finished, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.life import Life
 from swarm.agent.prompts import child_result, system_prompt, task_message
-from swarm.agent.spec import AgentSpec
+from swarm.definitions.tools import Kind
 from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
-from swarm.runtime.approvals import Gate
-from swarm.runtime.journal import Journal
-from swarm.runtime.messaging import Post
-from swarm.runtime.model_call import ModelCall
-from swarm.runtime.spawning import DEPTH_TEXT, Plan, plan_children
-from swarm.runtime.stop import Stop
-from swarm.runtime.team import NO_TEAM_TEXT
+from swarm.runtime.approvals import Approvals
+from swarm.runtime.messaging import Messaging
+from swarm.runtime.model_call import ModelCall, Reserved, Told
+from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Waits
+from swarm.runtime.spawning import plan_children, refuse
 from swarm.runtime.toolbox import Toolbox
-from swarm.settings import Settings
-from swarm.store.agents import Store
-from swarm.store.values import Claim, Counters, Effect, GoOn, NotSpawned
+from swarm.runtime.waiting import park, wait_for
+from swarm.store.values import Counters, Effect, GoOn
+from swarm.tools.agents import find_child
 
 log = EventLog("swarm.segment")
 
 WAIT_IN_PLACE_SECONDS = 5.0
 """A shorter wait for the model is slept through; a longer one gives the process back."""
 CONCURRENT_READS = 8
-WARN_AT_SHARE = 0.8
-MAX_REPLY_TOKENS = 32_000
-EXPECTED_REPLY_TOKENS = 4_000
-"""What is set aside for a reply before its size is known."""
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The agent is over."""
-
-    state: str
-    summary: str
-
-
-@dataclass(frozen=True)
-class Parked:
-    """The agent waits, holding no process."""
-
-    condition: Condition
-
-
-@dataclass(frozen=True)
-class HandedOver:
-    """The agent is back on the queue, runnable."""
-
-    why: str
-
-
-@dataclass(frozen=True)
-class GaveUp:
-    """The agent is no longer ours: it was cancelled, or another worker claimed it."""
-
-    why: str
-    cancelled: bool = False
-
-
-Outcome = Ended | Parked | HandedOver | GaveUp
-
-
-class Segment:
+class Loop:
     """Runs one claimed segment. Not reusable."""
 
-    def __init__(
-        self,
-        claim: Claim,
-        *,
-        store: Store,
-        model: Model,
-        settings: Settings,
-        tell: Callable[[Effect | None], None],
-        draining: Callable[[], bool],
-        stop: Stop,
-    ) -> None:
-        self.claim, self.spec = claim, claim.spec
-        self.store, self.tell, self.draining, self.stop = store, tell, draining, stop
-        self.journal = Journal(claim, store)
-        self.post = Post(self.journal)
-        self.toolbox = Toolbox(self.journal, settings, tell, stop.check)
-        self.gate = Gate(self.journal, has_effects=self.toolbox.has_effects, sandboxed=self.toolbox.is_sandboxed)
-        self.toolbox.may_read = self.gate.may_read
-        self.model_call = ModelCall(self.journal, model, settings, stop, self.toolbox.activity)
-        self._yield_at = time.monotonic() + settings.segment_seconds
+    def __init__(self, segment: Segment, model: Model, *, draining: Callable[[], bool]) -> None:
+        self.segment, self.draining = segment, draining
+        self.journal, self.store, self.stop, self.spec = segment.journal, segment.store, segment.stop, segment.spec
+        self.messaging = Messaging(segment)
+        self.toolbox = Toolbox(segment)
+        self.approvals = Approvals(segment, self.toolbox)
+        self.model_call = ModelCall(segment, model, self.toolbox.activity)
+        self._yield_at = time.monotonic() + segment.settings.segment_seconds
 
     def run(self) -> Outcome:
         """Run until the agent ends or gives its process back."""
@@ -141,8 +81,8 @@ class Segment:
             return GaveUp(str(error))
         except JournalError as error:
             # A newer worker can probably read it. Back to the queue, but unpublished: the outbox offers it again later.
-            log.error("agent.unreadable", agent_id=self.claim.agent_id, error=error)
-            self.store.hand_over(self.claim, "unreadable")
+            log.error("agent.unreadable", agent_id=self.spec.agent_id, error=error)
+            self.store.hand_over(self.segment.claim, "unreadable")
             return HandedOver(str(error))
         except Interrupted:
             return self._interrupted()
@@ -150,10 +90,10 @@ class Segment:
     @property
     def life(self) -> Life:
         """What the journal tells so far."""
-        return self.journal.life
+        return self.segment.life
 
     def _step(self) -> Outcome | None:
-        match next_action(self.life, self.toolbox.has_effects):
+        match next_action(self.life):
             case Begin():
                 return self._begin()
             case Say(prompt=prompt):
@@ -161,19 +101,19 @@ class Segment:
             case CallModel() as action:
                 return self._call_model(action)
             case RunTools(calls=calls):
-                return self._admit(calls, self._run_tools)
+                return self._run_approved(calls, self._run_tools)
             case Settle(results=results):
-                self.journal.append(results, counters=Counters(tools=len(results)))
+                self.journal.append_results(results)
             case SpawnAgents(calls=calls):
-                return self._admit(calls, self._spawn)
+                return self._run_approved(calls, self._spawn)
             case CollectChildren(children=children):
                 return self._collect(children)
             case SendMessages(calls=calls):
-                return self._admit(calls, lambda admitted: self.post.send(admitted, self.tell))
-            case WaitAgents(call=call, since=since):
-                return self._wait(call, since)
+                return self._run_approved(calls, self.messaging.send)
+            case Wait(call=call, since=since):
+                return wait_for(self.segment, self.toolbox, call, since)
             case AwaitMail():
-                return None if self.post.take_mail() else self._park(Condition(mail="any"))
+                return None if self.messaging.take_mail() else self._park(Condition(mail="any"))
             case Rest(finished=finished):
                 return self._rest(finished)
             case End(finished=finished):
@@ -210,7 +150,7 @@ class Segment:
         between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
         # What does not fit into one turn stays in the mailbox for the next ones.
         room = self.life.mail_taken < PAGE_BYTES
-        if self.journal.unread and between_turns and room and self.post.take_mail():
+        if self.journal.unread and between_turns and room and self.messaging.take_mail():
             return None
         wait = action.not_before - time.time()
         if wait > WAIT_IN_PLACE_SECONDS:
@@ -219,49 +159,49 @@ class Segment:
             with self.stop.waiting():
                 self.stop.event.wait(wait)
             self.stop.check()
-        match self.model_call.set_aside():
+        match self.model_call.reserve():
             case Finished() as finished:
                 return self._end(finished)
-            case True:
+            case Reserved():
                 self.model_call.request(action)
+            case Told():
+                pass
         return None
 
-    def _admit(self, calls: Sequence[Block], run: Callable[[Sequence[Block]], None]) -> Outcome | None:
+    def _run_approved(self, calls: Sequence[Block], run: Callable[[Sequence[Block]], None]) -> Outcome | None:
         """Run the calls that may be run, settle those that may not; park when all that is left must be asked about."""
-        admission = self.gate.admit(calls)
-        if admission.settled:
-            results = sum(isinstance(entry, ToolFinished) for entry in admission.settled)
-            self.journal.append(admission.settled, counters=Counters(tools=results))
-            for call, why in admission.denied:
+        decision = self.approvals.decide(calls)
+        if decision.settled:
+            results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
+            self.journal.append(decision.settled, counters=Counters(tools=results))
+            for call, why in decision.denied:
                 self.store.note(
                     self.spec.job_id, "denied", self.spec.agent_id, call=self.toolbox.activity(call), why=why
                 )
-        if admission.run:
-            run(admission.run)
-        elif not admission.settled and admission.question is not None:
-            asked_id, ask, call_id = admission.question
-            condition = Condition(question=asked_id)
-            answer = self.journal.park(
-                condition, tool_use_id=call_id, ask=ask.model_dump(exclude={"to"} if ask.to is None else None)
-            )
-            if not isinstance(answer, GoOn):
-                self.tell(answer)
-                return Parked(condition)
+        if decision.run:
+            run(decision.run)
+        elif not decision.settled and decision.question is not None:
+            asked_id, ask, call_id = decision.question
+            question = ask.model_dump(exclude={"to"} if ask.to is None else None)
+            return self._park(Condition(question=asked_id), tool_use_id=call_id, ask=question)
         return None
 
     def _run_tools(self, calls: Sequence[Block]) -> None:
-        if len(calls) == 1 and self.toolbox.has_effects(calls[0]["name"]):
+        if len(calls) == 1 and self.life.kind_of(calls[0]) is Kind.EFFECT:
             self.journal.append([ToolStarted(tool_use_id=calls[0]["id"])], activity=self.toolbox.activity(calls[0]))
         if len(calls) == 1:
             results = [self.toolbox.run(calls[0])]
         else:
             with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
                 results = list(pool.map(self.toolbox.run, calls))
-        self.journal.append(results, counters=Counters(tools=len(results)))
+        self.journal.append_results(results)
 
     def _spawn(self, calls: Sequence[Block]) -> None:
         plan = plan_children(
-            calls, self.life, self.toolbox.catalogue, lambda who: self.post.find_child(who, teammates=False)
+            calls,
+            self.life,
+            self.toolbox.catalogue,
+            lambda who: find_child(self.store, self.spec, who, teammates=False),
         )
         while plan.children:
             entry = self.journal.stamp(
@@ -270,15 +210,16 @@ class Segment:
                     background=plan.background(),
                 )
             )
-            answer = self.store.spawn(self.claim, self.journal.next_number, entry, list(plan.children.values()))
+            answer = self.store.spawn(self.segment.claim, self.journal.next_number, entry, list(plan.children.values()))
             if isinstance(answer, Effect):
                 self.life.apply(entry)
-                self.tell(answer)
+                self.segment.publish(answer)
                 break
-            _refuse(plan, answer, self.spec.limits.max_agents)
+            refuse(plan, answer, self.spec.limits.max_agents)
         if plan.refused:
-            refused = [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
-            self.journal.append(refused, counters=Counters(tools=len(refused)))
+            self.journal.append_results(
+                [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
+            )
 
     def _collect(self, children: dict[str, str]) -> Outcome | None:
         ended = self.store.ended(list(children.values()))
@@ -289,54 +230,41 @@ class Segment:
         for call_id, agent_id in children.items():
             text, failed = child_result(agent_id, ended[agent_id])
             results.append(ToolFinished(tool_use_id=call_id, text=self.toolbox.fit(call_id, text), is_error=failed))
-        self.journal.append(results, counters=Counters(tools=len(results)))
+        self.journal.append_results(results)
         return None
-
-    def _wait(self, call: Block, since: Condition | None) -> Outcome | None:
-        effect = (self.post if call["name"] == WAIT_TOOL else self.toolbox.board).wait(call, since)
-        if effect is None:
-            return None
-        self.tell(effect)
-        return Parked(Condition(mail="talk"))
 
     # -- ways out ------------------------------------------------------------------------------------------
 
-    def _park(self, condition: Condition) -> Outcome | None:
-        answer = self.journal.park(condition)
-        if isinstance(answer, GoOn):
-            self.journal.unread += answer.why == "mail"
-            return None
-        self.tell(answer)
-        return Parked(condition)
+    def _park(self, condition: Condition, **asking: Any) -> Waits | None:
+        parked = park(self.segment, condition, **asking)
+        return parked if isinstance(parked, Waits) else None
 
     def _rest(self, finished: Finished) -> Outcome | None:
         # Woken by a message: no need to try and park first.
-        if self.journal.unread and self.post.take_mail():
+        if self.journal.unread and self.messaging.take_mail():
             return None
-        condition = Condition(rest=True)
-        match self.journal.park(condition):
+        match park(self.segment, Condition(rest=True)):
+            case Waits() as waits:
+                return waits
             case GoOn(why="mail"):
-                self.post.take_mail()
+                self.messaging.take_mail()
                 return None
             case GoOn():
                 return self._end(finished)
-            case effect:
-                self.tell(effect)
-                return Parked(condition)
 
     def _hand_over(self, why: str, *, last: bool = False) -> HandedOver:
-        self.tell(self.store.hand_over(self.claim, why, last=last))
+        self.segment.publish(self.store.hand_over(self.segment.claim, why, last=last))
         return HandedOver(why)
 
     def _end(self, finished: Finished) -> Outcome | None:
         finished = self.journal.stamp(finished)
         # Whoever is asked something while it gives its answer takes the question in and goes on.
         unless_mail = finished.state == "completed" and self.life.last_words is None and not self.life.leaving
-        answer = self.store.finish(self.claim, self.journal.next_number, finished, unless_mail=unless_mail)
+        answer = self.store.finish(self.segment.claim, self.journal.next_number, finished, unless_mail=unless_mail)
         if isinstance(answer, GoOn):
-            self.post.take_mail()
+            self.messaging.take_mail()
             return None
-        self.tell(answer)
+        self.segment.publish(answer)
         self.life.apply(finished)
         self.toolbox.clear()
         summary = (
@@ -357,29 +285,3 @@ class Segment:
     def _cancelled(self) -> Outcome:
         self.toolbox.clear()
         return GaveUp("it was cancelled", cancelled=True)
-
-
-def _refuse(plan: Plan, answer: NotSpawned, max_agents: int) -> None:
-    """Move the calls that the store could not serve from the plan's children to its refusals."""
-    ids = {call_id: child.agent_id for call_id, child in plan.children.items()}
-    fresh = [call_id for call_id, child in plan.children.items() if isinstance(child, AgentSpec)]
-    match answer.why:
-        case "name":
-            text = f"The name {answer.detail!r} is taken in this job, and names are not reused. Choose another one."
-            chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
-        case "resume":
-            state = answer.detail or "not yours"
-            text = f"{answer.child} is {state}: it cannot go on. Start a new agent."
-            chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
-        case "depth":
-            text, chosen = DEPTH_TEXT, fresh
-        case "team":
-            text = NO_TEAM_TEXT
-            chosen = [i for i, child in plan.children.items() if isinstance(child, AgentSpec) and child.teammate]
-        case "limit":
-            # The first ones start, the others are told why not.
-            text = f"The job's limit of {max_agents} agents is reached: this one was not started. Do it yourself."
-            chosen = fresh[answer.room :]
-    for call_id in chosen:
-        del plan.children[call_id]
-        plan.refused[call_id] = text

@@ -1,4 +1,4 @@
-"""An agent's post: taking its mail in, sending messages, waiting for other agents.
+"""Messaging: taking an agent's mail in, and sending its messages.
 
 Mail enters the conversation between turns, and only the journal entry that holds it moves the cursor. A message that an agent
 sends and the result of its call are one atomic step, so neither a crash nor a repeat doubles or loses it.
@@ -6,21 +6,19 @@ sends and the result of its call are one atomic step, so neither a crash nor a r
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm.agent.entries import Condition, Mail, ToolFinished, encode_entry
-from swarm.agent.spec import TERMINAL_STATES
-from swarm.errors import BadName, MailboxFull, MessageRefused, ReceiverEnded, ToolError, UnknownReceiver
+from swarm.agent.entries import Mail, ToolFinished, encode_entry
+from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, ToolError
 from swarm.ids import request_id
 from swarm.mailbox import Receiver, check_body, render_mail
 from swarm.models import Block
-from swarm.runtime.journal import Journal
-from swarm.store.values import Counters, Effect, GoOn, Letter
-from swarm.tools.peers import DEFAULT_WAIT_SECONDS, SEND_MESSAGE, WAIT_AGENTS
+from swarm.runtime.segment import Segment
+from swarm.store.values import Letter
+from swarm.tools.messages import SEND_MESSAGE
 from swarm.tools.registry import validate_input
 
 REQUEST_SECONDS = 3_600.0
@@ -30,16 +28,16 @@ _SHOWN_RECEIVERS = 20
 _DELIVERIES_AT_ONCE = 200
 
 
-class Post:
-    """The post of one running agent."""
+class Messaging:
+    """The messages of one running agent."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._store, self._spec = journal.store, journal.claim.spec
+    def __init__(self, segment: Segment) -> None:
+        self._segment, self._journal = segment, segment.journal
+        self._store, self._spec = segment.store, segment.spec
         self._known: dict[str, list[Receiver]] = {}
 
     def take_mail(self) -> bool:
-        """Take unread messages into the conversation; answers whether there were any."""
+        """Take unread messages into the conversation; returns whether there were any."""
         journal = self._journal
         messages = self._store.mail(self._spec.agent_id, journal.life.cursor)
         if not messages:
@@ -48,7 +46,7 @@ class Post:
         entry = journal.stamp(
             Mail(text=render_mail(messages), cursor=messages[-1].id, ids=[message.id for message in messages])
         )
-        unread = self._store.take_mail(journal.claim, journal.next_number, entry, messages)
+        unread = self._store.take_mail(self._segment.claim, journal.next_number, entry, messages)
         # A repeated step does not tell: look again.
         journal.unread = 1 if unread is None else unread
         journal.life.apply(entry)
@@ -56,7 +54,7 @@ class Post:
 
     # -- sending -------------------------------------------------------------------------------------------
 
-    def send(self, calls: Sequence[Block], tell: Callable[[Effect], None]) -> None:
+    def send(self, calls: Sequence[Block]) -> None:
         """Carry out `SendMessage` calls in order; a refusal is its call's result."""
         waiting = deque(calls)
         while waiting:
@@ -70,18 +68,18 @@ class Post:
                 # What comes before it is sent before it is refused.
                 if not batch:
                     self._finish(waiting.popleft(), str(error), is_error=True)
-            self._deliver(batch, tell)
+            self._deliver(batch)
 
     def _prepare(self, call: Block) -> _Outgoing:
         given = validate_input(SEND_MESSAGE, call["input"])
         receivers = self._receivers(given)
         return _Outgoing(call, self._letter(call, given), receivers)
 
-    def _deliver(self, batch: list[_Outgoing], tell: Callable[[Effect], None]) -> None:
+    def _deliver(self, batch: list[_Outgoing]) -> None:
         while batch:
             entries = [self._journal.stamp(one.result()) for one in batch]
             sent = self._store.send_from(
-                self._journal.claim,
+                self._segment.claim,
                 self._journal.next_number,
                 [one.addressed(entry) for one, entry in zip(batch, entries, strict=True)],
                 {receiver.id: receiver.name for one in batch for receiver in one.receivers},
@@ -89,7 +87,7 @@ class Post:
             self._journal.unread = self._journal.unread if sent.unread is None else sent.unread
             for entry in entries[: sent.count]:
                 self._journal.life.apply(entry)
-            tell(sent.effect)
+            self._segment.publish(sent.effect)
             batch = batch[sent.count :]
             if sent.refusal is not None and not batch[0].leave_out(sent.refusal):
                 self._finish(batch.pop(0).call, str(sent.refusal), is_error=True)
@@ -134,68 +132,8 @@ class Post:
             live_only=given["to"].strip() == "*",
         )
 
-    # -- waiting -------------------------------------------------------------------------------------------
-
-    def wait(self, call: Block, since: Condition | None) -> Effect | None:
-        """Carry out a `WaitAgents` call: an effect when the agent has parked, None when the call has its result."""
-        try:
-            given = validate_input(WAIT_AGENTS, call["input"])
-            agent_ids = since.children if since is not None else self._awaited(given)
-            if not agent_ids:
-                raise ToolError("None of your agents is at work in the background: there is nothing to wait for.")
-        except (ToolError, MessageRefused) as error:
-            self._finish(call, str(error), is_error=True)
-            return None
-        if since is None:
-            timeout = given.get("timeout_seconds", DEFAULT_WAIT_SECONDS)
-            condition = Condition(
-                children=agent_ids, mode=given.get("mode", "all"), mail="talk", until=time.time() + timeout
-            )
-            answer = self._journal.park(condition, tool_use_id=call["id"])
-            if not isinstance(answer, GoOn):
-                return answer
-        self._finish(call, self._describe(agent_ids))
-        return None
-
-    def _awaited(self, given: dict[str, Any]) -> list[str]:
-        if not given.get("agent_ids"):
-            children = sorted(self._store.children(self._spec.agent_id))
-            records = self._store.fields(children, "state", "background", "idle")
-            return [
-                child
-                for child, (state, background, idle) in zip(children, records, strict=True)
-                if state not in TERMINAL_STATES and background == "1" and idle != "1"
-            ]
-        return [self.find_child(who) for who in dict.fromkeys(given["agent_ids"])]
-
-    def find_child(self, who: str, *, teammates: bool = True) -> str:
-        """The id of an agent that this one started. Raises `UnknownReceiver` for any other."""
-        [found] = self._store.directory(self._spec.job_id).find(
-            "\0" if who.strip() == "*" else who, self._spec.agent_id
-        )
-        if found.id == self._spec.job_id:
-            raise UnknownReceiver("the person is no agent")
-        [[parent, teammate]] = self._store.fields([found.id], "parent", "teammate")
-        if parent != self._spec.agent_id:
-            raise UnknownReceiver(f"{found.name} is not an agent that you started")
-        if teammate == "1" and not teammates:
-            raise BadName(f"{found.name} is a teammate: give it more work with SendMessage or on the board")
-        return found.id
-
-    def _describe(self, agent_ids: Sequence[str]) -> str:
-        records = self._store.fields(agent_ids, "name", "label", "state", "idle", "activity")
-        lines, working = [], 0
-        for agent_id, (name, label, state, idle, activity) in zip(agent_ids, records, strict=True):
-            at_work = state not in TERMINAL_STATES and idle != "1"
-            working += at_work
-            now = f"{state}, {activity}" if at_work and activity else "idle" if idle == "1" else state
-            lines.append(f"- {f'{name} ' if name else ''}{agent_id} ({label}): {now}")
-        head = f"{working} of {len(agent_ids)} still at work." if working else "None of them is at work any more."
-        return "\n".join([f"{head} Results and messages follow below as they arrive.", *lines])
-
     def _finish(self, call: Block, text: str, *, is_error: bool = False) -> None:
-        result = ToolFinished(tool_use_id=call["id"], text=text, is_error=is_error)
-        self._journal.append([result], counters=Counters(tools=1))
+        self._journal.append_results([ToolFinished(tool_use_id=call["id"], text=text, is_error=is_error)])
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from swarm.agent.decision import CallModel, last_words
 from swarm.agent.entries import Assistant, Finished, ModelFailed, Prompt
@@ -14,9 +15,7 @@ from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
 from swarm.models.catalogue import cost_usd, max_output
-from swarm.runtime.journal import Journal
-from swarm.runtime.stop import Stop
-from swarm.settings import Settings
+from swarm.runtime.segment import Segment
 from swarm.store.values import NANO, Counters, OutOfBudget
 
 log = EventLog("swarm.model")
@@ -27,14 +26,23 @@ EXPECTED_REPLY_TOKENS = 4_000
 """What is set aside for a reply before its size is known."""
 
 
+@dataclass(frozen=True)
+class Reserved:
+    """The call can be made."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Something was said to the agent instead: what is next must be asked again."""
+
+
 class ModelCall:
     """The model as one running agent calls it."""
 
-    def __init__(
-        self, journal: Journal, model: Model, settings: Settings, stop: Stop, describe: Callable[[Block], str]
-    ) -> None:
-        self._journal, self._model, self._settings, self._stop = journal, model, settings, stop
-        self._spec, self._describe = journal.claim.spec, describe
+    def __init__(self, segment: Segment, model: Model, describe: Callable[[Block], str]) -> None:
+        self._segment, self._model, self._describe = segment, model, describe
+        self._journal, self._settings, self._stop = segment.journal, segment.settings, segment.stop
+        self._spec = segment.spec
         self._told_activity_at = time.monotonic()
 
     @property
@@ -88,35 +96,35 @@ class ModelCall:
     def _reserves(self) -> bool:
         return self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
 
-    def set_aside(self) -> bool | Finished:
-        """Set aside what the next reply may use; False when something was said to the agent instead."""
-        limits, deadline = self._spec.limits, self._journal.claim.deadline
+    def reserve(self) -> Reserved | Told | Finished:
+        """Reserve what the next reply may use."""
+        limits, deadline = self._spec.limits, self._segment.claim.deadline
         if deadline is not None and time.time() > deadline and self._life.last_words is None:
             self._journal.append([last_words("time", "The job has reached its time limit.")])
-            return False
+            return Told()
         if not self._reserves:
-            return True
+            return Reserved()
         final = self._life.last_words is not None
         expected = Usage(
             input_tokens=self._expected_input_tokens(),
             output_tokens=EXPECTED_REPLY_TOKENS // 4 if final else EXPECTED_REPLY_TOKENS,
         )
-        answer = self._journal.store.reserve(
-            self._journal.claim, expected.total_tokens, round(self._cost(self._spec.model, expected) * NANO)
+        answer = self._segment.store.reserve(
+            self._segment.claim, expected.total_tokens, round(self._cost(self._spec.model, expected) * NANO)
         )
         if isinstance(answer, OutOfBudget):
             what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
             if final or self._life.turns == 0:
                 return Finished(state="failed", text=self._life.text(), reason=f"the job's limit of {what} is used up")
             self._journal.append([last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
-            return False
+            return Told()
         if answer >= WARN_AT_SHARE and not self._life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
             text = f"Note from the runtime: {answer:.0%} of the job's limit is used. Come to a close soon."
             self._journal.append(
                 [Prompt(text=text, purpose="warning", limit="tokens" if limits.max_tokens else "budget")]
             )
-        return True
+        return Reserved()
 
     def _cost(self, model: str, usage: Usage) -> float:
         """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""
@@ -138,8 +146,8 @@ class ModelCall:
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
             with self._stop.unbroken():
-                self._journal.store.client.hset(
-                    self._journal.store.key("agent", self._spec.agent_id), "activity", activity
+                self._segment.store.client.hset(
+                    self._segment.store.key("agent", self._spec.agent_id), "activity", activity
                 )
 
 

@@ -10,23 +10,26 @@ from swarm.agent.life import Life
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
-from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, PermissionMode
 from swarm.errors import SwarmError, ToolError, UnknownDefinition
 from swarm.ids import child_agent_id
 from swarm.mailbox import check_body, check_name
 from swarm.models import Block
 from swarm.models.catalogue import resolve_model
 from swarm.permissions.definition_rules import definition_rules
-from swarm.permissions.modes import at_most
-from swarm.store.values import Continuation
-from swarm.tools.agents import DEFAULT_TYPE, agent_tool
+from swarm.permissions.modes import first_mode
+from swarm.store.values import Continuation, NotSpawned
+from swarm.tools.agents import AGENT
 from swarm.tools.registry import validate_input
 
 DEPTH_TEXT = "The nesting limit is reached: you cannot start agents. Do the work yourself."
+NO_TEAM_TEXT = (
+    "There is no team for teammates to join: found one with TeamCreate first, or start an agent without `teammate`."
+)
 
 
 @dataclass
-class Plan:
+class Spawning:
     """Children to make or to have go on, and calls to refuse, all by tool_use id."""
 
     children: dict[str, AgentSpec | Continuation] = field(default_factory=dict)
@@ -37,18 +40,17 @@ class Plan:
         return [call_id for call_id, child in self.children.items() if child.background]
 
 
-def plan_children(calls: Sequence[Block], parent: Life, catalogue: Catalogue, find: Callable[[str], str]) -> Plan:
+def plan_children(calls: Sequence[Block], parent: Life, catalogue: Catalogue, find: Callable[[str], str]) -> Spawning:
     """Decide what each call makes.
 
-    `find` answers the id of an agent that is called by id or name, or raises.
+    `find` returns the id of an agent that is called by id or name, or raises.
     Depth, names and limits are checked again, against the records, in the step that makes the children.
     """
     assert parent.spec is not None
-    plan = Plan()
-    tool = agent_tool(catalogue.for_spawning())
+    plan = Spawning()
     for call in calls:
         try:
-            given = validate_input(tool, call["input"])
+            given = validate_input(AGENT, call["input"])
             if given.get("agent_id"):
                 plan.children[call["id"]] = _continuation(given, find)
                 continue
@@ -89,7 +91,7 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, *, length: int,
     if not fork:
         model = resolve_model(given.get("model") or definition.model, default=parent.model, parent=parent.model)
     # A fork is what its parent is now, which may have left plan mode.
-    mode = above if fork else mode_of(definition, above)
+    mode = above if fork else first_mode(definition, above)
     return AgentSpec(
         agent_id=child_agent_id(parent.agent_id, call["id"]),
         job_id=parent.job_id,
@@ -138,7 +140,27 @@ def bounded(definition: AgentDefinition, parent: AgentSpec) -> AgentDefinition:
     return definition.model_copy(update={"read_only": definition.read_only or parent.definition.read_only})
 
 
-def mode_of(definition: AgentDefinition, above: PermissionMode) -> PermissionMode:
-    """The mode an agent begins in: what its definition asks for, and at most what is above it (its parent, or the job)."""
-    wanted = definition.permission_mode
-    return above if wanted == "default" else at_most(wanted, above)
+def refuse(plan: Spawning, answer: NotSpawned, max_agents: int) -> None:
+    """Move the calls that the store could not serve from the plan's children to its refusals."""
+    ids = {call_id: child.agent_id for call_id, child in plan.children.items()}
+    fresh = [call_id for call_id, child in plan.children.items() if isinstance(child, AgentSpec)]
+    match answer.why:
+        case "name":
+            text = f"The name {answer.detail!r} is taken in this job, and names are not reused. Choose another one."
+            chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
+        case "resume":
+            state = answer.detail or "not yours"
+            text = f"{answer.child} is {state}: it cannot go on. Start a new agent."
+            chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
+        case "depth":
+            text, chosen = DEPTH_TEXT, fresh
+        case "team":
+            text = NO_TEAM_TEXT
+            chosen = [i for i, child in plan.children.items() if isinstance(child, AgentSpec) and child.teammate]
+        case "limit":
+            # The first ones start, the others are told why not.
+            text = f"The job's limit of {max_agents} agents is reached: this one was not started. Do it yourself."
+            chosen = fresh[answer.room :]
+    for call_id in chosen:
+        del plan.children[call_id]
+        plan.refused[call_id] = text

@@ -1,4 +1,4 @@
-"""The tools of one running agent: which it has, and running them so that every failure becomes a result."""
+"""The tools of one running agent: running them so that every failure becomes a result."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
-from swarm.agent.entries import ToolFinished
-from swarm.agent.life import SPAWN_TOOL
+from swarm.agent.entries import Condition, ToolFinished
 from swarm.definitions.catalogue import Catalogue
-from swarm.errors import ToolError
+from swarm.definitions.tools import row_of
+from swarm.errors import StepRefused, ToolError
 from swarm.log import EventLog
 from swarm.models import Block
-from swarm.permissions.filter import filter_tools
+from swarm.permissions.judge import may_read
 from swarm.permissions.sandbox import (
     Backend,
     CannotConfine,
@@ -25,28 +26,18 @@ from swarm.permissions.sandbox import (
     confine_argv,
     toolchain_folders,
 )
-from swarm.runtime.board import AgentBoard
-from swarm.runtime.journal import Journal
-from swarm.runtime.pad import AgentPad
-from swarm.runtime.sharing import is_of_use, shared_tools, with_team_tools
-from swarm.runtime.subtree import Subtree
-from swarm.runtime.team import AgentTeam
-from swarm.settings import Settings
-from swarm.store.agents import Store
-from swarm.store.values import Effect
-from swarm.tools import Tool, ToolContext
-from swarm.tools.agents import agent_tool
-from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
+from swarm.runtime.offering import choose_tools
+from swarm.runtime.segment import Segment
+from swarm.store.questions import Ask
+from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.background import kill_shells
-from swarm.tools.peers import peer_tools
+from swarm.tools.outputs import Outputs
 from swarm.tools.processes import scratch_folder
-from swarm.tools.registry import builtin_tools, validate_input
-from swarm.tools.shell import bash_tool
+from swarm.tools.registry import load_tool, validate_input
 from swarm.tools.truncate import fit
 
 log = EventLog("swarm.tools")
-_FOR_PARENTS = frozenset({"WaitAgents", "ListAgents", "StopAgent"})
-"""Useless to whoever can start no agents."""
+Found = TypeVar("Found")
 
 
 def scratch_root() -> Path:
@@ -54,41 +45,13 @@ def scratch_root() -> Path:
     return Path(tempfile.gettempdir()) / f"swarm-{os.getuid()}"
 
 
-class AgentOutputs:
-    """Long outputs, kept with the agent in Redis, so that any worker can page through them."""
-
-    def __init__(self, store: Store, agent_id: str) -> None:
-        self._store, self._agent_id = store, agent_id
-
-    def keep(self, key: str, text: str) -> str:
-        """Keep `text` and return its handle."""
-        self._store.keep_output(self._agent_id, key, text)
-        return f"output:{key}"
-
-    def load(self, handle: str) -> str | None:
-        """The text kept under `handle`, or None."""
-        return self._store.load_output(self._agent_id, handle.removeprefix("output:"))
-
-
 class Toolbox:
     """The tools of one segment."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        settings: Settings,
-        tell: Callable[[Effect | None], None],
-        check: Callable[[], None],
-    ) -> None:
-        self._journal, self._settings, self._check = journal, settings, check
-        self.may_read: Callable[[Path], bool] | None = None
-        """Set where rules forbid some files: the tools that search many leave those out."""
-        self._spec, self._store = journal.claim.spec, journal.store
-        self._outputs = AgentOutputs(self._store, self._spec.agent_id)
-        self._peers = Subtree(self._spec, self._store, tell)
-        self.board = AgentBoard(journal, tell)
-        self._pad, self._team = AgentPad(self._spec, self._store), AgentTeam(self._spec, self._store, tell)
-        self._scratch = scratch_root() / self._spec.agent_id
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._outputs = Outputs(segment.store, segment.spec.agent_id)
+        self._scratch = scratch_root() / segment.spec.agent_id
 
     def clear(self) -> None:
         """The agent is over: end what its shells left running and remove its private folder."""
@@ -99,45 +62,110 @@ class Toolbox:
     @cached_property
     def catalogue(self) -> Catalogue:
         """The definitions that travelled with the job."""
-        return Catalogue.model_validate_json(self._store.catalogue(self._spec.job_id))
+        return Catalogue.model_validate_json(self._segment.store.catalogue(self._segment.spec.job_id))
 
     def choose(self) -> list[Tool]:
-        """The tools this agent gets: everything there is, through the filter pipeline."""
-        spec = self._spec
-        available = {**self._tools, SPAWN_TOOL: agent_tool(self.catalogue.for_spawning())}
-        names = filter_tools(
-            list(available),
-            with_team_tools(spec),
-            depth=spec.depth,
-            max_depth=spec.limits.max_depth,
-            is_root=spec.parent_id is None,
-            background=spec.background,
-            mode=spec.mode,
-            sandbox=self.is_sandboxed(),
+        """The tools this agent is given."""
+        return choose_tools(
+            self._segment.spec,
+            self.catalogue.for_spawning(),
+            sandboxed=self.is_sandboxed(),
+            person_there=self._segment.ask_seconds > 0,
         )
-        if SPAWN_TOOL not in names:
-            names = [name for name in names if name not in _FOR_PARENTS]
-        return [available[name] for name in names if is_of_use(name, spec)]
 
-    @cached_property
-    def _tools(self) -> dict[str, Tool]:
-        tools = {**builtin_tools(), "Bash": bash_tool(self._confine), **peer_tools(), **shared_tools()}
-        if self._spec.after_plan is not None:
-            tools[PLAN_TOOL] = EXIT_PLAN_MODE
-        if self._spec.parent_id is None and self._journal.permissions[2] > 0:
-            tools[ASK_TOOL] = ASK_USER
-        return tools
+    # -- calls ---------------------------------------------------------------------------------------------
+
+    def run(self, call: Block, *, waited: Condition | None = None) -> ToolFinished:
+        """Run one call. Whatever goes wrong is the result; only being told to stop gets through."""
+        began = time.monotonic()
+        context = self._context(call["id"], waited)
+        known = dict(context.files_read)
+
+        def carry_out(tool: Tool, given: dict[str, Any]) -> ToolResult:
+            if tool.run is None:
+                raise ToolError("This call is carried out by the runtime.")
+            result = tool.run(context, given)
+            return result.model_copy(update={"text": fit(self._outputs, call["id"], result.text)})
+
+        finished = self._attempt(call, carry_out)
+        if isinstance(finished, ToolResult):
+            finished = ToolFinished(
+                tool_use_id=call["id"], text=finished.text, is_error=finished.is_error, blocks=finished.blocks
+            )
+        files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
+        return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began})
+
+    def find_condition(self, call: Block) -> Condition | ToolFinished:
+        """What a call is to wait for; or its result, when it cannot."""
+
+        def find(tool: Tool, given: dict[str, Any]) -> Condition:
+            assert tool.wait is not None, f"{tool.name} does not say what it waits for"
+            return tool.wait(self._context(call["id"]), given)
+
+        return self._attempt(call, find)
+
+    def find_question(self, call: Block) -> Ask | ToolFinished:
+        """What a call asks; or its result, when it may not."""
+
+        def find(tool: Tool, given: dict[str, Any]) -> Ask:
+            assert tool.ask is not None, f"{tool.name} does not say what it asks"
+            return tool.ask(self._context(call["id"]), given)
+
+        return self._attempt(call, find)
+
+    def _attempt(self, call: Block, act: Callable[[Tool, dict[str, Any]], Found]) -> Found | ToolFinished:
+        name, names = call["name"], self._segment.life.tool_names()
+        try:
+            if name not in names or not row_of(name).home:
+                raise ToolError(f"There is no tool {name!r}; you have: {', '.join(sorted(names))}.")
+            tool = load_tool(row_of(name).home)
+            return act(tool, validate_input(tool, call["input"]))
+        except ToolError as error:
+            text = str(error)
+        except StepRefused as error:
+            text = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        except Exception as error:
+            log.error("tool.broke", agent_id=self._segment.spec.agent_id, tool=name, error=repr(error))
+            text = f"The tool {name} failed unexpectedly: {type(error).__name__}: {error}"
+        return ToolFinished(tool_use_id=call["id"], text=text, is_error=True)
+
+    def _context(self, tool_use_id: str, waited: Condition | None = None) -> ToolContext:
+        segment = self._segment
+        return ToolContext(
+            spec=segment.spec,
+            store=segment.store,
+            publish=segment.publish,
+            tool_use_id=tool_use_id,
+            workspace=Path(segment.spec.workspace).resolve(),
+            outputs=self._outputs,
+            mode=segment.life.mode,
+            files_read=dict(segment.life.files_read),
+            scratch=self._scratch,
+            confine=self._confine,
+            may_read=lambda path: may_read(path, segment.rules, Path(segment.spec.workspace)),
+            check=segment.stop.check,
+            waited=waited,
+        )
+
+    def activity(self, call: Block) -> str:
+        """The activity line for a call."""
+        home = row_of(call["name"]).home
+        return load_tool(home).describe_call(call["input"]) if home else str(call["name"])
+
+    def fit(self, key: str, text: str) -> str:
+        """`text`, or as much of it as the conversation takes; the rest is kept."""
+        return fit(self._outputs, key, text)
 
     # -- the sandbox ---------------------------------------------------------------------------------------
 
     def is_sandboxed(self) -> bool:
         """Whether the kernel holds this agent's processes to what it may do."""
-        return isinstance(choose_backend(self._settings.sandbox), Backend)
+        return isinstance(choose_backend(self._segment.settings.sandbox), Backend)
 
     def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
         """The command that runs `argv` in the agent's sandbox. Raises `ToolError` where there must be one and is none."""
-        backend = choose_backend(self._settings.sandbox)
-        read_only = self._spec.definition.read_only or self._journal.life.mode == "plan"
+        backend = choose_backend(self._segment.settings.sandbox)
+        read_only = self._segment.spec.definition.read_only or self._segment.life.mode == "plan"
         if not isinstance(backend, Backend):
             if read_only:
                 raise ToolError(backend.refusal)
@@ -146,81 +174,14 @@ class Toolbox:
             workspace=context.workspace,
             scratch=_private_folder(context),
             read_only=read_only,
-            network=self._spec.network,
+            network=self._segment.spec.network,
             readable=toolchain_folders(os.environ, Path.home()),
-            hidden=(self._settings.state_folder(), scratch_root()),
+            hidden=(self._segment.settings.state_folder(), scratch_root()),
         )
         try:
             return confine_argv(policy, backend, argv)
         except CannotConfine as error:
             raise ToolError(str(error)) from error
-
-    def has_effects(self, name: str) -> bool:
-        """Whether a call of this tool may not simply be repeated; an unknown one does nothing at all."""
-        tool = self._tools.get(name)
-        return tool is not None and tool.effects
-
-    def activity(self, call: Block) -> str:
-        """The activity line for a call."""
-        if call["name"] == SPAWN_TOOL:
-            return f"Agent {str(call['input'].get('description', ''))[:80]}"
-        tool = self._tools.get(call["name"])
-        if tool is None or tool.activity is None:
-            return str(call["name"])
-        try:
-            return tool.activity(call["input"])[:120]
-        except (KeyError, TypeError, AttributeError):
-            return str(call["name"])
-
-    def fit(self, key: str, text: str) -> str:
-        """`text`, or as much of it as the conversation takes; the rest is kept."""
-        return fit(self._context(key), key, text)
-
-    def run(self, call: Block) -> ToolFinished:
-        """Run one call. Whatever goes wrong is the result; only being told to stop gets through."""
-        began = time.monotonic()
-        context = self._context(call["id"])
-        known = dict(context.files_read)
-        blocks = None
-        try:
-            tool, names = self._tools.get(call["name"]), self._journal.life.tool_names()
-            if tool is None or call["name"] not in names:
-                raise ToolError(f"There is no tool {call['name']!r}; you have: {', '.join(sorted(names))}.")
-            validate_input(tool, call["input"])
-            result = tool.run(context, call["input"])
-            text, failed, blocks = fit(context, call["id"], result.text), result.is_error, result.blocks
-        except ToolError as error:
-            text, failed = str(error), True
-        except Exception as error:
-            log.error("tool.broke", agent_id=self._spec.agent_id, tool=call["name"], error=repr(error))
-            text, failed = f"The tool {call['name']} failed unexpectedly: {type(error).__name__}: {error}", True
-        files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
-        return ToolFinished(
-            tool_use_id=call["id"],
-            text=text,
-            is_error=failed,
-            blocks=blocks,
-            files=files,
-            duration_seconds=time.monotonic() - began,
-        )
-
-    def _context(self, tool_use_id: str) -> ToolContext:
-        return ToolContext(
-            agent_id=self._spec.agent_id,
-            job_id=self._spec.job_id,
-            workspace=Path(self._spec.workspace).resolve(),
-            tool_use_id=tool_use_id,
-            outputs=self._outputs,
-            read_only=self._spec.definition.read_only,
-            files_read=dict(self._journal.life.files_read),
-            scratch=self._scratch,
-            peers=self._peers,
-            may_read=self.may_read,
-            board=self.board,
-            pad=self._pad,
-            team=self._team,
-            check=self._check,
-        )
 
 
 def _private_folder(context: ToolContext) -> Path:

@@ -29,7 +29,7 @@ class Ask(BaseModel):
     """What it is about, in a line."""
     detail: str
     """The call's input as JSON, the plan, or the choices: all that is needed to decide."""
-    seconds: float
+    seconds: float = 0.0
     """How long it can be answered."""
     to: str | None = None
     """The agent that is asked; None: the person."""

@@ -1,58 +1,153 @@
-"""The tools of the task board that a job's agents share: add, list, claim, update, complete, wait.
-
-What a step changes is changed once, however often it is repeated, so none of them counts as having effects. The runtime carries
-out `BoardWait` itself, because waiting gives the process back.
-"""
+"""The tools of the task board that a job's agents share: add, list, claim, update, complete, wait."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from swarm.errors import ToolError
-from swarm.tools import Board, Tool, ToolContext, ToolResult, repeatable_tool, runtime_only
-from swarm.tools.peers import DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS, MIN_WAIT_SECONDS
+from swarm.agent.entries import Condition
+from swarm.errors import BoardRefused, ToolError
+from swarm.team.board import Board, NothingOpen, TaskView
+from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.agents import WAITING, deadline_of
 
 _TASK = {"type": "integer", "minimum": 1, "description": "Number of the task."}
 _TASKS = {"type": "array", "items": {"type": "integer", "minimum": 1}}
-
-
-def board_tools() -> dict[str, Tool]:
-    """All of them, by name."""
-    tools = (BOARD_ADD, BOARD_LIST, BOARD_CLAIM, BOARD_UPDATE, BOARD_COMPLETE, BOARD_WAIT)
-    return {tool.name: tool for tool in tools}
+_SHOWN_RESULT_CHARACTERS = 600
+_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
 def _board(context: ToolContext) -> Board:
-    if context.board is None:
-        raise ToolError("There is no task board here.")
-    return context.board
+    return Board(context.store, context.job_id)
+
+
+# -- the steps -------------------------------------------------------------------------------------------------
 
 
 def _add(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_board(context).add_task(context.tool_use_id, given))
+    number, effect = _board(context).add(context.agent_id, context.idempotency_key, **given)
+    context.publish(effect)
+    return ToolResult(text=f"Added as task {number}.")
+
+
+def _claim(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    try:
+        claimed, effect = _board(context).claim(context.agent_id, context.idempotency_key, given.get("task_id"))
+    except NothingOpen as error:
+        return ToolResult(
+            text=f"No task is open to you now: {error}. If nothing else is left to do, end your turn: a teammate is "
+            "offered a task as soon as there is one. BoardWait waits for certain tasks."
+        )
+    context.publish(effect)
+    return ToolResult(text=f"Task {claimed} is yours.\n{_show(context, claimed)}")
+
+
+def _update(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    board, number, key = _board(context), given["task_id"], context.idempotency_key
+    changes = {name: value for name, value in given.items() if name not in ("task_id", "owner")}
+    if not changes and "owner" not in given:
+        raise ToolError("BoardUpdate: say what is to change: subject, description, role, blocked_by, owner or note")
+    owner = given.get("owner", "").strip()
+    to = _find_owner(context, owner) if owner else ""
+    if changes:
+        context.publish(board.update(context.agent_id, key, number, **changes))
+    # Its owner last: who gives it away may not change it any more.
+    if "owner" in given:
+        context.publish(board.give(context.agent_id, f"{key}/owner", number, to))
+    return ToolResult(text=f"Changed. {_show(context, number)}")
+
+
+def _find_owner(context: ToolContext, who: str) -> str:
+    if who in (context.agent_id, context.spec.name):
+        return context.agent_id
+    return context.store.directory(context.job_id).find_agent(who, context.agent_id).id
+
+
+def _complete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    number = given["task_id"]
+    unblocked, effect = _board(context).complete(context.agent_id, context.idempotency_key, number, given["result"])
+    context.publish(effect)
+    now = f" Open now: {', '.join(map(str, unblocked))}." if unblocked else ""
+    return ToolResult(text=f"Task {number} is completed.{now}")
+
+
+# -- looking ---------------------------------------------------------------------------------------------------
 
 
 def _list(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     if given.get("task_id") is not None:
-        return ToolResult(text=_board(context).show_task(given["task_id"]))
-    return ToolResult(text=_board(context).list_tasks(given.get("state")))
+        return ToolResult(text=_show(context, given["task_id"]))
+    tasks, state = _board(context).tasks(), given.get("state")
+    if not tasks:
+        return ToolResult(text="The board is empty.")
+    chosen = [t for t in tasks if state in (None, t.state) or (state == "open" and t.state != "completed")]
+    done = sum(task.state == "completed" for task in tasks)
+    return ToolResult(text="\n".join([f"{done} of {len(tasks)} completed.", *map(_describe, chosen)]))
 
 
-def _claim(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_board(context).claim_task(context.tool_use_id, given.get("task_id")))
+def _show(context: ToolContext, number: int) -> str:
+    board = _board(context)
+    task = next((task for task in board.tasks() if task.number == number), None)
+    if task is None:
+        raise BoardRefused(f"there is no task {number} on the board")
+    texts = board.texts([number])[number]
+    lines = [_describe(task), f"Added by {task.by_name}."]
+    for name, text in (("Description", texts.description), ("Notes", texts.notes), ("Result", texts.result)):
+        if text:
+            lines.append(f"{name}:\n{text}")
+    return "\n".join(lines)
 
 
-def _update(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    if not set(given) - {"task_id"}:
-        raise ToolError("BoardUpdate: say what is to change: subject, description, role, blocked_by, owner or note")
-    return ToolResult(text=_board(context).update_task(context.tool_use_id, given))
+def _describe(task: TaskView) -> str:
+    told = []
+    if task.role:
+        told.append(f"for {task.role}")
+    if task.owner_name:
+        told.append(f"by {task.owner_name}" if task.state == "completed" else f"{task.owner_name} has it")
+    if task.waits_for:
+        told.append(f"blocked until {', '.join(map(str, task.waits_for))}")
+    line = f"{_MARKS[task.state]} {task.number}. {task.subject}"
+    return f"{line} ({'; '.join(told)})" if told else line
 
 
-def _complete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_board(context).complete_task(context.tool_use_id, given["task_id"], given["result"]))
+# -- waiting ---------------------------------------------------------------------------------------------------
 
 
-BOARD_ADD = repeatable_tool(
+def _await_tasks(context: ToolContext, given: dict[str, Any]) -> Condition:
+    numbers = _awaited(_board(context).tasks(), given.get("task_ids"))
+    return Condition(
+        tasks=[str(n) for n in numbers], mode=given.get("mode", "all"), mail="talk", until=deadline_of(given)
+    )
+
+
+def _awaited(tasks: Sequence[TaskView], wanted: Sequence[int] | None) -> list[int]:
+    if not wanted:
+        chosen = [task.number for task in tasks if task.state != "completed"]
+        if not chosen:
+            raise ToolError("No task of the board is left to be completed: there is nothing to wait for.")
+        return chosen
+    if missing := [str(number) for number in wanted if number not in {task.number for task in tasks}]:
+        raise ToolError(f"There is no task {', '.join(missing)} on the board.")
+    return sorted(set(wanted))
+
+
+def _tell_waited(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    assert context.waited is not None
+    board, numbers = _board(context), {int(number) for number in context.waited.tasks}
+    tasks = [task for task in board.tasks() if task.number in numbers]
+    texts = board.texts([task.number for task in tasks if task.state == "completed"])
+    lines = [f"{len(texts)} of {len(tasks)} completed."]
+    for task in tasks:
+        lines.append(_describe(task))
+        result = texts[task.number].result if task.number in texts else ""
+        if len(result) > _SHOWN_RESULT_CHARACTERS:
+            more = f" … (BoardList with task_id {task.number} shows all)"
+            result = result[:_SHOWN_RESULT_CHARACTERS] + more
+        lines += [result] if result else []
+    return ToolResult(text="\n".join(lines))
+
+
+BOARD_ADD = Tool(
     "BoardAdd",
     "Add a task to the job's board, for any agent or for one role. Idle teammates that it fits are offered it by themselves.",
     {
@@ -66,10 +161,9 @@ BOARD_ADD = repeatable_tool(
     },
     ["subject"],
     run=_add,
-    activity=lambda given: f"BoardAdd {given.get('subject', '')}",
 )
 
-BOARD_LIST = repeatable_tool(
+BOARD_LIST = Tool(
     "BoardList",
     "Show the board, a line for each task; or, with `task_id`, everything about one task: description, notes, result.",
     {
@@ -79,22 +173,18 @@ BOARD_LIST = repeatable_tool(
             "description": "Only these tasks; `open`: all that are not completed.",
         },
     },
-    [],
     run=_list,
-    activity=lambda given: f"BoardList {given.get('task_id', '')}".rstrip(),
 )
 
-BOARD_CLAIM = repeatable_tool(
+BOARD_CLAIM = Tool(
     "BoardClaim",
     "Take a task for yourself before you work on it: the one named, or the first that is open to you. Nobody else can take it then. "
     "It goes back when you end without completing it.",
     {"task_id": _TASK},
-    [],
     run=_claim,
-    activity=lambda given: f"BoardClaim {given.get('task_id', '')}".rstrip(),
 )
 
-BOARD_UPDATE = repeatable_tool(
+BOARD_UPDATE = Tool(
     "BoardUpdate",
     "Change a task of the board, give it to another agent, put it back, or add a note.",
     {
@@ -108,10 +198,9 @@ BOARD_UPDATE = repeatable_tool(
     },
     ["task_id"],
     run=_update,
-    activity=lambda given: f"BoardUpdate {given.get('task_id', '')}",
 )
 
-BOARD_COMPLETE = repeatable_tool(
+BOARD_COMPLETE = Tool(
     "BoardComplete",
     "Complete a task that you have claimed (the lead: any). Whoever waits for it goes on, and what it blocked can be claimed.",
     {
@@ -123,24 +212,16 @@ BOARD_COMPLETE = repeatable_tool(
     },
     ["task_id", "result"],
     run=_complete,
-    activity=lambda given: f"BoardComplete {given.get('task_id', '')}",
 )
 
-BOARD_WAIT = repeatable_tool(
+BOARD_WAIT = Tool(
     "BoardWait",
     "Wait until tasks of the board are completed, a message arrives, or the time is over; answers how they stand. Costs nothing while "
     "it waits: one long wait is better than many short ones.",
     {
         "task_ids": {**_TASKS, "description": "Default: all that are not completed."},
-        "mode": {"enum": ["any", "all"], "description": "Wait for the first or for all of them; default all."},
-        "timeout_seconds": {
-            "type": "number",
-            "minimum": MIN_WAIT_SECONDS,
-            "maximum": MAX_WAIT_SECONDS,
-            "description": f"Default {DEFAULT_WAIT_SECONDS}.",
-        },
+        **WAITING,
     },
-    [],
-    run=runtime_only,
-    activity=lambda given: "waiting for tasks",
+    wait=_await_tasks,
+    run=_tell_waited,
 )

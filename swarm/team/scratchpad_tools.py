@@ -5,40 +5,42 @@ from __future__ import annotations
 from typing import Any
 
 from swarm.errors import ToolError
-from swarm.tools import Pad, Tool, ToolContext, ToolResult, repeatable_tool
+from swarm.team.scratchpad import Pad, Written
+from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.read import DEFAULT_LINES, folded_lines, page_lines
 
 _PAGE = {"type": "string", "description": "Name of the page, like plan/api.md."}
 
 
-def pad_tools() -> dict[str, Tool]:
-    """All of them, by name."""
-    return {tool.name: tool for tool in (SCRATCHPAD_WRITE, SCRATCHPAD_APPEND, SCRATCHPAD_READ, SCRATCHPAD_LIST)}
-
-
 def _pad(context: ToolContext) -> Pad:
-    if context.pad is None:
-        raise ToolError("There is no scratchpad here.")
-    return context.pad
+    return Pad(context.store, context.job_id)
 
 
 def _write(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     page, version = given["page"], given.get("if_version")
+    by = (context.agent_id, context.idempotency_key)
     if given.get("delete"):
         if given.get("content"):
             raise ToolError("ScratchpadWrite: a page that is deleted has no `content`")
-        return ToolResult(text=_pad(context).delete_page(context.tool_use_id, page, version))
+        _pad(context).delete(*by, page, if_version=version)
+        return ToolResult(text=f"Deleted: {page}.")
     if "content" not in given:
         raise ToolError("ScratchpadWrite: the parameter 'content' is missing")
-    return ToolResult(text=_pad(context).write_page(context.tool_use_id, page, given["content"], version))
+    return _tell("Written", page, _pad(context).write(*by, page, given["content"], if_version=version))
 
 
 def _append(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_pad(context).append_to_page(context.tool_use_id, given["page"], given["content"]))
+    page = given["page"]
+    return _tell("Added", page, _pad(context).append(context.agent_id, context.idempotency_key, page, given["content"]))
+
+
+def _tell(done: str, page: str, written: Written) -> ToolResult:
+    return ToolResult(text=f"{done}: {page} has version {written.version} and {written.size:,} bytes now.")
 
 
 def _read(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    head, text = _pad(context).read_page(given["page"])
+    view, text = _pad(context).read(given["page"])
+    head = f"{view.name}, version {view.version}, {view.size:,} bytes, last changed by {view.by_name}"
     if not text:
         return ToolResult(text=f"[{head}; it is empty]")
     offset, limit = int(given.get("offset", 1)), int(given.get("limit", DEFAULT_LINES))
@@ -46,10 +48,20 @@ def _read(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 
 def _list(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_pad(context).list_pages(given.get("prefix", "")))
+    prefix = given.get("prefix", "")
+    pages = [page for page in _pad(context).pages() if page.name.startswith(prefix)]
+    if not pages:
+        none = f"There is no page whose name begins with {prefix!r}." if prefix else "The scratchpad is empty."
+        return ToolResult(text=none)
+    now = context.store.now()
+    lines = (
+        f"- {page.name}: {page.size:,} bytes, version {page.version}, by {page.by_name}, {max(0.0, now - page.at):.0f} s ago"
+        for page in pages
+    )
+    return ToolResult(text="\n".join(lines))
 
 
-SCRATCHPAD_WRITE = repeatable_tool(
+SCRATCHPAD_WRITE = Tool(
     "ScratchpadWrite",
     "Write a page of the scratchpad, which all agents of the job share: for what others need and a message cannot hold. "
     "The whole page is replaced; at most 1 MiB.",
@@ -65,19 +77,17 @@ SCRATCHPAD_WRITE = repeatable_tool(
     },
     ["page"],
     run=_write,
-    activity=lambda given: f"ScratchpadWrite {given.get('page', '')}",
 )
 
-SCRATCHPAD_APPEND = repeatable_tool(
+SCRATCHPAD_APPEND = Tool(
     "ScratchpadAppend",
     "Add text to the end of a page of the scratchpad; safe when several do it at once. Begin and end lines yourself.",
     {"page": _PAGE, "content": {"type": "string", "minLength": 1}},
     ["page", "content"],
     run=_append,
-    activity=lambda given: f"ScratchpadAppend {given.get('page', '')}",
 )
 
-SCRATCHPAD_READ = repeatable_tool(
+SCRATCHPAD_READ = Tool(
     "ScratchpadRead",
     f"Read a page of the scratchpad with line numbers, {DEFAULT_LINES:,} lines at a time; its version comes first.",
     {
@@ -87,14 +97,11 @@ SCRATCHPAD_READ = repeatable_tool(
     },
     ["page"],
     run=_read,
-    activity=lambda given: f"ScratchpadRead {given.get('page', '')}",
 )
 
-SCRATCHPAD_LIST = repeatable_tool(
+SCRATCHPAD_LIST = Tool(
     "ScratchpadList",
     "List the pages of the scratchpad: name, size, version, who wrote last, when.",
     {"prefix": {"type": "string", "description": "Only pages whose name begins so."}},
-    [],
     run=_list,
-    activity=lambda given: "ScratchpadList",
 )

@@ -5,26 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from swarm.errors import ToolError
-from swarm.tools import Team, Tool, ToolContext, ToolResult
-
-
-def team_tools() -> dict[str, Tool]:
-    """Both, by name."""
-    return {tool.name: tool for tool in (TEAM_CREATE, TEAM_DELETE)}
-
-
-def _team(context: ToolContext) -> Team:
-    if context.team is None:
-        raise ToolError("There are no teams here.")
-    return context.team
+from swarm.team.teams import Teams
+from swarm.tools import Tool, ToolContext, ToolResult
 
 
 def _create(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_team(context).create_team(context.tool_use_id, given["name"], given.get("description", "")))
+    if context.spec.parent_id is not None:
+        # What the first agent starts is below it, and teams do not nest. A fork has its parent's tools.
+        raise ToolError("Only the job's first agent can found a team.")
+    name = given["name"]
+    _teams(context).create(context.agent_id, context.idempotency_key, name, given.get("description", ""))
+    return ToolResult(text=f"The team {name} is founded, and you lead it. It has no teammates yet.")
 
 
 def _delete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    return ToolResult(text=_team(context).delete_team(context.tool_use_id, force=bool(given.get("force"))))
+    force = bool(given.get("force"))
+    stopped, effect = _teams(context).delete(context.agent_id, context.idempotency_key, force=force)
+    context.publish(effect)
+    who = f"Stopped: {', '.join(stopped)}." if stopped else "Nobody had to be stopped."
+    return ToolResult(text=f"The team is dissolved. {who}")
+
+
+def _teams(context: ToolContext) -> Teams:
+    return Teams(context.store, context.job_id)
 
 
 TEAM_CREATE = Tool(
@@ -34,32 +37,19 @@ TEAM_CREATE = Tool(
         "board. Then put the tasks on the board (BoardAdd) and start the teammates (Agent with teammate, name and role). Idle "
         "teammates are offered tasks that fit them by themselves. At the end ask each with a shutdown_request to leave, then TeamDelete."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "description": "Letters, digits, '-', '_', '.'."},
-            "description": {"type": "string", "description": "What the team is for."},
-        },
-        "required": ["name"],
-        "additionalProperties": False,
+    parameters={
+        "name": {"type": "string", "description": "Letters, digits, '-', '_', '.'."},
+        "description": {"type": "string", "description": "What the team is for."},
     },
+    required=["name"],
     run=_create,
-    # The same call again finds the team that it founded.
-    effects=False,
-    activity=lambda given: f"TeamCreate {given.get('name', '')}",
 )
 
 TEAM_DELETE = Tool(
     name="TeamDelete",
     description="Dissolve your team. Idle teammates are stopped; while any is at work it is refused. Board and scratchpad stay.",
-    input_schema={
-        "type": "object",
-        "properties": {
-            "force": {"type": "boolean", "description": "Stop teammates that are at work too; their tasks go back."}
-        },
-        "additionalProperties": False,
+    parameters={
+        "force": {"type": "boolean", "description": "Stop teammates that are at work too; their tasks go back."}
     },
     run=_delete,
-    effects=False,
-    activity=lambda given: "TeamDelete",
 )

@@ -1,74 +1,226 @@
-"""The tools that make agents. The runtime itself carries them out, because they change the tree, not the workspace."""
+"""The tools about other agents: start them, wait for them, list them, stop them.
+
+The runtime itself carries `Agent` out, because it changes the tree, and parks the agent for what `WaitAgents` says.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from swarm.agent.life import SPAWN_TOOL
-from swarm.definitions.model import AgentDefinition
-from swarm.errors import ToolError
+from swarm.agent.entries import Condition
+from swarm.agent.spec import TERMINAL_STATES, AgentSpec
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition
+from swarm.errors import BadName, ToolError, UnknownReceiver
+from swarm.store.agents import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 
-DEFAULT_TYPE = "general-purpose"
+MIN_WAIT_SECONDS, DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 10, 30, 3_600
+WAITING: dict[str, Any] = {
+    "mode": {"enum": ["any", "all"], "description": "Wait for the first or for all of them; default all."},
+    "timeout_seconds": {
+        "type": "number",
+        "minimum": MIN_WAIT_SECONDS,
+        "maximum": MAX_WAIT_SECONDS,
+        "description": f"Default {DEFAULT_WAIT_SECONDS}.",
+    },
+}
+"""The parameters that all tools which wait have in common."""
+_SHOWN = 100
 
 
-def agent_tool(definitions: Sequence[AgentDefinition]) -> Tool:
-    """The `Agent` tool, naming the types that can be started."""
+def naming_types(tool: Tool, definitions: Sequence[AgentDefinition]) -> Tool:
+    """The tool as agents of this job are given it: with the types that can be started."""
     types = "\n".join(f"- {d.name}: {' '.join(d.description.split())}" for d in definitions)
-    return Tool(
-        name=SPAWN_TOOL,
-        description=(
-            "Start another agent on a part of the work and get its final answer as this call's result. It works on a process of "
-            "its own with a fresh conversation, so the prompt must hold everything it needs: the goal, what is known "
-            "already, paths, and what to answer. To run several at the same time, make several Agent calls in one reply. "
-            "With run_in_background the call returns at once, and the answer arrives by itself as a task-notification.\n"
-            f"Types:\n{types}"
-        ),
-        input_schema={
-            "type": "object",
-            "properties": {
-                "description": {"type": "string", "description": "What it is for, in 3 to 5 words."},
-                "prompt": {"type": "string", "description": "The whole task: it sees nothing else."},
-                "subagent_type": {"type": "string", "description": f"One of the types above; default {DEFAULT_TYPE}."},
-                "model": {
-                    "type": "string",
-                    "description": "haiku, sonnet, opus or a full model id; default: the type's own.",
-                },
-                "name": {"type": "string", "description": "A name to write to it by; never used twice in a job."},
-                "run_in_background": {"type": "boolean", "description": "Go on without waiting for it."},
-                "agent_id": {
-                    "type": "string",
-                    "description": (
-                        "The id or name of an agent that you started: it goes on with `prompt`, with all it knows; "
-                        "its type, model and name stay."
-                    ),
-                },
-                "fork": {
-                    "type": "boolean",
-                    "description": "It begins with this whole conversation, as the same type, instead of a fresh one.",
-                },
-                "teammate": {
-                    "type": "boolean",
-                    "description": (
-                        "It joins your team (TeamCreate), and stays when it is done: it waits for messages and tasks, in the "
-                        "background. Needs a name."
-                    ),
-                },
-                "role": {"type": "string", "description": "A teammate's role: which tasks of the board are for it."},
-                "result_schema": {
-                    "type": "object",
-                    "description": "A JSON schema: the answer will be one JSON document that is valid for it.",
-                },
-            },
-            "required": ["description", "prompt"],
-            "additionalProperties": False,
-        },
-        run=_refuse,
-        effects=False,
-        activity=lambda given: f"Agent {given.get('description', '')}",
+    return replace(tool, description=f"{tool.description}\nTypes:\n{types}")
+
+
+def find_child(store: Store, spec: AgentSpec, who: str, *, teammates: bool = True) -> str:
+    """The id of an agent that this one started, by id or name. Raises `UnknownReceiver` for any other."""
+    found = store.directory(spec.job_id).find_agent(who, spec.agent_id)
+    [[parent, teammate]] = store.fields([found.id], "parent", "teammate")
+    if parent != spec.agent_id:
+        raise UnknownReceiver(f"{found.name} is not an agent that you started")
+    if teammate == "1" and not teammates:
+        raise BadName(f"{found.name} is a teammate: give it more work with SendMessage or on the board")
+    return found.id
+
+
+# -- waiting ---------------------------------------------------------------------------------------------------
+
+
+def deadline_of(given: dict[str, Any]) -> float:
+    """When a call that waits goes on in any case (Unix seconds)."""
+    return time.time() + float(given.get("timeout_seconds", DEFAULT_WAIT_SECONDS))
+
+
+def _await_agents(context: ToolContext, given: dict[str, Any]) -> Condition:
+    if given.get("agent_ids"):
+        chosen = [find_child(context.store, context.spec, who) for who in dict.fromkeys(given["agent_ids"])]
+    else:
+        chosen = _at_work_in_background(context)
+    if not chosen:
+        raise ToolError("None of your agents is at work in the background: there is nothing to wait for.")
+    return Condition(children=chosen, mode=given.get("mode", "all"), mail="talk", until=deadline_of(given))
+
+
+def _at_work_in_background(context: ToolContext) -> list[str]:
+    children = sorted(context.store.children(context.agent_id))
+    records = context.store.fields(children, "state", "background", "idle")
+    return [
+        child
+        for child, (state, background, idle) in zip(children, records, strict=True)
+        if state not in TERMINAL_STATES and background == "1" and idle != "1"
+    ]
+
+
+def _tell_waited(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    assert context.waited is not None
+    agent_ids = context.waited.children
+    records = context.store.fields(agent_ids, "name", "label", "state", "idle", "activity")
+    lines, working = [], 0
+    for agent_id, (name, label, state, idle, activity) in zip(agent_ids, records, strict=True):
+        at_work = state not in TERMINAL_STATES and idle != "1"
+        working += at_work
+        now = f"{state}, {activity}" if at_work and activity else "idle" if idle == "1" else state
+        lines.append(f"- {f'{name} ' if name else ''}{agent_id} ({label}): {now}")
+    head = f"{working} of {len(agent_ids)} still at work." if working else "None of them is at work any more."
+    return ToolResult(text="\n".join([f"{head} Results and messages follow below as they arrive.", *lines]))
+
+
+# -- those below -----------------------------------------------------------------------------------------------
+
+
+def _list_agents(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    below = _below(context)
+    if not below:
+        return ToolResult(text="You have started no agents.")
+    now = context.store.now()
+    lines = [_describe(agent_id, record, now) for agent_id, record in below.items()]
+    hidden = [f"… and {len(lines) - _SHOWN} older ones"] if len(lines) > _SHOWN else []
+    return ToolResult(text="\n".join([*hidden, *lines[-_SHOWN:]]))
+
+
+def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    found = context.store.directory(context.job_id).find_agent(given["agent_id"], context.agent_id)
+    below = _below(context)
+    if found.id not in below:
+        raise ToolError(
+            f"{given['agent_id']!r} is not below you: an agent can only stop what it, or its own agents, started."
+        )
+    state = below[found.id]["state"]
+    # Below one that has ended, some may have gone on.
+    context.publish(context.store.cancel(found.id, str(given.get("reason") or "stopped by the agent that started it")))
+    if state in TERMINAL_STATES:
+        return ToolResult(text=f"{found.name} had ended already: {state}.")
+    return ToolResult(text=f"{found.name} is stopped, and all that it had started.")
+
+
+def _below(context: ToolContext) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for agent_id, record in context.store.agents_of(context.job_id):
+        # Parents come first, so one pass finds the whole subtree.
+        if record.get("parent") == context.agent_id or record.get("parent") in found:
+            found[agent_id] = record
+    return found
+
+
+def _describe(agent_id: str, record: dict[str, str], now: float) -> str:
+    name = f"{record['name']} " if record.get("name") else ""
+    state = "idle" if record.get("idle") == "1" else record["state"]
+    age = float(record.get("ended") or now) - float(record["created"])
+    tokens = sum(int(record.get(counter, 0)) for counter in ("input", "output", "cache_write", "cache_read"))
+    line = (
+        f"- {name}{agent_id} ({record['label']}): {state}, {age:.0f} s, {record.get('turns', 0)} turns, {tokens} tokens"
     )
+    if state in ("running", "queued", "parked") and record.get("activity"):
+        line += f"; {record['activity']}, {now - float(record.get('active') or now):.0f} s ago"
+    return line
 
 
-def _refuse(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    raise ToolError("The nesting limit is reached: you cannot start agents. Do the work yourself.")
+AGENT = Tool(
+    name="Agent",
+    description=(
+        "Start another agent on a part of the work and get its final answer as this call's result. It works on a process of "
+        "its own with a fresh conversation, so the prompt must hold everything it needs: the goal, what is known "
+        "already, paths, and what to answer. To run several at the same time, make several Agent calls in one reply. "
+        "With run_in_background the call returns at once, and the answer arrives by itself as a task-notification."
+    ),
+    parameters={
+        "description": {"type": "string", "description": "What it is for, in 3 to 5 words."},
+        "prompt": {"type": "string", "description": "The whole task: it sees nothing else."},
+        "subagent_type": {"type": "string", "description": f"One of the types above; default {DEFAULT_TYPE}."},
+        "model": {
+            "type": "string",
+            "description": "haiku, sonnet, opus or a full model id; default: the type's own.",
+        },
+        "name": {"type": "string", "description": "A name to write to it by; never used twice in a job."},
+        "run_in_background": {"type": "boolean", "description": "Go on without waiting for it."},
+        "agent_id": {
+            "type": "string",
+            "description": (
+                "The id or name of an agent that you started: it goes on with `prompt`, with all it knows; "
+                "its type, model and name stay."
+            ),
+        },
+        "fork": {
+            "type": "boolean",
+            "description": "It begins with this whole conversation, as the same type, instead of a fresh one.",
+        },
+        "teammate": {
+            "type": "boolean",
+            "description": (
+                "It joins your team (TeamCreate), and stays when it is done: it waits for messages and tasks, in the "
+                "background. Needs a name."
+            ),
+        },
+        "role": {"type": "string", "description": "A teammate's role: which tasks of the board are for it."},
+        "result_schema": {
+            "type": "object",
+            "description": "A JSON schema: the answer will be one JSON document that is valid for it.",
+        },
+    },
+    required=["description", "prompt"],
+)
+
+WAIT_AGENTS = Tool(
+    name="WaitAgents",
+    description=(
+        "Wait until agents that you started in the background have ended, a message arrives, or the time is over. Costs nothing "
+        "while it waits. Answers their states; what they found follows as task-notifications. One long wait is better "
+        "than many short ones. Not needed for agents in the foreground."
+    ),
+    parameters={
+        "agent_ids": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Ids or names; default: all of yours that are still at work.",
+        },
+        **WAITING,
+    },
+    wait=_await_agents,
+    run=_tell_waited,
+)
+
+LIST_AGENTS = Tool(
+    name="ListAgents",
+    description=(
+        "List the agents that you started, and those they started: name, state now, age, last activity, tokens. What the "
+        "conversation says of a state may be old; this is how it is now. To be told of an end, wait for it; do not list again and again."
+    ),
+    parameters={},
+    run=_list_agents,
+)
+
+STOP_AGENT = Tool(
+    name="StopAgent",
+    description="Stop an agent that you started, and all that it started, at once and for good. What it has not told yet is lost.",
+    parameters={
+        "agent_id": {"type": "string", "description": "Its id or name."},
+        "reason": {"type": "string", "description": "Why, in a few words."},
+    },
+    required=["agent_id"],
+    run=_stop_agent,
+)

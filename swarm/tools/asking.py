@@ -1,50 +1,90 @@
-"""The tools that ask a person: for a decision, or to approve a plan. The runtime carries them out, because the agent parks meanwhile."""
+"""The tools that ask: a person for a decision, whoever is above for leave to carry a plan out.
+
+The runtime puts the question, because the agent parks until the answer has come.
+"""
 
 from __future__ import annotations
 
-from swarm.tools import Tool, runtime_only
+from pathlib import Path
+from typing import Any
 
-ASK_TOOL, PLAN_TOOL = "AskUserQuestion", "ExitPlanMode"
+from swarm.errors import ToolError
+from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask
+from swarm.tools import Tool, ToolContext
+
+_MAX_TITLE_CHARACTERS = 200
+
+
+def _ask_person(context: ToolContext, given: dict[str, Any]) -> Ask:
+    if context.spec.parent_id is not None:
+        # A fork has its parent's tools, and some of those are for nobody below the first agent.
+        raise ToolError("Only the job's first agent asks the person. Say in your answer what is to be decided.")
+    question = given["question"]
+    options = "\n".join(f"- {option}" for option in given.get("options", []))
+    return Ask(
+        kind="question",
+        tool=ASK_USER.name,
+        title=" ".join(question.split())[:_MAX_TITLE_CHARACTERS],
+        detail=f"{question}\n{options}"[:MAX_DETAIL_CHARACTERS],
+    )
+
+
+def _ask_about_plan(context: ToolContext, given: dict[str, Any]) -> Ask:
+    if context.mode != "plan":
+        raise ToolError("You are not in plan mode: there is nothing to leave. Go on with the work.")
+    if context.spec.after_plan is None:
+        raise ToolError("Your plan mode comes from above, and you cannot leave it. Give the plan as your answer.")
+    plan = (given.get("plan") or "").strip() or _read_plan_file(context).strip()
+    if not plan:
+        raise ToolError("The plan is empty: give it as `plan`, or write it into the plan file first.")
+    title = next((line.strip("# ") for line in plan.splitlines() if line.strip("# ")), "a plan")
+    return Ask(
+        kind="plan",
+        tool=EXIT_PLAN_MODE.name,
+        title=title[:_MAX_TITLE_CHARACTERS],
+        detail=plan[:MAX_DETAIL_CHARACTERS],
+        to=context.spec.parent_id if context.spec.teammate else None,
+    )
+
+
+def _read_plan_file(context: ToolContext) -> str:
+    written = Path(context.spec.plan_file)
+    if not written.is_file():
+        return ""
+    # Others can write in the workspace: what is there may be a link to what no agent may read.
+    readable = context.may_read is None or context.may_read(written)
+    if not readable or not written.resolve().is_relative_to(context.workspace):
+        raise ToolError("The plan file is a link to another file: give the plan as `plan`.")
+    with written.open(encoding="utf-8", errors="replace") as file:
+        return file.read(MAX_DETAIL_CHARACTERS)
 
 
 ASK_USER = Tool(
-    name=ASK_TOOL,
+    name="AskUserQuestion",
     description=(
         "Ask the person whose job this is, when only they can decide and a wrong guess would be dear. It may take long, and "
         "nobody may answer: then go on with your best judgement and say so."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "question": {"type": "string", "description": "One clear question, with what is needed to answer it."},
-            "options": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Answers to choose from, if there are some.",
-            },
+    parameters={
+        "question": {"type": "string", "description": "One clear question, with what is needed to answer it."},
+        "options": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Answers to choose from, if there are some.",
         },
-        "required": ["question"],
-        "additionalProperties": False,
     },
-    run=runtime_only,
-    effects=False,
-    activity=lambda given: f"asking: {given.get('question', '')}",
+    required=["question"],
+    ask=_ask_person,
 )
 
 EXIT_PLAN_MODE = Tool(
-    name=PLAN_TOOL,
+    name="ExitPlanMode",
     description=(
         "Hand in your plan when it is complete. If it is approved you leave plan mode and carry it out in this same "
         "conversation; if not, you get the reasons and go on planning."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "plan": {"type": "string", "description": "The whole plan, as Markdown; default: what the plan file holds."}
-        },
-        "additionalProperties": False,
+    parameters={
+        "plan": {"type": "string", "description": "The whole plan, as Markdown; default: what the plan file holds."}
     },
-    run=runtime_only,
-    effects=False,
-    activity=lambda given: "handing in its plan",
+    ask=_ask_about_plan,
 )

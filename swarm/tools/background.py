@@ -22,9 +22,8 @@ import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swarm.errors import ToolError
-from swarm.tools import ToolContext
+from swarm.tools import Confine, ToolContext
 from swarm.tools.processes import (
-    Confine,
     Report,
     has_marker,
     kill_marked,

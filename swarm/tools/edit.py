@@ -162,14 +162,9 @@ WRITE = Tool(
         "Write a whole file, making the folders it needs. A file that already exists is replaced, and must "
         "have been read before; prefer Edit for changing a part of it."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {"file_path": _FILE_PATH, "content": {"type": "string", "description": "The whole new text."}},
-        "required": ["file_path", "content"],
-        "additionalProperties": False,
-    },
+    parameters={"file_path": _FILE_PATH, "content": {"type": "string", "description": "The whole new text."}},
+    required=["file_path", "content"],
     run=write_file,
-    activity=lambda given: f"Write {given['file_path']}",
 )
 
 EDIT = Tool(
@@ -178,17 +173,12 @@ EDIT = Tool(
         "Replace a passage of a file that you have read. `old_string` must be exactly the file's text, indentation "
         "included and line numbers not, and occur once; `replace_all` changes every occurrence instead."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "file_path": _FILE_PATH,
-            "old_string": {"type": "string", "description": "The text to replace."},
-            "new_string": {"type": "string", "description": "The text to put there."},
-            "replace_all": {"type": "boolean", "description": "Replace every occurrence. Default: false."},
-        },
-        "required": ["file_path", "old_string", "new_string"],
-        "additionalProperties": False,
+    parameters={
+        "file_path": _FILE_PATH,
+        "old_string": {"type": "string", "description": "The text to replace."},
+        "new_string": {"type": "string", "description": "The text to put there."},
+        "replace_all": {"type": "boolean", "description": "Replace every occurrence. Default: false."},
     },
+    required=["file_path", "old_string", "new_string"],
     run=edit_file,
-    activity=lambda given: f"Edit {given['file_path']}",
 )

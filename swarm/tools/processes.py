@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -20,7 +19,7 @@ from typing import IO
 import psutil
 
 from swarm.errors import ToolError
-from swarm.tools import ToolContext
+from swarm.tools import Confine, ToolContext
 from swarm.tools.environment import clean_environment
 
 MARKER = "SWARM_SHELL_ID"
@@ -29,9 +28,6 @@ MAX_OUTPUT_BYTES = 10 * 1024 * 1024
 CHECK_SECONDS = 0.5
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _scratch_lock = threading.Lock()
-
-Confine = Callable[[ToolContext, list[str]], list[str]]
-"""Turns a command into one that runs it in a sandbox made for the agent."""
 
 
 @dataclass(frozen=True)

@@ -153,17 +153,11 @@ READ = Tool(
         "Images (PNG, JPEG, GIF, WebP) are shown. A handle such as output:KEY, given where a long result "
         "was cut, reads the kept text. Read a file before you change it."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "file_path": {"type": "string", "description": "Path in the workspace, or an output: handle."},
-            "offset": {"type": "integer", "minimum": 1, "description": "First line to show, counted from 1."},
-            "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show at most."},
-        },
-        "required": ["file_path"],
-        "additionalProperties": False,
+    parameters={
+        "file_path": {"type": "string", "description": "Path in the workspace, or an output: handle."},
+        "offset": {"type": "integer", "minimum": 1, "description": "First line to show, counted from 1."},
+        "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show at most."},
     },
+    required=["file_path"],
     run=read_file,
-    effects=False,
-    activity=lambda given: f"Read {given['file_path']}",
 )

@@ -1,43 +1,39 @@
-"""The built-in tools by name, and the check of what a model gives them.
-
-The other names they are known by are in `swarm.definitions.names`.
-"""
+"""The tools themselves, found through the table's rows and imported when first used; and the check of what a model gives them."""
 
 from __future__ import annotations
 
 import difflib
-import functools
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from swarm.errors import ToolError
+from swarm.definitions.tools import all_rows
+from swarm.errors import ConfigurationError, ToolError
 from swarm.tools import Tool
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-    TOOLS: dict[str, Tool]
-    """The built-in tools without a sandbox, built when first asked for."""
-
 _MAX_MESSAGE = 300
 
 
-@functools.cache
-def builtin_tools() -> dict[str, Tool]:
-    """The tools of files, search, shell (without a sandbox) and todo; the same dictionary each time."""
-    from swarm.tools.edit import EDIT, WRITE
-    from swarm.tools.read import READ
-    from swarm.tools.search import GLOB, GREP, LS
-    from swarm.tools.shell import BASH_OUTPUT, KILL_SHELL, bash_tool
-    from swarm.tools.todo import TODO_WRITE
-
-    tools = (READ, WRITE, EDIT, bash_tool(None), BASH_OUTPUT, KILL_SHELL, GLOB, GREP, LS, TODO_WRITE)
-    return {tool.name: tool for tool in tools}
+def offered_tools() -> Iterator[Tool]:
+    """Every tool that agents here may have, before any filter, in the order in which models are given them."""
+    return (load_tool(row.home) for row in all_rows() if row.home)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "TOOLS":
-        return builtin_tools()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+@cache
+def load_tool(home: str) -> Tool:
+    """The tool at `module:NAME`. Raises `ConfigurationError` where there is none."""
+    module, _, name = home.partition(":")
+    try:
+        tool = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(f"no tool is at {home}: {error}") from error
+    if not isinstance(tool, Tool):
+        raise ConfigurationError(f"{home} is a {type(tool).__name__}, not a tool")
+    return tool
 
 
 def validate_input(tool: Tool, given: Any) -> dict[str, Any]:
@@ -47,21 +43,19 @@ def validate_input(tool: Tool, given: Any) -> dict[str, Any]:
 
     if not isinstance(given, dict):
         raise ToolError(f"{tool.name}: the input must be an object")
-    properties: dict[str, Any] = tool.input_schema.get("properties", {})
-    if tool.input_schema.get("additionalProperties", False) is False:
-        for name in given:
-            if name not in properties:
-                raise ToolError(_unknown_parameter(tool, str(name), list(properties)))
+    for name in given:
+        if name not in tool.parameters:
+            raise ToolError(_unknown_parameter(tool, str(name)))
     error = best_match(Draft202012Validator(tool.input_schema).iter_errors(given))
     if error is not None:
         raise ToolError(f"{tool.name}: {_explain(error)}")
     return given
 
 
-def _unknown_parameter(tool: Tool, name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
+def _unknown_parameter(tool: Tool, name: str) -> str:
+    near = difflib.get_close_matches(name, tool.parameters, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"{tool.name}: unknown parameter {name!r}{hint}; it takes: {', '.join(known) or 'none'}"
+    return f"{tool.name}: unknown parameter {name!r}{hint}; it takes: {', '.join(tool.parameters) or 'none'}"
 
 
 def _explain(error: ValidationError) -> str:

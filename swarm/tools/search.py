@@ -70,7 +70,7 @@ def find_files(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     lines = [prefix + name.removeprefix("./") for name in newest[:MAX_FILES]]
     if len(newest) > MAX_FILES:
         lines.append(f"[the {MAX_FILES:,} newest of {len(newest):,} files; narrow the pattern or the path]")
-    return ToolResult(text=fit(ctx, ctx.tool_use_id, "\n".join(lines)))
+    return ToolResult(text=fit(ctx.outputs, ctx.tool_use_id, "\n".join(lines)))
 
 
 def _mtime(path: Path) -> int:
@@ -102,7 +102,7 @@ def search_content(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         lines = [line for item in found.items if (line := _grep_line(ctx, base, prefix, item)) is not None]
     if not lines:
         return ToolResult(text=f"Nothing matches {given['pattern']!r}.")
-    text = fit(ctx, ctx.tool_use_id, "\n".join(lines))
+    text = fit(ctx.outputs, ctx.tool_use_id, "\n".join(lines))
     note = (
         f"\n[stopped after {len(lines):,} lines; narrow the search, or set head_limit (0: no limit)]"
         if found.cut
@@ -213,18 +213,12 @@ GLOB = Tool(
         "Find files by name, those that changed last first. A pattern without a slash (`*.py`) matches at any depth; "
         "one with a slash (`src/**/*.ts`) starts at `path`. Files that .gitignore names are left out."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "minLength": 1, "description": "Such as `**/*.py` or `src/*.{js,ts}`."},
-            "path": _FOLDER_PATH,
-        },
-        "required": ["pattern"],
-        "additionalProperties": False,
+    parameters={
+        "pattern": {"type": "string", "minLength": 1, "description": "Such as `**/*.py` or `src/*.{js,ts}`."},
+        "path": _FOLDER_PATH,
     },
+    required=["pattern"],
     run=find_files,
-    effects=False,
-    activity=lambda given: f"Glob {given['pattern']}",
 )
 
 GREP = Tool(
@@ -234,49 +228,37 @@ GREP = Tool(
         "files_with_matches (the default), content (lines), or count (matching lines per file). -n, -A, -B and -C are "
         "for content. A pattern that spans lines needs `multiline`. Files that .gitignore names are left out."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "minLength": 1, "description": "Regular expression."},
-            "path": {
-                "type": "string",
-                "description": "File or folder in the workspace, or an output: handle. Default: the whole workspace.",
-            },
-            "glob": {"type": "string", "description": "Only files like this, e.g. `*.py`, `src/**/*.{js,ts}`."},
-            "type": {"type": "string", "description": "Only files of this ripgrep type, e.g. py, js, rust."},
-            "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"]},
-            "-i": {"type": "boolean", "description": "Ignore case."},
-            "-n": {"type": "boolean", "description": "Show line numbers. Default: true."},
-            "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match."},
-            "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match."},
-            "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match."},
-            "multiline": {"type": "boolean", "description": "Let matches span lines, and `.` match line ends."},
-            "head_limit": {
-                "type": "integer",
-                "minimum": 0,
-                "description": f"Lines of output at most. Default: {DEFAULT_HEAD}; 0 for no limit.",
-            },
+    parameters={
+        "pattern": {"type": "string", "minLength": 1, "description": "Regular expression."},
+        "path": {
+            "type": "string",
+            "description": "File or folder in the workspace, or an output: handle. Default: the whole workspace.",
         },
-        "required": ["pattern"],
-        "additionalProperties": False,
+        "glob": {"type": "string", "description": "Only files like this, e.g. `*.py`, `src/**/*.{js,ts}`."},
+        "type": {"type": "string", "description": "Only files of this ripgrep type, e.g. py, js, rust."},
+        "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"]},
+        "-i": {"type": "boolean", "description": "Ignore case."},
+        "-n": {"type": "boolean", "description": "Show line numbers. Default: true."},
+        "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match."},
+        "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match."},
+        "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match."},
+        "multiline": {"type": "boolean", "description": "Let matches span lines, and `.` match line ends."},
+        "head_limit": {
+            "type": "integer",
+            "minimum": 0,
+            "description": f"Lines of output at most. Default: {DEFAULT_HEAD}; 0 for no limit.",
+        },
     },
+    required=["pattern"],
     run=search_content,
-    effects=False,
-    activity=lambda given: f"Grep {given['pattern'][:60]}",
 )
 
 LS = Tool(
     name="LS",
     description="List one folder: folders first, then files with their sizes, and where links point.",
-    input_schema={
-        "type": "object",
-        "properties": {
-            "path": _FOLDER_PATH,
-            "ignore": {"type": "array", "items": {"type": "string"}, "description": "Name patterns to leave out."},
-        },
-        "additionalProperties": False,
+    parameters={
+        "path": _FOLDER_PATH,
+        "ignore": {"type": "array", "items": {"type": "string"}, "description": "Name patterns to leave out."},
     },
     run=list_folder,
-    effects=False,
-    activity=lambda given: f"List {given.get('path') or '.'}",
 )

@@ -8,57 +8,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm.definitions.tools import SHELL, row_of
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.background import find_shell, kill_shell, shell_state, start_shell, take_output
-from swarm.tools.processes import MAX_OUTPUT_BYTES, Confine, Outcome, run_command, scratch_folder
+from swarm.tools.processes import MAX_OUTPUT_BYTES, Outcome, run_command, scratch_folder
 from swarm.tools.ripgrep import filter_lines
 from swarm.tools.truncate import fit
 
 DEFAULT_TIMEOUT_MS = 120_000
-MAX_TIMEOUT_MS = 600_000
+MAX_TIMEOUT_MS = int((row_of(SHELL).timeout_seconds or 600) * 1000)
 
 
-def bash_tool(confine: Confine | None = None) -> Tool:
-    """The Bash tool; `confine` wraps a command in the agent's sandbox. Without it read-only agents get no shell."""
-
-    def run(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
-        if ctx.read_only and confine is None:
-            raise ToolError(
-                "this agent is read-only, and this host has no sandbox that would keep a shell from writing"
-            )
-        if "\0" in given["command"]:
-            raise ToolError("the command contains a NUL character")
-        if given.get("run_in_background"):
-            shell = start_shell(ctx, given["command"], confine)
-            return ToolResult(text=f"Started in the background as {shell.id}; BashOutput reads it, KillShell ends it.")
-        limit_seconds = min(int(given.get("timeout", DEFAULT_TIMEOUT_MS)), MAX_TIMEOUT_MS) / 1000
-        return _told(ctx, run_command(ctx, given["command"], confine, limit_seconds), limit_seconds)
-
-    return Tool(
-        name="Bash",
-        description=(
-            "Run a command with bash in the workspace and return its output, stdout and stderr together. Every call is "
-            "a new shell: a `cd` or a variable of one call does not reach the next. There is no input to answer "
-            f"prompts with. The limit is {DEFAULT_TIMEOUT_MS // 1000} s, or `timeout` in milliseconds, at most "
-            f"{MAX_TIMEOUT_MS}; what still runs at a command's end is ended with it. `run_in_background` "
-            "is for servers and long builds: it returns an id for BashOutput and KillShell. To find or read "
-            "files, prefer Glob, Grep and Read."
-        ),
-        input_schema={
-            "type": "object",
-            "properties": {
-                "command": {"type": "string", "minLength": 1, "description": "The command line."},
-                "timeout": {"type": "integer", "minimum": 1, "description": "Time limit in milliseconds."},
-                "description": {"type": "string", "description": "What the command does, in 5 to 10 words."},
-                "run_in_background": {"type": "boolean", "description": "Return at once and let it run."},
-            },
-            "required": ["command"],
-            "additionalProperties": False,
-        },
-        run=run,
-        activity=_activity,
-    )
+def run_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Run a command to its end, or start it in the background."""
+    if ctx.read_only and ctx.confine is None:
+        raise ToolError("this agent is read-only, and this host has no sandbox that would keep a shell from writing")
+    if "\0" in given["command"]:
+        raise ToolError("the command contains a NUL character")
+    if given.get("run_in_background"):
+        shell = start_shell(ctx, given["command"], ctx.confine)
+        return ToolResult(text=f"Started in the background as {shell.id}; BashOutput reads it, KillShell ends it.")
+    limit_seconds = min(int(given.get("timeout", DEFAULT_TIMEOUT_MS)), MAX_TIMEOUT_MS) / 1000
+    return _told(ctx, run_command(ctx, given["command"], ctx.confine, limit_seconds), limit_seconds)
 
 
 def _activity(given: dict[str, Any]) -> str:
@@ -68,7 +40,7 @@ def _activity(given: dict[str, Any]) -> str:
 
 def _told(ctx: ToolContext, outcome: Outcome, limit_seconds: float) -> ToolResult:
     output = _text(outcome.output)
-    lines = [fit(ctx, ctx.tool_use_id, output) if output else "(no output)"]
+    lines = [fit(ctx.outputs, ctx.tool_use_id, output) if output else "(no output)"]
     lines += _discarded(outcome.discarded_bytes)
     if outcome.timed_out:
         lines.append(
@@ -98,7 +70,7 @@ def read_output(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     output = _text(take_output(scratch, shell.id, ctx.tool_use_id))
     if output and (pattern := given.get("filter")):
         output = filter_lines(ctx, pattern, output) or "(no line matches the filter)"
-    lines = [fit(ctx, ctx.tool_use_id, output) if output else "(no new output)"]
+    lines = [fit(ctx.outputs, ctx.tool_use_id, output) if output else "(no new output)"]
     if report is not None:
         lines += [*_discarded(report.discarded_bytes), f"[{shell.id} has ended: exit code {report.exit_code}]"]
     elif state == "running":
@@ -115,35 +87,45 @@ def end_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text=f"Killed {shell.id}." if kill_shell(scratch, shell) else f"{shell.id} had already ended.")
 
 
+BASH = Tool(
+    name=SHELL,
+    description=(
+        "Run a command with bash in the workspace and return its output, stdout and stderr together. Every call is "
+        "a new shell: a `cd` or a variable of one call does not reach the next. There is no input to answer "
+        f"prompts with. The limit is {DEFAULT_TIMEOUT_MS // 1000} s, or `timeout` in milliseconds, at most "
+        f"{MAX_TIMEOUT_MS}; what still runs at a command's end is ended with it. `run_in_background` "
+        "is for servers and long builds: it returns an id for BashOutput and KillShell. To find or read "
+        "files, prefer Glob, Grep and Read."
+    ),
+    parameters={
+        "command": {"type": "string", "minLength": 1, "description": "The command line."},
+        "timeout": {"type": "integer", "minimum": 1, "description": "Time limit in milliseconds."},
+        "description": {"type": "string", "description": "What the command does, in 5 to 10 words."},
+        "run_in_background": {"type": "boolean", "description": "Return at once and let it run."},
+    },
+    required=["command"],
+    run=run_shell,
+    activity=_activity,
+)
+
 BASH_OUTPUT = Tool(
     name="BashOutput",
     description=(
         "Return what a background shell has written since the last call, and whether it still runs. "
         "`filter` is a regular expression: only lines that match it are returned, the others are dropped."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "bash_id": {"type": "string", "description": "The id that Bash returned."},
-            "filter": {"type": "string", "minLength": 1, "description": "Regular expression for lines."},
-        },
-        "required": ["bash_id"],
-        "additionalProperties": False,
+    parameters={
+        "bash_id": {"type": "string", "description": "The id that Bash returned."},
+        "filter": {"type": "string", "minLength": 1, "description": "Regular expression for lines."},
     },
+    required=["bash_id"],
     run=read_output,
-    effects=False,
-    activity=lambda given: f"Read output of {given['bash_id']}",
 )
 
 KILL_SHELL = Tool(
     name="KillShell",
     description="End a background shell and everything that it started.",
-    input_schema={
-        "type": "object",
-        "properties": {"shell_id": {"type": "string", "description": "The id that Bash returned."}},
-        "required": ["shell_id"],
-        "additionalProperties": False,
-    },
+    parameters={"shell_id": {"type": "string", "description": "The id that Bash returned."}},
+    required=["shell_id"],
     run=end_shell,
-    activity=lambda given: f"End {given['shell_id']}",
 )

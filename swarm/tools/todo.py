@@ -37,32 +37,27 @@ TODO_WRITE = Tool(
         "Write your plan for work of several steps, and keep it current: the whole list each time, at most one "
         "step in_progress, a step completed as soon as it is. Not needed for a single step."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {
-            "todos": {
-                "type": "array",
-                "maxItems": 200,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "content": {"type": "string", "minLength": 1, "description": "What is to be done."},
-                        "status": {"type": "string", "enum": list(_MARKS)},
-                        "activeForm": {
-                            "type": "string",
-                            "minLength": 1,
-                            "description": "The same while it is being done: `Running the tests`.",
-                        },
+    parameters={
+        "todos": {
+            "type": "array",
+            "maxItems": 200,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "content": {"type": "string", "minLength": 1, "description": "What is to be done."},
+                    "status": {"type": "string", "enum": list(_MARKS)},
+                    "activeForm": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "The same while it is being done: `Running the tests`.",
                     },
-                    "required": ["content", "status", "activeForm"],
-                    "additionalProperties": False,
                 },
-            }
-        },
-        "required": ["todos"],
-        "additionalProperties": False,
+                "required": ["content", "status", "activeForm"],
+                "additionalProperties": False,
+            },
+        }
     },
+    required=["content", "status", "activeForm"],
     run=write_todos,
-    effects=False,
     activity=_activity,
 )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from swarm.tools import MAX_OUTPUT_CHARACTERS, ToolContext
+from swarm.tools import MAX_OUTPUT_CHARACTERS
+from swarm.tools.outputs import Outputs
 
 _HEAD_SHARE = 0.4
 """The end of an output (a test summary, an error) tells more than its beginning."""
 _NOTE_ROOM = 400
 
 
-def fit(ctx: ToolContext, key: str, text: str) -> str:
+def fit(outputs: Outputs, key: str, text: str) -> str:
     """`text` itself if it is short enough; else its head and tail around a line that says how to read the rest."""
     if len(text) <= MAX_OUTPUT_CHARACTERS:
         return text
-    handle = ctx.outputs.keep(key, text)
+    handle = outputs.keep(key, text)
     room = MAX_OUTPUT_CHARACTERS - _NOTE_ROOM
     head_end = int(room * _HEAD_SHARE)
     tail_start = len(text) - (room - head_end)

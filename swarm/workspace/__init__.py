@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from swarm.workspace.files import open_file, replace_file
-from swarm.workspace.paths import current_mtimes, is_output, refuse_git_internals, resolve_path, shown
+from swarm.workspace.paths import OUTPUT_PREFIX, current_mtimes, is_output, refuse_git_internals, resolve_path, shown
 from swarm.workspace.text import TextEncoding, decode_text, sniff_encoding
 
 __all__ = [
+    "OUTPUT_PREFIX",
     "TextEncoding",
     "current_mtimes",
     "decode_text",

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from swarm.definitions.tools import EDIT, READ, SHELL
 from swarm.permissions.calls import Call, Verdict, by_rule, judge_call, matches
 from swarm.permissions.path_rules import is_protected
 from swarm.permissions.rules import Rule
@@ -23,11 +24,11 @@ from swarm.permissions.shell.words import UNKNOWN, literal
 
 
 def judge_shell(call: Call) -> Verdict:
-    text = call.given.get("command")
+    text = call.given.get(call.row.subject)
     if not isinstance(text, str):
         return Verdict("deny", "the call names no command")
     command = parse_command(text)
-    denied = find_rule(command, call.rules.about("deny", "Bash"))
+    denied = find_rule(command, call.rules.about("deny", SHELL))
     if denied is not None and denied.certain:
         return by_rule("deny", denied.rule)
     folders = folders_of(command, call.workspace)
@@ -39,7 +40,7 @@ def judge_shell(call: Call) -> Verdict:
         return Verdict("deny", "in plan mode only commands that change nothing are carried out")
     if denied is not None:
         return Verdict("ask", f"{_doubtful(denied.rule)}: {denied.doubt}", denied.rule)
-    asked = find_rule(command, call.rules.about("ask", "Bash"))
+    asked = find_rule(command, call.rules.about("ask", SHELL))
     if asked is not None:
         return by_rule("ask", asked.rule)
     if on_paths is not None:
@@ -52,7 +53,7 @@ def judge_shell(call: Call) -> Verdict:
 
 
 def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None, *, looks: bool) -> Verdict:
-    allowing = call.rules.about("allow", "Bash")
+    allowing = call.rules.about("allow", SHELL)
     whole = whole_rule(command, allowing)
     if whole is not None:
         return by_rule("allow", whole)
@@ -102,9 +103,9 @@ def _judge_paths(command: ShellCommand, call: Call, folders: list[Path] | None, 
             worst = worst or verdict
     looked_from = folders or [call.workspace]
     for action in ("deny", "ask"):
-        reading = [rule for rule in call.rules.about(action, "Read") if rule.spec is not None]
-        editing = [rule for rule in call.rules.about(action, "Edit") if rule.spec is not None]
-        for rules, tool, writers_only in ((reading, "Read", False), (editing, "Edit", True)):
+        reading = [rule for rule in call.rules.about(action, READ) if rule.spec is not None]
+        editing = [rule for rule in call.rules.about(action, EDIT) if rule.spec is not None]
+        for rules, tool, writers_only in ((reading, READ, False), (editing, EDIT, True)):
             if not rules or (writers_only and looks) or (action == "ask" and worst is not None):
                 continue
             for path in named_paths(command, looked_from, writers_only=writers_only):
@@ -128,16 +129,16 @@ def _judge_paths(command: ShellCommand, call: Call, folders: list[Path] | None, 
 
 def _judge_target(target: str, call: Call, folders: list[Path] | None) -> Verdict:
     """A file that output is redirected to is edited."""
-    edit = replace(call, tool="Edit", effects=True)
+    edit = replace(call, tool=EDIT)
     target = os.path.expanduser(target)
     if os.path.isabs(target):
         folders = [call.workspace]
     # The shell also looks a pattern up, and knows more tildes.
     if folders is None or UNKNOWN in target or literal(target) != target or target.startswith("~"):
-        for rule in call.rules.about("deny", "Edit"):
+        for rule in call.rules.about("deny", EDIT):
             if rule.spec is None and not rule.exceptions:
                 return by_rule("deny", rule)
-        if call.mode != "bypassPermissions" or any(call.rules.about(action, "Edit") for action in ("deny", "ask")):
+        if call.mode != "bypassPermissions" or any(call.rules.about(action, EDIT) for action in ("deny", "ask")):
             return Verdict("ask", "which file its output is written to is known only when it runs")
         return Verdict("allow", "allowed in the mode bypassPermissions")
     worst: Verdict | None = None

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from swarm.definitions.tools import SHELL
 from swarm.permissions.rules import Rule
 from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
 from swarm.permissions.shell.patterns import CommandPattern, compile_pattern
@@ -88,14 +89,14 @@ def _matches_openly(pattern: CommandPattern, words: tuple[str, ...]) -> bool:
 
 def _may_be(part: SimpleCommand, rule: Rule) -> bool:
     """Whether an exception to an allow rule could be meant."""
-    if not rule.names("Bash") or rule.spec is None:
-        return rule.names("Bash")
+    if not rule.names(SHELL) or rule.spec is None:
+        return rule.names(SHELL)
     return any(compile_pattern(rule.spec).may_match(words) for words in view_command(part).commands)
 
 
 def _hold_against(command: ShellCommand, rule: Rule) -> Finding | None:
     certain = Finding(rule, certain=True)
-    exceptions = [exception for exception in rule.exceptions if exception.names("Bash")]
+    exceptions = [exception for exception in rule.exceptions if exception.names(SHELL)]
     if any(exception.spec is None for exception in exceptions):
         return None
     parts = [part for part in command.parts if allowing_rule(part, exceptions) is None]

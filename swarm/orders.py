@@ -1,0 +1,164 @@
+"""What a person orders, checked and completed: the one place that decides what a job may be started with.
+
+Everything that starts a job goes through `prepare_order`, so commands need not check again what it checks, and whoever explains
+what an agent would be allowed sees exactly what it would be given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from swarm.agent.results import check_schema
+from swarm.agent.spec import AgentSpec, Limits
+from swarm.definitions.catalogue import Catalogue, load_catalogue
+from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.errors import ConfigurationError
+from swarm.ids import new_job_id, root_agent_id
+from swarm.models import Usage
+from swarm.models.catalogue import cost_usd, resolve_model
+from swarm.permissions.definition_rules import definition_rules
+from swarm.permissions.modes import first_mode
+from swarm.permissions.rules import Action, Rules, parse_rule
+from swarm.permissions.sources import PermissionSettings, load_permission_settings
+from swarm.settings import Settings
+
+DEFAULT_AGENT = "build"
+DEFAULT_MODE: PermissionMode = "acceptEdits"
+"""Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
+MAX_PROMPT_BYTES = 4 * 1024 * 1024
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a person asks for; the fields are the arguments of `Swarm.submit`, which says what each means."""
+
+    prompt: str
+    agent: str = DEFAULT_AGENT
+    workspace: str | Path = "."
+    limits: Limits | None = None
+    model: str | None = None
+    base_url: str | None = None
+    title: str | None = None
+    mode: PermissionMode | None = None
+    allow: Sequence[str] = ()
+    ask: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    network: bool = False
+    ask_seconds: float | None = None
+    result_schema: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """A job that can be put on the queue."""
+
+    spec: AgentSpec
+    """Its root agent."""
+    catalogue: Catalogue
+    permissions: PermissionSettings
+    ask_seconds: float
+
+    @property
+    def rules(self) -> Rules:
+        """All rules that hold for its root."""
+        return self.permissions.rules + self.spec.rules
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the settings files held that could not be used."""
+        return [str(problem) for problem in self.permissions.problems]
+
+
+def find_workspace(given: str | Path) -> Path:
+    """The folder, resolved. Raises `ConfigurationError` if there is none."""
+    folder = Path(given).expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
+    return folder
+
+
+def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -> PreparedJob:
+    """Check an order and read what it refers to, once; nothing is written. `any_type` also takes types that only agents start.
+
+    Raises `ConfigurationError` for what cannot be used, `UnknownDefinition`, `InvalidRule` for a rule that the person typed.
+    """
+    folder = find_workspace(order.workspace)
+    _check_prompt(order.prompt)
+    if order.base_url is not None and urlsplit(order.base_url).hostname not in _LOOPBACK:
+        raise ConfigurationError(
+            f"{order.base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
+        )
+    _check_rules(order)
+    catalogue = load_catalogue(folder)
+    definition = catalogue.get(order.agent)
+    if definition.mode == "subagent" and not any_type:
+        raise ConfigurationError(
+            f"{order.agent!r} can only be started by other agents; `swarm agents` shows those a job can start with"
+        )
+    limits = order.limits or Limits()
+    if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
+        limits = limits.model_copy(update={"max_turns": definition.max_turns})
+    if order.result_schema is not None:
+        if fault := check_schema(order.result_schema):
+            raise ConfigurationError(f"the result schema is not a JSON schema: {fault}")
+        definition = definition.model_copy(update={"result_schema": order.result_schema})
+    permissions = load_permission_settings(folder, Path.home(), allow=order.allow, ask=order.ask, deny=order.deny)
+    mode = first_mode(definition, order.mode or permissions.default_mode or DEFAULT_MODE)
+    job_id = new_job_id()
+    spec = AgentSpec(
+        agent_id=root_agent_id(job_id),
+        job_id=job_id,
+        definition=definition,
+        description=(order.title or " ".join(order.prompt.split()))[:80],
+        prompt=order.prompt,
+        model=_choose_model(order, definition, limits, settings),
+        workspace=str(folder),
+        mode=mode,
+        after_plan="bypassPermissions" if mode == "plan" else None,
+        rules=definition_rules(definition),
+        network=order.network or definition.network,
+        base_url=order.base_url,
+        limits=limits,
+        created_at=time.time(),
+    )
+    seconds = settings.question_seconds if order.ask_seconds is None else order.ask_seconds
+    return PreparedJob(spec, catalogue, permissions, seconds)
+
+
+def _check_prompt(prompt: str) -> None:
+    if not prompt.strip():
+        raise ConfigurationError("the prompt is empty; say what is to be done")
+    try:
+        size = len(prompt.encode())
+    except UnicodeEncodeError:
+        raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
+    if size > MAX_PROMPT_BYTES:
+        raise ConfigurationError(
+            f"the prompt has {size // 1024} KiB, more than {MAX_PROMPT_BYTES // 1024} KiB; "
+            "put it into a file of the workspace and name that"
+        )
+
+
+def _check_rules(order: Order) -> None:
+    # In a settings file it would be a problem among others; whoever types a rule wants it to hold.
+    given: dict[Action, Sequence[str]] = {"allow": order.allow, "ask": order.ask, "deny": order.deny}
+    for action, entries in given.items():
+        for entry in entries:
+            parse_rule(entry, action, "the command line")
+
+
+def _choose_model(order: Order, definition: AgentDefinition, limits: Limits, settings: Settings) -> str:
+    prices = settings.prices_file
+    model = resolve_model(order.model or definition.model, default=settings.model, parent=None, prices_file=prices)
+    if limits.budget_usd is not None and cost_usd(model, Usage(), prices_file=prices) is None:
+        raise ConfigurationError(
+            f"no price is known for the model {model}, so a budget cannot be kept; "
+            "add its price to the file that SWARM_PRICES_FILE names, or limit tokens instead"
+        )
+    return model

@@ -1,0 +1,69 @@
+"""Which tools an agent is given when it starts: what there is, through the filter, less what is of no use to it.
+
+An agent that works for itself alone should not read about others in every request. So an agent whose definition lists its tools gets
+of the shared ones those that are listed; of the others, teammates and a first agent that can start agents get the board, and
+everybody gets the scratchpad in a job that can have several agents. A teammate gets board, scratchpad and messages whatever its
+definition lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.tools import Kind, ToolRow, all_rows
+from swarm.permissions.filter import Situation, filter_tools
+from swarm.tools import Tool
+from swarm.tools.agents import naming_types
+from swarm.tools.registry import offered_tools
+
+
+def choose_tools(
+    spec: AgentSpec, types: Sequence[AgentDefinition], *, sandboxed: bool, person_there: bool
+) -> list[Tool]:
+    """The tools of an agent; `types` are those that it can start, `person_there` says that questions are answered."""
+    available = {tool.name: tool for tool in offered_tools()}
+    situation = Situation(
+        definition=with_team_tools(spec),
+        depth=spec.depth,
+        max_depth=spec.limits.max_depth,
+        is_root=spec.parent_id is None,
+        background=spec.background,
+        mode=spec.mode,
+        sandbox=sandboxed,
+    )
+    tools = [available[name] for name in filter_tools(list(available), situation)]
+    spawns = any(tool.row.kind is Kind.SPAWN for tool in tools)
+    return [
+        naming_types(tool, types) if tool.row.kind is Kind.SPAWN else tool
+        for tool in tools
+        if is_of_use(tool.row, spec, spawns=spawns, person_there=person_there)
+    ]
+
+
+def with_team_tools(spec: AgentSpec) -> AgentDefinition:
+    """The agent's definition; a teammate's lists, if it lists tools, also those that it needs as one."""
+    definition = spec.definition
+    if not spec.teammate or definition.tools is None:
+        return definition
+    of_teammates = [row.name for row in all_rows() if row.of_teammates]
+    return definition.model_copy(update={"tools": [*definition.tools, *of_teammates]})
+
+
+def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool) -> bool:
+    """Whether the agent has a use for a tool that it may have."""
+    is_root, several = spec.parent_id is None, spec.limits.max_depth > 0
+    chosen = (spec.definition.tools is not None or spec.teammate) and not row.root_only
+    match row.needs:
+        case "children":
+            return spawns
+        case "several":
+            return chosen or several
+        case "lead":
+            return chosen or (is_root and several)
+        case "plan":
+            return spec.after_plan is not None
+        case "person":
+            return is_root and person_there
+    return True

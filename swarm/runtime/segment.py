@@ -1,0 +1,89 @@
+"""A segment: the part of an agent's life that one delivery of its task runs; what it carries, and how it can end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from swarm.agent.entries import Condition
+from swarm.agent.life import Life
+from swarm.agent.spec import AgentSpec
+from swarm.permissions.rules import Rule, Rules
+from swarm.runtime.journal import Journal
+from swarm.runtime.stop import Stop
+from swarm.settings import Settings
+from swarm.store.agents import Store
+from swarm.store.values import Claim, Effect
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What everything that acts for the agent works with."""
+
+    claim: Claim
+    store: Store
+    journal: Journal
+    settings: Settings
+    publish: Callable[[Effect | None], None]
+    """Carries out what a step of the store asks for: wakes, stops."""
+    stop: Stop
+
+    @property
+    def spec(self) -> AgentSpec:
+        """What the agent was started with."""
+        return self.claim.spec
+
+    @property
+    def life(self) -> Life:
+        """What the journal tells so far."""
+        return self.journal.life
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The permission rules in force: the job's, those that approvals have added, the definition's."""
+        stored, added, _ = self._permissions
+        rules = Rules.model_validate_json(stored) if stored else Rules()
+        return rules + Rules(rules=tuple(Rule.model_validate_json(rule) for rule in added)) + self.spec.rules
+
+    @property
+    def ask_seconds(self) -> float:
+        """For how long the job's person can answer a question; 0: nobody is there."""
+        return self._permissions[2]
+
+    @cached_property
+    def _permissions(self) -> tuple[str, list[str], float]:
+        return self.store.permissions(self.spec.job_id)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The agent is over."""
+
+    state: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Waits:
+    """The agent is parked, holding no process."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """The agent is back on the queue, runnable."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class GaveUp:
+    """The agent is no longer ours: it was cancelled, or another worker claimed it."""
+
+    why: str
+    cancelled: bool = False
+
+
+Outcome = Ended | Waits | HandedOver | GaveUp

@@ -1,0 +1,39 @@
+"""Waiting: giving the process back until a condition holds. Whoever waits holds no process, and loses no wake-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from swarm.agent.entries import Condition, ToolFinished
+from swarm.models import Block
+from swarm.runtime.segment import Segment, Waits
+from swarm.runtime.toolbox import Toolbox
+from swarm.store.values import GoOn
+
+
+def park(
+    segment: Segment, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
+) -> Waits | GoOn:
+    """Park until the condition holds, unless it holds already; `ask` is a question that is put in the same step."""
+    answer = segment.journal.park(condition, tool_use_id=tool_use_id, ask=ask)
+    if isinstance(answer, GoOn):
+        segment.journal.unread += answer.why == "mail"
+        return answer
+    segment.publish(answer)
+    return Waits(condition)
+
+
+def wait_for(segment: Segment, toolbox: Toolbox, call: Block, since: Condition | None) -> Waits | None:
+    """Carry out a call that waits: None when it has its result. `since` is what it has already waited for."""
+    if since is None:
+        condition = toolbox.find_condition(call)
+        if isinstance(condition, ToolFinished):
+            segment.journal.append_results([condition])
+            return None
+        waits = park(segment, condition, tool_use_id=call["id"])
+        if isinstance(waits, Waits):
+            return waits
+        since = condition
+    segment.journal.append_results([toolbox.run(call, waited=since)])
+    return None

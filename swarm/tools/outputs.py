@@ -1,0 +1,22 @@
+"""Long outputs, kept with the agent in Redis, so that any worker can page through them."""
+
+from __future__ import annotations
+
+from swarm.store.agents import Store
+from swarm.workspace import OUTPUT_PREFIX
+
+
+class Outputs:
+    """The outputs of one agent that are too long for its conversation."""
+
+    def __init__(self, store: Store, agent_id: str) -> None:
+        self._store, self._agent_id = store, agent_id
+
+    def keep(self, key: str, text: str) -> str:
+        """Keep `text` and return its handle, `output:KEY`."""
+        self._store.keep_output(self._agent_id, key, text)
+        return f"{OUTPUT_PREFIX}{key}"
+
+    def load(self, handle: str) -> str | None:
+        """The text kept under `handle`, or None."""
+        return self._store.load_output(self._agent_id, handle.removeprefix(OUTPUT_PREFIX))
