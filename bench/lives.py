@@ -1,4 +1,4 @@
-"""Agent lives run in this very process against a real Redis: the same Segment that a worker's child runs."""
+"""Agent lives run in this very process against a real Redis: the same loop that a worker's child runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from swarm import Job, Limits
 from swarm.agent.life import Life
 from swarm.ids import root_agent_id
 from swarm.models import Model
-from swarm.runtime.loop import Outcome, Segment
-from swarm.runtime.stop import Stop
+from swarm.runtime.loop import Loop
+from swarm.runtime.segment import Outcome
 from swarm.store.values import Claim
 from tests.fleet import Fleet
+from tests.segments import make_segment
 
 WIDE = Limits(max_depth=64, max_agents=1_000_000, max_running=100_000, max_turns=100_000)
 
@@ -28,13 +29,5 @@ def claim_root(fleet: Fleet, job: Job) -> Claim:
 
 def run_segment(fleet: Fleet, claim: Claim, model: Model) -> tuple[Outcome, Life]:
     """Run a claimed segment to its outcome."""
-    segment = Segment(
-        claim,
-        store=fleet.swarm.store,
-        model=model,
-        settings=fleet.settings,
-        tell=lambda effect: None,
-        draining=lambda: False,
-        stop=Stop(claim.agent_id),
-    )
-    return segment.run(), segment.life
+    segment = make_segment(claim, fleet.swarm.store, fleet.settings)
+    return Loop(segment, model, draining=lambda: False).run(), segment.life

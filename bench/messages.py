@@ -17,10 +17,10 @@ from swarm.agent.entries import Assistant, Mail, Spawned, Started
 from swarm.agent.spec import AgentSpec
 from swarm.ids import child_agent_id
 from swarm.models import Block, Usage
-from swarm.runtime.journal import Journal
-from swarm.runtime.messaging import Post
+from swarm.runtime.messaging import Messaging
 from swarm.store.values import Effect, Letter
 from tests.fleet import Fleet
+from tests.segments import make_segment
 from tests.waiting import wait_for
 
 TEAM = 200
@@ -112,13 +112,14 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
     store = fleet.swarm.store
     job = submit_plain(fleet, "http://127.0.0.1:9", "send")
     claim = claim_root(fleet, job)
-    journal = Journal(claim, store)
+    segment = make_segment(claim, store, fleet.settings)
+    journal = segment.journal
     journal.append([Started(spec=claim.spec)])
     specs = [_child(claim.spec, number) for number in range(20)]
     spawned = journal.stamp(Spawned(children={spec.name or "": spec.agent_id for spec in specs}))
     assert isinstance(store.spawn(claim, journal.next_number, spawned, specs), Effect)
     journal.life.apply(spawned)
-    post = Post(journal)
+    messaging = Messaging(segment)
     numbers = iter(range(10**9))
 
     def send_calls(batch: int) -> float:
@@ -128,7 +129,7 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
             reply = Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="bench")
             journal.append([reply])
             began = time.perf_counter()
-            post.send(calls, lambda effect: None)
+            messaging.send(calls)
             spent += time.perf_counter() - began
             assert not journal.life.pending
         # Nobody reads them: forgotten, so that the mailboxes are as at the beginning.

@@ -26,6 +26,7 @@ from swarm.permissions.modes import first_mode
 from swarm.permissions.rules import Action, Rules, parse_rule
 from swarm.permissions.sources import PermissionSettings, load_permission_settings
 from swarm.settings import Settings
+from swarm.tools.outside import declare_outside_tools
 
 DEFAULT_AGENT = "build"
 DEFAULT_MODE: PermissionMode = "acceptEdits"
@@ -88,6 +89,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
 
     Raises `ConfigurationError` for what cannot be used, `UnknownDefinition`, `InvalidRule` for a rule that the person typed.
     """
+    # Definitions and rules may name them.
+    declare_outside_tools(settings.tools)
     folder = find_workspace(order.workspace)
     _check_prompt(order.prompt)
     if order.base_url is not None and urlsplit(order.base_url).hostname not in _LOOPBACK:

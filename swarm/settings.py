@@ -40,6 +40,9 @@ class Settings(BaseSettings):
     request_timeout_seconds: float = 600.0
     """How long one model request may take before it counts as hung."""
 
+    tools: str = ""
+    """Modules whose `TOOLS` are rows of tools from outside, parted by commas; beside those of installed packages."""
+
     sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
     """What holds the processes that agents start; `auto`: bubblewrap where it works, else Landlock. `swarm doctor` shows it."""
     question_seconds: float = Field(default=3_600.0, ge=0)

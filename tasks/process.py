@@ -30,6 +30,7 @@ from swarm.store.agents import Store
 from swarm.store.connection import connect
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
+from swarm.tools.outside import declare_outside_tools
 
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
@@ -42,6 +43,7 @@ class Runtime:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        declare_outside_tools(settings.tools)
         self.store = Store(connect(settings), settings.key_prefix)
         self._models: dict[str | None, Model] = {}
         self._lock = threading.Lock()

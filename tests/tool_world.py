@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from swarm.tools import ToolContext, ToolResult
-from swarm.tools.registry import builtin_tools, validate_input
+from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.tools import row_of
+from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.registry import load_tool, validate_input
 
 
 class KeptOutputs:
@@ -36,7 +39,8 @@ class World:
         return self.ctx.workspace
 
     def call(self, name: str, **given: Any) -> ToolResult:
-        tool = builtin_tools()[name]
+        tool = tool_named(name)
+        assert tool.run is not None
         return tool.run(self.ctx, validate_input(tool, given))
 
     def file(self, name: str, content: str | bytes) -> Path:
@@ -52,7 +56,22 @@ def make_world(folder: Path, **changes: Any) -> World:
     workspace.mkdir(exist_ok=True)
     outputs = KeptOutputs()
     scratch = folder / "scratch" / "agent-1"
-    given: dict[str, Any] = {"scratch": scratch, "tool_use_id": "toolu_1", **changes}
-    return World(
-        ToolContext(agent_id="agent-1", job_id="job-1", workspace=workspace, outputs=outputs, **given), outputs
+    read_only = changes.pop("read_only", False)
+    spec = AgentSpec(
+        agent_id="agent-1",
+        job_id="job-1",
+        definition=AgentDefinition(name="x", description="d", prompt="p", read_only=read_only),
+        description="d",
+        prompt="p",
+        model="m",
+        workspace=str(workspace),
     )
+    given: dict[str, Any] = {"scratch": scratch, "tool_use_id": "toolu_1", **changes}
+    # What these tools do needs no Redis; one that asked for it would fail here.
+    context = ToolContext(spec, store=None, publish=print, workspace=workspace, outputs=outputs, **given)
+    return World(context, outputs)
+
+
+def tool_named(name: str) -> Tool:
+    """A tool of the table."""
+    return load_tool(row_of(name).home)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Literal
 
+from swarm.agent import notes
 from swarm.agent.entries import Condition, Finished, ModelFailed, Prompt, ToolFinished
 from swarm.agent.life import Life
 from swarm.agent.results import MAX_CORRECTIONS, read_result
@@ -17,15 +18,6 @@ MAX_MODEL_FAILURES = 12
 """Consecutive failed attempts at one reply before the agent gives up; with the back-off this spans several minutes."""
 MAX_CONTINUATIONS = 3
 """How often a reply that hit its length limit is asked to go on."""
-
-INTERRUPTED_TEXT = (
-    "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
-    "It was not run again. Check its effects before you repeat it."
-)
-CUT_OFF_TEXT = (
-    "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
-)
-CONTINUE_TEXT = "Your reply was cut off at its length limit. Go on exactly where it stopped."
 
 
 @dataclass(frozen=True)
@@ -149,7 +141,7 @@ def next_action(life: Life) -> Action:
         # Resumed, and what the new run is about is still in the mailbox.
         return AwaitMail() if life.last is None else _next_after_reply(life)
     if life.turns - life.turns_before >= _max_turns(life.spec) and not life.last_words:
-        return Say(last_words("turns", f"You have used all of your {life.turns - life.turns_before} turns."))
+        return Say(notes.last_words("turns", f"You have used all of your {life.turns - life.turns_before} turns."))
     return CallModel(tools_allowed=life.last_words is None)
 
 
@@ -159,26 +151,15 @@ def _max_turns(spec: AgentSpec) -> int:
     return spec.limits.max_turns if own is None or spec.parent_id is None else min(own, spec.limits.max_turns)
 
 
-def last_words(limit: Literal["turns", "tokens", "budget", "time"], why: str) -> Prompt:
-    """The runtime's request for a final reply, so that work at a limit is not lost."""
-    text = (
-        f"{why} No further tools can be used. Give your final answer now: what you found or changed, "
-        "what is left to do, and anything the reader must know."
-    )
-    return Prompt(text=text, purpose="last_words", limit=limit)
-
-
 def _next_for_calls(life: Life) -> Action:
     assert life.last is not None
     calls = list(life.pending.values())
     if life.last.stop_reason == "max_tokens":
-        return Settle([ToolFinished(tool_use_id=call["id"], text=CUT_OFF_TEXT, is_error=True) for call in calls])
+        return _settle(calls, notes.CUT_OFF)
     if life.last_words:
-        text = "No tools are left to you: this call was not run."
-        return Settle([ToolFinished(tool_use_id=call["id"], text=text, is_error=True) for call in calls])
-    interrupted = [call["id"] for call in calls if call["id"] in life.tools_started]
-    if interrupted:
-        return Settle([ToolFinished(tool_use_id=i, text=INTERRUPTED_TEXT, is_error=True) for i in interrupted])
+        return _settle(calls, notes.NO_TOOLS_LEFT)
+    if interrupted := [call for call in calls if call["id"] in life.tools_started]:
+        return _settle(interrupted, notes.INTERRUPTED)
     # Children see what this reply's other calls did, so those run first.
     if ordinary := _of_kinds(life, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.SHARED):
         together = list(takewhile(lambda call: life.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))
@@ -189,7 +170,9 @@ def _next_for_calls(life: Life) -> Action:
         return SpawnAgents(unspawned)
     background = [call["id"] for call in spawning if call["id"] in life.background]
     if background:
-        return Settle([ToolFinished(tool_use_id=i, text=_background_text(life.spawned[i])) for i in background])
+        return Settle(
+            [ToolFinished(tool_use_id=i, text=notes.started_in_background(life.spawned[i])) for i in background]
+        )
     if about_agents := _of_kinds(life, calls, Kind.AGENTS, Kind.SEND):
         messages = list(takewhile(lambda call: life.kind_of(call) is Kind.SEND, about_agents))
         return SendMessages(messages) if messages else RunTools(about_agents[:1])
@@ -198,15 +181,13 @@ def _next_for_calls(life: Life) -> Action:
     return CollectChildren({call["id"]: life.spawned[call["id"]] for call in spawning})
 
 
+def _settle(calls: list[Block], text: str) -> Settle:
+    """All these calls are refused in the same words."""
+    return Settle([ToolFinished(tool_use_id=call["id"], text=text, is_error=True) for call in calls])
+
+
 def _of_kinds(life: Life, calls: list[Block], *kinds: Kind) -> list[Block]:
     return [call for call in calls if life.kind_of(call) in kinds]
-
-
-def _background_text(agent_id: str) -> str:
-    return (
-        f"Started in the background: {agent_id}. Its result will arrive by itself as a task-notification; "
-        "go on with other work, or wait with WaitAgents. Do not ask for its state again and again."
-    )
 
 
 def _next_after_failure(life: Life, failure: ModelFailed) -> Action:
@@ -227,7 +208,7 @@ def _next_after_reply(life: Life) -> Action:
         case "refusal":
             return End(Finished(state="failed", text=text, reason="the model refused to answer"))
         case "max_tokens" if life.continuations <= MAX_CONTINUATIONS and not life.last_words:
-            return Say(Prompt(text=CONTINUE_TEXT, purpose="continue"))
+            return Say(Prompt(text=notes.GO_ON, purpose="continue"))
         case "max_tokens":
             return End(Finished(state="completed", text=text, reason="the answer was cut off at its length limit"))
         case "model_context_window_exceeded":

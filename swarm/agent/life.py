@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from swarm.agent import notes
 from swarm.agent.entries import (
     Answered,
     Assistant,
@@ -35,8 +36,6 @@ from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
-
-FORKED_TEXT = "This call went to the agent that you were forked from. You are the fork: your own task follows."
 
 
 @dataclass
@@ -155,7 +154,7 @@ class Life:
         if parent.pending:
             results = [
                 parent._results.get(
-                    call["id"], {"type": "tool_result", "tool_use_id": call["id"], "content": FORKED_TEXT}
+                    call["id"], {"type": "tool_result", "tool_use_id": call["id"], "content": notes.FORKED}
                 )
                 for call in parent._calls
             ]

@@ -38,7 +38,10 @@ def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json
         return
     from swarm.definitions.catalogue import load_catalogue
     from swarm.orders import find_workspace
+    from swarm.settings import load_settings
+    from swarm.tools.outside import declare_outside_tools
 
+    declare_outside_tools(load_settings().tools)
     folder = find_workspace(workspace)
     catalogue = load_catalogue(folder)
     definitions = [definition for _, definition in sorted(catalogue.definitions.items())]

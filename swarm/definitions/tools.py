@@ -114,9 +114,9 @@ EDIT, READ, SHELL = "Edit", "Read", "Bash"
 # fmt: off
 _BUILTIN = (
     ToolRow(READ, Kind.LOOK, "swarm.tools.read:READ", "file_path", "read", aliases="readfile view viewfile cat notebookread"),
-    ToolRow("Write", Kind.EFFECT, "swarm.tools.edit:WRITE", "file_path", "edited", aliases="writefile createfile"),
     ToolRow(EDIT, Kind.EFFECT, "swarm.tools.edit:EDIT", "file_path", "edited",
             aliases="editfile multiedit patch applypatch strreplace searchreplace"),
+    ToolRow("Write", Kind.EFFECT, "swarm.tools.edit:WRITE", "file_path", "edited", aliases="writefile createfile"),
     ToolRow("NotebookEdit", Kind.EFFECT, "", "notebook_path", "edited"),
     ToolRow(SHELL, Kind.EFFECT, "swarm.tools.shell:BASH", "command", "command", needs_shell=True, timeout_seconds=600,
             aliases="shell runshell runshellcommand runcommand localshell execcommand execute terminal"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from swarm.agent import notes
 from swarm.agent.entries import Answered, ToolFinished
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
@@ -85,7 +86,7 @@ class Approvals:
         if allowed:
             decision.run.append(call)
         else:
-            text = f"{words} {_NOT_RUN}"
+            text = f"{words} {notes.NOT_APPROVED}"
             decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True))
             decision.denied.append((call, reason))
 
@@ -111,7 +112,7 @@ class Approvals:
         if answer is not None:
             text = answer.reason
             if ask.kind == "plan":
-                text = (_APPROVED if answer.allowed else _REJECTED).format(note=text)
+                text = notes.plan_answered(answer.allowed, text)
             decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=not answer.allowed))
 
     def _find_answer(self, call: Block, ask: Ask, decision: Decision) -> Answered | None:
@@ -125,7 +126,7 @@ class Approvals:
         asked_id = question_id(self._segment.spec.agent_id, call["id"])
         question = self._questions.find(asked_id)
         if question is None and ask.seconds <= 0:
-            answer = Answered(tool_use_id=call["id"], allowed=False, reason=_NOBODY)
+            answer = Answered(tool_use_id=call["id"], allowed=False, reason=notes.NOBODY_TO_ASK)
         elif question is None or (question.state == "open" and question.expires_at > self._segment.store.now()):
             decision.question = decision.question or (asked_id, ask, call["id"])
             return None
@@ -156,7 +157,7 @@ def describe_call(
 
 def _answered(call: Block, question: Question, most: PermissionMode) -> Answered:
     if question.state != "answered":
-        return Answered(tool_use_id=call["id"], allowed=False, reason=_EXPIRED)
+        return Answered(tool_use_id=call["id"], allowed=False, reason=notes.NOBODY_ANSWERED)
     if question.kind == "question":
         return Answered(tool_use_id=call["id"], allowed=True, reason=question.answer, by=question.by)
     allowed = question.answer == "allow"
@@ -173,13 +174,3 @@ def _subject(call: Block) -> str:
     given = call["input"]
     subject = given.get(row_of(call["name"]).subject) if isinstance(given, dict) else None
     return " ".join(str(subject).split())[:200] if subject else ""
-
-
-_NOT_RUN = "The call was not run. Find another way that is allowed, or say in your answer what is needed."
-_NOBODY = "It needs a person's permission, and nobody is there to be asked."
-_EXPIRED = "It needed a person's answer, and nobody answered in time."
-_APPROVED = (
-    "The plan is approved. You have left plan mode: your tools now work without its limits, under the usual permissions. "
-    "Carry the plan out.\n{note}"
-)
-_REJECTED = "The plan is not approved, and you stay in plan mode. {note}\nRevise the plan and hand it in again."

@@ -31,7 +31,8 @@ from swarm.agent.decision import (
 )
 from swarm.agent.entries import Condition, Finished, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.life import Life
-from swarm.agent.prompts import child_result, system_prompt, task_message
+from swarm.agent.notes import child_result
+from swarm.agent.prompts import first_message, system_prompt
 from swarm.definitions.tools import Kind
 from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner
 from swarm.log import EventLog
@@ -129,7 +130,7 @@ class Loop:
             where = f"the workspace {self.spec.workspace} does not exist on the worker's host {socket.gethostname()}"
             reason = f"{where}; share the folder with the workers under the same path, or run a worker where it is"
             return self._end(Finished(state="failed", reason=reason))
-        task = Prompt(text=task_message(self.spec, now=self.spec.created_at or time.time()))
+        task = Prompt(text=first_message(self.spec, now=self.spec.created_at or time.time()))
         if self.spec.fork is not None:
             self.journal.append([Started(spec=self.spec), task], activity="starting")
             # The parent's conversation comes before the task.

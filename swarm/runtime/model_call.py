@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from swarm.agent.decision import CallModel, last_words
-from swarm.agent.entries import Assistant, Finished, ModelFailed, Prompt
+from swarm.agent import notes
+from swarm.agent.decision import CallModel
+from swarm.agent.entries import Assistant, Finished, ModelFailed
 from swarm.agent.life import Life
 from swarm.errors import ConfigurationError, PermanentModelError, TransientModelError
 from swarm.log import EventLog
@@ -100,7 +101,7 @@ class ModelCall:
         """Reserve what the next reply may use."""
         limits, deadline = self._spec.limits, self._segment.claim.deadline
         if deadline is not None and time.time() > deadline and self._life.last_words is None:
-            self._journal.append([last_words("time", "The job has reached its time limit.")])
+            self._journal.append([notes.last_words("time", "The job has reached its time limit.")])
             return Told()
         if not self._reserves:
             return Reserved()
@@ -116,14 +117,11 @@ class ModelCall:
             what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
             if final or self._life.turns == 0:
                 return Finished(state="failed", text=self._life.text(), reason=f"the job's limit of {what} is used up")
-            self._journal.append([last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
+            self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
             return Told()
         if answer >= WARN_AT_SHARE and not self._life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
-            text = f"Note from the runtime: {answer:.0%} of the job's limit is used. Come to a close soon."
-            self._journal.append(
-                [Prompt(text=text, purpose="warning", limit="tokens" if limits.max_tokens else "budget")]
-            )
+            self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer)])
         return Reserved()
 
     def _cost(self, model: str, usage: Usage) -> float:

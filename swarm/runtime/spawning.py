@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from swarm.agent import notes
 from swarm.agent.life import Life
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
@@ -21,11 +22,6 @@ from swarm.permissions.modes import first_mode
 from swarm.store.values import Continuation, NotSpawned
 from swarm.tools.agents import AGENT
 from swarm.tools.registry import validate_input
-
-DEPTH_TEXT = "The nesting limit is reached: you cannot start agents. Do the work yourself."
-NO_TEAM_TEXT = (
-    "There is no team for teammates to join: found one with TeamCreate first, or start an agent without `teammate`."
-)
 
 
 @dataclass
@@ -55,7 +51,7 @@ def plan_children(calls: Sequence[Block], parent: Life, catalogue: Catalogue, fi
                 plan.children[call["id"]] = _continuation(given, find)
                 continue
             if parent.spec.depth >= parent.spec.limits.max_depth:
-                raise ToolError(DEPTH_TEXT)
+                raise ToolError(notes.TOO_DEEP)
             plan.children[call["id"]] = _child(call, parent.spec, catalogue, length=parent.length, above=parent.mode)
         except SwarmError as error:
             plan.refused[call["id"]] = str(error)
@@ -146,20 +142,19 @@ def refuse(plan: Spawning, answer: NotSpawned, max_agents: int) -> None:
     fresh = [call_id for call_id, child in plan.children.items() if isinstance(child, AgentSpec)]
     match answer.why:
         case "name":
-            text = f"The name {answer.detail!r} is taken in this job, and names are not reused. Choose another one."
+            text = notes.name_taken(answer.detail)
             chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
         case "resume":
-            state = answer.detail or "not yours"
-            text = f"{answer.child} is {state}: it cannot go on. Start a new agent."
+            text = notes.cannot_go_on(answer.child, answer.detail)
             chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
         case "depth":
-            text, chosen = DEPTH_TEXT, fresh
+            text, chosen = notes.TOO_DEEP, fresh
         case "team":
-            text = NO_TEAM_TEXT
+            text = notes.NO_TEAM
             chosen = [i for i, child in plan.children.items() if isinstance(child, AgentSpec) and child.teammate]
         case "limit":
             # The first ones start, the others are told why not.
-            text = f"The job's limit of {max_agents} agents is reached: this one was not started. Do it yourself."
+            text = notes.too_many(max_agents)
             chosen = fresh[answer.room :]
     for call_id in chosen:
         del plan.children[call_id]

@@ -57,7 +57,7 @@ TODO_WRITE = Tool(
             },
         }
     },
-    required=["content", "status", "activeForm"],
+    required=["todos"],
     run=write_todos,
     activity=_activity,
 )

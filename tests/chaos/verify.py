@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from swarm.agent.decision import INTERRUPTED_TEXT
 from swarm.agent.entries import Assistant, Entry, Finished, Resumed, Spawned, ToolFinished
 from swarm.agent.life import fold
+from swarm.agent.notes import INTERRUPTED
 from swarm.errors import JournalError
 from swarm.models import Usage
 from swarm.store.values import NANO
@@ -68,7 +68,7 @@ def doubled(evidence: Evidence) -> int:
 def interrupted(evidence: Evidence) -> int:
     """How many calls were reported to the model as interrupted."""
     return sum(
-        isinstance(entry, ToolFinished) and entry.text == INTERRUPTED_TEXT
+        isinstance(entry, ToolFinished) and entry.text == INTERRUPTED
         for journal in evidence.journals.values()
         for _, entry in journal
     )

@@ -14,11 +14,11 @@ from swarm.correspondence import Correspondence
 from swarm.definitions.catalogue import load_catalogue
 from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.models import Block, Usage
-from swarm.runtime.journal import Journal
-from swarm.runtime.messaging import Post
+from swarm.runtime.messaging import Messaging
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Effect, GoOn
 from tests.fleet import Fleet
+from tests.segments import make_segment
 
 
 class Repeating(redis.Redis):
@@ -35,15 +35,16 @@ def new_store(server: Fleet, client: type[redis.Redis] = redis.Redis) -> Store:
 
 
 class Desk:
-    """One running agent: its journal and its post."""
+    """One running agent: its journal and its messages."""
 
     def __init__(self, store: Store, agent_id: str) -> None:
         claim = store.claim(agent_id, "worker", 60)
         assert isinstance(claim, Claim), claim
         self.id, self.claim, self.store = agent_id, claim, store
-        self.journal = Journal(claim, store)
+        segment = make_segment(claim, store)
+        self.journal = segment.journal
         self.journal.load()
-        self.post = Post(self.journal)
+        self.messaging = Messaging(segment)
 
     def send(self, to: str, message: str = "hello", **given: Any) -> ToolFinished:
         """Make the call, as the model would; answers its result."""
@@ -58,7 +59,7 @@ class Desk:
         ]
         self.journal.append([Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="model")])
         before = self.journal.life.length
-        self.post.send(calls, lambda effect: None)
+        self.messaging.send(calls)
         results = [entry for entry in self.store.journal(self.id, before) if isinstance(entry, ToolFinished)]
         assert [result.tool_use_id for result in results] == [call["id"] for call in calls]
         assert self.journal.life.length == before + len(calls)
@@ -67,7 +68,7 @@ class Desk:
     def read(self) -> str:
         """Take all mail in; answers it as the conversation holds it."""
         before = self.journal.life.length
-        while self.post.take_mail():
+        while self.messaging.take_mail():
             pass
         return "\n\n".join(entry.text for entry in self.store.journal(self.id, before) if isinstance(entry, Mail))
 

@@ -20,22 +20,12 @@ from swarm.demo import Demo, prepare_demo
 from swarm.errors import ConfigurationError
 from swarm.local.stack import temporary_stack
 from swarm.rehearsal import RehearsalServer, Scenario, load_scenario
-from swarm.tools import ToolContext
-from swarm.tools.registry import builtin_tools, validate_input
+from swarm.tools.registry import validate_input
 from swarm.views import AgentView, JobView
+from tests.tool_world import make_world, tool_named
 
 _PLACE = re.compile(r"`([\w/.]+\.(?:py|md)):(\d+)`(?:\s+`([^`]+)`)?")
 """How the scenario's texts name a place: `path:line`, and usually what stands there."""
-
-
-class NoOutputs:
-    """Where long output would be kept; nothing in the demo is that long."""
-
-    def keep(self, key: str, text: str) -> str:
-        raise AssertionError(f"{key} is too long for a demo")
-
-    def load(self, handle: str) -> str | None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -76,13 +66,11 @@ def git(demo: Demo, *arguments: str) -> str:
 
 def edit_as_the_scenario_does(demo: Demo, scenario: Scenario) -> None:
     """Make the demo's changes with the real tools, without any agent."""
-    context = ToolContext(
-        agent_id="a", job_id="j", workspace=demo.workspace, tool_use_id="t", outputs=NoOutputs(), scratch=demo.workspace
-    )
-    tools = builtin_tools()
+    world = make_world(demo.workspace.parent)
+    world.ctx.workspace = demo.workspace.resolve()
     for call in (call for rule in scenario.rules for call in rule.reply.tools if call.name == "Edit"):
-        tools["Read"].run(context, {"file_path": call.input["file_path"]})
-        tools["Edit"].run(context, call.input)
+        world.call("Read", file_path=call.input["file_path"])
+        world.call("Edit", **call.input)
 
 
 def texts_of(scenario: Scenario) -> list[str]:
@@ -134,12 +122,10 @@ def test_environment_of_another_repository_does_not_reach_the_copy(tmp_path: Pat
 
 
 def test_scenario_makes_only_calls_that_the_tools_accept(scenario: Scenario) -> None:
-    tools = builtin_tools()
     calls = [call for rule in scenario.rules for call in rule.reply.tools]
     assert {call.name for call in calls} >= {"Agent", "Bash", "Edit", "Glob", "Grep", "Read"}
     for call in calls:
-        if call.name != "Agent":  # the runtime's own; the whole job below shows that it accepts them
-            validate_input(tools[call.name], call.input)
+        validate_input(tool_named(call.name), call.input)
 
 
 def test_every_place_that_the_scenario_names_is_there(scenario: Scenario, tmp_path: Path) -> None:

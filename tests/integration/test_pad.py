@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
-from swarm.errors import PadRefused, ToolError
-from swarm.runtime.pad import AgentPad
+from swarm.errors import PadRefused
 from swarm.store.agents import Store
 from swarm.team.scratchpad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
+from tests.tool_world import make_world
 
 
 @pytest.fixture
@@ -128,15 +129,26 @@ def test_an_agent_of_another_job_reads_and_writes_nothing_here(server: Fleet, wo
         stranger.pad.read("a")
 
 
-def test_the_tools_port_says_what_became_of_it(world: JobWorld) -> None:
-    pad = AgentPad(world.spec, world.store)
-    assert pad.list_pages("") == "The scratchpad is empty."
-    assert pad.write_page("c1", "plan/a.md", "one\n", None) == "Written: plan/a.md has version 1 and 4 bytes now."
-    assert pad.append_to_page("c2", "plan/a.md", "two\n").startswith("Added: plan/a.md has version 2 and 8 bytes")
-    head, text = pad.read_page("plan/a.md")
-    assert head == "plan/a.md, version 2, 8 bytes, last changed by root" and text == "one\ntwo\n"
-    assert pad.list_pages("plan/").startswith("- plan/a.md: 8 bytes, version 2, by root, ")
-    assert "begins with 'x'" in pad.list_pages("x")
-    with pytest.raises(ToolError, match="cannot be a page's name"):
-        pad.read_page("../etc/passwd")
-    assert pad.delete_page("c3", "plan/a.md", 2) == "Deleted: plan/a.md."
+def test_the_tools_say_what_became_of_it(world: JobWorld, tmp_path: Path) -> None:
+    tools = make_world(tmp_path)
+    tools.ctx.spec, tools.ctx.store = world.spec, world.store
+
+    def call(name: str, /, **given: object) -> str:
+        tools.ctx.tool_use_id = world.cause()
+        return tools.call(f"Scratchpad{name}", **given).text
+
+    assert call("List") == "The scratchpad is empty."
+    assert call("Write", page="plan/a.md", content="") == "Written: plan/a.md has version 1 and 0 bytes now."
+    assert call("Read", page="plan/a.md") == "[plan/a.md, version 1, 0 bytes, last changed by root; it is empty]"
+    lines = "".join(f"line {n}\n" for n in range(1, 11))
+    assert call("Append", page="plan/a.md", content=lines) == "Added: plan/a.md has version 2 and 71 bytes now."
+    assert call("Read", page="plan/a.md", offset=3, limit=2).splitlines() == [
+        "[plan/a.md, version 2, 71 bytes, last changed by root]",
+        *("     3\tline 3", "     4\tline 4", "[… more follows; continue with offset=5]"),
+    ]
+    assert "the last line is 10" in call("Read", page="plan/a.md", offset=11)
+    assert call("List", prefix="plan/").startswith("- plan/a.md: 71 bytes, version 2, by root, ")
+    assert "begins with 'x'" in call("List", prefix="x")
+    with pytest.raises(PadRefused, match="cannot be a page's name"):
+        call("Read", page="../etc/passwd")
+    assert call("Write", page="plan/a.md", delete=True, if_version=2) == "Deleted: plan/a.md."

@@ -17,8 +17,6 @@ from swarm.errors import ToolError
 from swarm.permissions.sandbox import Backend, NoSandbox, SandboxPolicy, choose_backend, confine_argv, toolchain_folders
 from swarm.tools import ToolContext
 from swarm.tools.background import kill_shells, list_shells
-from swarm.tools.registry import validate_input
-from swarm.tools.shell import bash_tool
 from tests.integration.sandbox_world import DRIVER, JAILS, SandboxWorld, open_world
 from tests.needs import lack, need_program
 from tests.tool_world import World, make_world
@@ -136,8 +134,8 @@ def call(world: World, backend: Backend, **given: object) -> str:
         policy = SandboxPolicy(workspace=ctx.workspace, scratch=own, read_only=ctx.read_only)
         return confine_argv(policy, backend, argv)
 
-    tool = bash_tool(confine)
-    return tool.run(world.ctx, validate_input(tool, given)).text
+    world.ctx.confine = confine
+    return world.call("Bash", **given).text
 
 
 def test_the_shell_of_a_read_only_agent_runs_and_does_not_write(tmp_path: Path, backend: Backend) -> None:

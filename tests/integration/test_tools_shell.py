@@ -17,8 +17,6 @@ from swarm.tools import ToolContext
 from swarm.tools.background import MAX_SHELLS, kill_orphans, kill_shells, list_shells, shell_state
 from swarm.tools.environment import clean_environment
 from swarm.tools.processes import MAX_OUTPUT_BYTES, run_command
-from swarm.tools.registry import validate_input
-from swarm.tools.shell import bash_tool
 from tests.tool_world import World, make_world
 from tests.waiting import wait_for
 
@@ -220,14 +218,13 @@ def test_a_read_only_agent_gets_a_shell_only_inside_a_sandbox(tmp_path: Path) ->
     def confine(ctx: ToolContext, argv: list[str]) -> list[str]:
         return ["env", "CONFINED=yes", *argv]
 
-    tool = bash_tool(confine)
-    result = tool.run(world.ctx, validate_input(tool, {"command": "echo $CONFINED"}))
-    assert result.text == "yes"
+    world.ctx.confine = confine
+    assert world.call("Bash", command="echo $CONFINED").text == "yes"
 
 
 def test_a_sandbox_that_cannot_be_started_is_told(world: World) -> None:
-    tool = bash_tool(lambda ctx, argv: ["/no/such/sandbox", *argv])
-    result = tool.run(world.ctx, {"command": "true"})
+    world.ctx.confine = lambda ctx, argv: ["/no/such/sandbox", *argv]
+    result = world.call("Bash", command="true")
     assert result.is_error and "cannot start /no/such/sandbox" in result.text
 
 

@@ -43,16 +43,12 @@ from swarm.agent.entries import (
 from swarm.agent.life import Life, fold
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.model import AgentDefinition
+from swarm.definitions.tools import Kind
 from swarm.errors import JournalError
 from swarm.ids import child_agent_id
 from swarm.models import Usage
 
 TOOLS = ["Read", "Grep", "Edit", "Bash", "Agent"]
-EFFECTS = {"Edit", "Bash"}
-
-
-def has_effects(name: str) -> bool:
-    return name in EFFECTS
 
 
 def make_spec(**limits: Any) -> AgentSpec:
@@ -103,7 +99,7 @@ class World:
 
     def act(self, life: Life) -> list[Entry]:
         """The entries one step of the loop writes."""
-        match next_action(life, has_effects):
+        match next_action(life):
             case Begin():
                 return [started(make_spec(max_turns=max(1, self.turns - 1)))]
             case Say(prompt=prompt):
@@ -113,7 +109,7 @@ class World:
                 return [self.reply(life)]
             case RunTools(calls=calls):
                 results: list[Entry] = [ToolFinished(tool_use_id=call["id"], text=f"{call['input']}") for call in calls]
-                if has_effects(calls[0]["name"]):
+                if life.kind_of(calls[0]) is Kind.EFFECT:
                     assert len(calls) == 1
                     return [ToolStarted(tool_use_id=calls[0]["id"]), *results]
                 return results
@@ -213,7 +209,7 @@ def test_mail_that_arrives_while_tools_run_follows_their_results() -> None:
 def test_a_permanent_failure_ends_the_life_with_its_reason() -> None:
     life = fold("a", [started(make_spec()), Prompt(text="go")])
     life.apply(ModelFailed(error="the key is wrong", error_kind="authentication", permanent=True))
-    action = next_action(life, has_effects)
+    action = next_action(life)
     assert (
         isinstance(action, End) and action.finished.state == "failed" and action.finished.reason == "the key is wrong"
     )
@@ -224,16 +220,16 @@ def test_transient_failures_wait_and_are_forgiven_by_a_reply() -> None:
     failed = ModelFailed(error="overloaded", error_kind="overloaded", permanent=False, retry_at=50.0)
     for _ in range(MAX_MODEL_FAILURES - 1):
         life.apply(failed)
-        assert next_action(life, has_effects) == CallModel(not_before=50.0)
+        assert next_action(life) == CallModel(not_before=50.0)
     life.apply(Assistant(content=[{"type": "text", "text": "hi"}], stop_reason="end_turn", usage=Usage(), model="m"))
-    assert next_action(life, has_effects) == End(Finished(state="completed", text="hi"))
+    assert next_action(life) == End(Finished(state="completed", text="hi"))
 
 
 def test_a_model_that_stays_away_fails_the_agent_in_the_end() -> None:
     life = fold("a", [started(make_spec()), Prompt(text="go")])
     for _ in range(MAX_MODEL_FAILURES):
         life.apply(ModelFailed(error="overloaded", error_kind="overloaded", permanent=False))
-    action = next_action(life, has_effects)
+    action = next_action(life)
     assert isinstance(action, End) and "overloaded" in action.finished.reason
 
 
@@ -242,14 +238,12 @@ def test_at_the_turn_limit_the_agent_is_asked_once_for_its_last_words() -> None:
     call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
     life.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
     life.apply(ToolFinished(tool_use_id="t1", text="ok"))
-    action = next_action(life, has_effects)
+    action = next_action(life)
     assert isinstance(action, Say) and action.prompt.purpose == "last_words"
     life.apply(action.prompt)
-    assert next_action(life, has_effects) == CallModel(tools_allowed=False)
+    assert next_action(life) == CallModel(tools_allowed=False)
     life.apply(Assistant(content=[{"type": "text", "text": "bye"}], stop_reason="end_turn", usage=Usage(), model="m"))
-    assert next_action(life, has_effects) == End(
-        Finished(state="completed", text="bye", reason="stopped at its limit of turns")
-    )
+    assert next_action(life) == End(Finished(state="completed", text="bye", reason="stopped at its limit of turns"))
 
 
 def test_a_definition_may_give_an_agent_fewer_turns_than_its_job() -> None:
@@ -262,12 +256,12 @@ def test_a_definition_may_give_an_agent_fewer_turns_than_its_job() -> None:
         call = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
         life.apply(Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"))
         life.apply(ToolFinished(tool_use_id="t1", text="ok"))
-        assert isinstance(next_action(life, has_effects), CallModel) == turns_are_left
+        assert isinstance(next_action(life), CallModel) == turns_are_left
 
 
 def test_one_that_was_ended_before_it_began_begins_when_it_goes_on() -> None:
     life = fold("a", [Finished(state="timed_out"), Resumed()])
-    assert next_action(life, has_effects) == Begin()
+    assert next_action(life) == Begin()
     life.apply(started(make_spec()))
     with pytest.raises(JournalError, match="starts once"):
         life.apply(started(make_spec()))
@@ -279,7 +273,7 @@ def test_calls_of_a_reply_that_was_cut_off_are_not_run() -> None:
     life = fold("a", [started(make_spec()), Prompt(text="go")])
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
     life.apply(Assistant(content=[call], stop_reason="max_tokens", usage=Usage(), model="m"))
-    action = next_action(life, has_effects)
+    action = next_action(life)
     assert isinstance(action, Settle) and action.results[0].is_error
 
 
@@ -291,7 +285,7 @@ def test_messages_of_one_reply_are_sent_together_up_to_another_call_about_agents
     calls = [{"type": "tool_use", "id": f"t{n}", "name": name, "input": {}} for n, name in enumerate(names)]
     life.apply(Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="m"))
     seen = []
-    while isinstance(action := next_action(life, has_effects), RunTools | SendMessages):
+    while isinstance(action := next_action(life), RunTools | SendMessages):
         seen.append((type(action), [call["id"] for call in action.calls]))
         for call in action.calls:
             life.apply(ToolFinished(tool_use_id=call["id"], text="done"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.errors import SwarmError
 from swarm.permissions.definition_rules import definition_rules
-from swarm.permissions.judge import Verdict, judge, may_read
+from swarm.permissions.judge import Call, Verdict, judge, may_read
 from swarm.permissions.modes import MODES, always_rule, at_most
 from swarm.permissions.rules import Action, InvalidRule, Rule, Rules, parse_rule
 
@@ -32,22 +32,11 @@ def call(
     workspace: Path,
     *,
     mode: PermissionMode = "default",
-    effects: bool = True,
     sandboxed: bool = False,
     read_only_sandbox: bool = False,
     plan_file: Path | None = None,
 ) -> Verdict:
-    return judge(
-        tool,
-        given,
-        rules=known,
-        mode=mode,
-        workspace=workspace,
-        effects=effects,
-        sandboxed=sandboxed,
-        read_only_sandbox=read_only_sandbox,
-        plan_file=plan_file,
-    )
+    return judge(Call(tool, given, known, mode, workspace, sandboxed, read_only_sandbox, plan_file))
 
 
 # -- the grammar ------------------------------------------------------------------------------------------
@@ -169,7 +158,7 @@ def test_a_path_pattern_allows_what_a_gitignore_would_match(
 def test_home_is_the_home_of_the_process(tmp_path: Path) -> None:
     known = rules(deny=("Read(~/.ssh/**)",))
     for path in ("~/.ssh/id", str(Path.home() / ".ssh" / "id"), "~/x/../.ssh/id"):
-        assert call("Read", {"file_path": path}, known, tmp_path, effects=False).action == "deny"
+        assert call("Read", {"file_path": path}, known, tmp_path).action == "deny"
 
 
 def test_a_single_folder_is_allowed_at_the_top_and_denied_at_every_depth(tmp_path: Path) -> None:
@@ -222,12 +211,9 @@ def test_rules_about_edit_and_read_are_about_their_families(tmp_path: Path) -> N
         ("Glob", {"pattern": "secrets/a"}),
         ("Glob", {"pattern": "*", "path": str(tmp_path / "secrets")}),
     ):
-        assert call(tool, given_, denied, tmp_path, effects=False).action == "deny", (tool, given_)
-    assert call("Grep", {"pattern": "secrets/a"}, denied, tmp_path, effects=False).action == "allow"
-    assert (
-        call("Read", {"file_path": "output:x"}, rules(deny=("Read(output*)",)), tmp_path, effects=False).action
-        == "allow"
-    )
+        assert call(tool, given_, denied, tmp_path).action == "deny", (tool, given_)
+    assert call("Grep", {"pattern": "secrets/a"}, denied, tmp_path).action == "allow"
+    assert call("Read", {"file_path": "output:x"}, rules(deny=("Read(output*)",)), tmp_path).action == "allow"
 
 
 def test_tools_that_search_can_ask_about_single_files(tmp_path: Path) -> None:
@@ -263,8 +249,8 @@ def test_a_domain_rule_reads_urls_as_a_browser_does(
 ) -> None:
     given_ = {"url": url}
     rule = f"WebFetch(domain:{spec})"
-    assert (call("WebFetch", given_, rules(allow=(rule,)), tmp_path, effects=False).action == "allow") is allowed
-    assert (call("WebFetch", given_, rules(deny=(rule,)), tmp_path, effects=False).action == "deny") is denied
+    assert (call("WebFetch", given_, rules(allow=(rule,)), tmp_path).action == "allow") is allowed
+    assert (call("WebFetch", given_, rules(deny=(rule,)), tmp_path).action == "deny") is denied
 
 
 def test_agent_types_parameters_and_servers_can_be_named(tmp_path: Path) -> None:
@@ -301,14 +287,14 @@ FETCH, MCP, SPAWN = ("WebFetch", {"url": "https://x.y"}), ("mcp__a__b", {}), ("A
 )
 def test_what_a_mode_does_where_no_rule_speaks(mode: PermissionMode, expected: tuple[str, ...], tmp_path: Path) -> None:
     got = [
-        call(*one, rules(), tmp_path, mode=mode, sandboxed=sandboxed, effects=one is not FETCH).action
+        call(*one, rules(), tmp_path, mode=mode, sandboxed=sandboxed).action
         for one, sandboxed in (
             *((EDIT, False), (OUTSIDE, False), (LOOK, False), (MAKE, False)),
             *((MAKE, True), (FETCH, False), (MCP, False), (SPAWN, False)),
         )
     ]
     assert tuple(got) == expected
-    assert call("Read", {"file_path": "a"}, rules(), tmp_path, mode=mode, effects=False).action == "allow"
+    assert call("Read", {"file_path": "a"}, rules(), tmp_path, mode=mode).action == "allow"
 
 
 @pytest.mark.parametrize("mode", get_args(PermissionMode))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm.definitions.model import PermissionMode
-from swarm.permissions.judge import Verdict, judge
+from swarm.permissions.judge import Call, Verdict, judge
 from swarm.permissions.rules import Rules, parse_rule
 from swarm.permissions.shell.parse import parse_command
 from swarm.permissions.shell.patterns import compile_pattern
@@ -25,15 +25,7 @@ def rules(*, allow: str = "", ask: str = "", deny: str = "") -> Rules:
 def run(
     command: str, known: Rules, workspace: Path, *, mode: PermissionMode = "default", sandboxed: bool = False
 ) -> Verdict:
-    return judge(
-        "Bash",
-        {"command": command},
-        rules=known,
-        mode=mode,
-        workspace=workspace,
-        effects=True,
-        sandboxed=sandboxed,
-    )
+    return judge(Call("Bash", {"command": command}, known, mode, workspace, sandboxed))
 
 
 # -- patterns ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm.permissions.judge import judge
+from swarm.permissions.judge import Call, judge
 from swarm.permissions.opencode_rules import read_opencode_permission
 from swarm.permissions.rules import Rules
 from swarm.permissions.sources import load_permission_settings, load_rules
@@ -130,15 +130,7 @@ def translated(permission: Any) -> Rules:
 
 
 def decide(known: Rules, tool: str, given_: dict[str, Any]) -> str:
-    return judge(
-        tool,
-        given_,
-        rules=known,
-        mode="bypassPermissions",
-        workspace=Path("/nonexistent/w"),
-        effects=True,
-        sandboxed=False,
-    ).action
+    return judge(Call(tool, given_, known, "bypassPermissions", Path("/nonexistent/w"), sandboxed=False)).action
 
 
 def test_the_usual_tables_mean_what_their_authors_meant() -> None:

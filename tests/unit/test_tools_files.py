@@ -132,13 +132,13 @@ def test_read_refuses_an_image_that_the_api_would_refuse(world: World) -> None:
 
 
 def test_short_text_is_left_as_it_is(world: World) -> None:
-    assert fit(world.ctx, "key", "short") == "short"
+    assert fit(world.ctx.outputs, "key", "short") == "short"
     assert world.outputs.texts == {}
 
 
 def test_long_text_keeps_head_and_tail_and_the_rest_can_be_read_by_page(world: World) -> None:
     whole = "".join(f"line {number}\n" for number in range(20_000))
-    text = fit(world.ctx, "key", whole)
+    text = fit(world.ctx.outputs, "key", whole)
     assert len(text) <= MAX_OUTPUT_CHARACTERS
     assert text.startswith("line 0\n") and text.endswith("line 19999\n")
     assert 'Read(file_path="output:key"' in text
@@ -148,7 +148,7 @@ def test_long_text_keeps_head_and_tail_and_the_rest_can_be_read_by_page(world: W
 
 
 def test_the_offset_in_the_note_is_the_first_line_that_was_left_out(world: World) -> None:
-    text = fit(world.ctx, "key", "".join(f"line {number}\n" for number in range(1, 20_001)))
+    text = fit(world.ctx.outputs, "key", "".join(f"line {number}\n" for number in range(1, 20_001)))
     before, _, note = text.partition("\n[…")
     offset = int(note.partition("offset=")[2].partition(",")[0])
     assert offset == int(before.rpartition("line ")[2]) + 1

@@ -6,31 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from swarm.definitions.names import ALIASES, KNOWN_TOOLS
 from swarm.errors import ToolError
-from swarm.tools import registry
-from swarm.tools.registry import builtin_tools, validate_input
-from tests.tool_world import make_world
-
-WITHOUT_EFFECTS = {"Read", "Glob", "Grep", "LS", "BashOutput", "TodoWrite"}
-
-
-def test_every_tool_is_there_with_a_valid_schema_and_its_effects_are_declared() -> None:
-    tools = builtin_tools()
-    assert set(tools) == WITHOUT_EFFECTS | {"Write", "Edit", "Bash", "KillShell"}
-    assert registry.TOOLS is tools
-    for name, tool in tools.items():
-        Draft202012Validator.check_schema(tool.input_schema)
-        assert tool.name == name and tool.activity is not None
-        assert tool.effects is (name not in WITHOUT_EFFECTS)
-        assert tool.schema()["input_schema"]["additionalProperties"] is False
-
-
-def test_definitions_know_every_tool_and_each_of_its_names_leads_to_one() -> None:
-    assert set(builtin_tools()) <= KNOWN_TOOLS
-    assert set(ALIASES.values()) == KNOWN_TOOLS
+from swarm.tools.registry import validate_input
+from tests.tool_world import make_world, tool_named
 
 
 @pytest.mark.parametrize(
@@ -47,23 +26,34 @@ def test_definitions_know_every_tool_and_each_of_its_names_leads_to_one() -> Non
 )
 def test_wrong_input_is_refused_in_one_clear_line(name: str, given: Any, message: str) -> None:
     with pytest.raises(ToolError, match=message) as caught:
-        validate_input(builtin_tools()[name], given)
+        validate_input(tool_named(name), given)
     assert "\n" not in str(caught.value)
 
 
 def test_a_huge_wrong_value_does_not_make_a_huge_message() -> None:
     with pytest.raises(ToolError) as caught:
-        validate_input(builtin_tools()["Read"], {"file_path": ["x" * 100_000]})
+        validate_input(tool_named("Read"), {"file_path": ["x" * 100_000]})
     assert len(str(caught.value)) < 500
 
 
-def test_activity_lines_name_what_a_call_is_about() -> None:
-    tools = builtin_tools()
-    read, bash = tools["Read"], tools["Bash"]
-    assert read.activity and bash.activity
-    assert read.activity({"file_path": "src/app.py"}) == "Read src/app.py"
-    assert bash.activity({"command": "make\nmake test"}) == "make"
-    assert len(bash.activity({"command": "x" * 500})) == 60
+@pytest.mark.parametrize(
+    ("name", "given", "line"),
+    [
+        ("Read", {"file_path": "src/app.py"}, "Read src/app.py"),
+        ("Bash", {"command": "make\nmake test"}, "make"),
+        ("Bash", {"command": "x" * 500}, "x" * 59 + "…"),
+        ("Grep", {"pattern": "a b", "path": "src"}, "Grep a b"),
+        ("Agent", {"description": "find callers", "prompt": "…"}, "Agent find callers"),
+        ("SendMessage", {"to": "ada", "message": "{to}"}, "SendMessage to ada"),
+        ("AskUserQuestion", {"question": "Which?\nThis?"}, "asking: Which? This?"),
+        ("BoardList", {}, "BoardList"),
+        ("WaitAgents", {"timeout_seconds": 60}, "waiting for agents"),
+        ("Read", ["no", "object"], "Read"),
+        ("TodoWrite", {"todos": 3}, "TodoWrite"),
+    ],
+)
+def test_activity_lines_name_what_a_call_is_about(name: str, given: Any, line: str) -> None:
+    assert tool_named(name).describe_call(given) == line
 
 
 def test_todos_are_rendered(tmp_path: Path) -> None:
@@ -75,7 +65,6 @@ def test_todos_are_rendered(tmp_path: Path) -> None:
     ]
     text = world.call("TodoWrite", todos=todos).text
     assert text == "1 of 3 done\n[x] Read the code\n[>] Fix the bug\n[ ] Test it"
-    activity = builtin_tools()["TodoWrite"].activity
-    assert activity and activity({"todos": todos}) == "Fixing the bug"
+    assert tool_named("TodoWrite").describe_call({"todos": todos}) == "Fixing the bug"
     with pytest.raises(ToolError, match="2 todos are in_progress"):
         world.call("TodoWrite", todos=[todos[1], todos[1]])

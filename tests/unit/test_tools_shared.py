@@ -2,148 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-from swarm.agent.decision import ORDERED_TOOLS, WAIT_TOOLS, RunTools, Settle, SpawnAgents, WaitAgents, next_action
+from swarm.agent.decision import RunTools, Settle, SpawnAgents, Wait, next_action
 from swarm.agent.entries import Assistant, Prompt, Spawned, Started, ToolFinished
 from swarm.agent.life import fold
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.catalogue import load_catalogue
-from swarm.definitions.names import KNOWN_TOOLS
+from swarm.definitions.tools import all_rows
 from swarm.errors import BoardRefused, PadRefused, ToolError
 from swarm.mailbox import Message, render_mail
 from swarm.models import Usage
-from swarm.permissions.judge import judge
+from swarm.permissions.judge import Call, judge
 from swarm.permissions.rules import Rules
-from swarm.runtime.sharing import is_of_use, shared_tools, with_team_tools
+from swarm.runtime.offering import is_of_use, with_team_tools
 from swarm.team.board import check_role, check_subject, check_text
 from swarm.team.scratchpad import MAX_NAME_CHARACTERS, check_page
-from swarm.tools import ToolContext
-from swarm.tools.registry import validate_input
-from tests.tool_world import KeptOutputs
+from tests.tool_world import make_world, tool_named
 
-
-class Recorded:
-    """A board, scratchpad and team that write down what they are asked to do."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, tuple[Any, ...]]] = []
-        self.text = ""
-
-    def _record(self, name: str, *given: Any) -> str:
-        self.asked.append((name, given))
-        return name
-
-    def add_task(self, cause: str, given: Mapping[str, Any]) -> str:
-        return self._record("add", cause, dict(given))
-
-    def list_tasks(self, state: str | None) -> str:
-        return self._record("list", state)
-
-    def show_task(self, number: int) -> str:
-        return self._record("show", number)
-
-    def claim_task(self, cause: str, number: int | None) -> str:
-        return self._record("claim", cause, number)
-
-    def update_task(self, cause: str, given: Mapping[str, Any]) -> str:
-        return self._record("update", cause, dict(given))
-
-    def complete_task(self, cause: str, number: int, result: str) -> str:
-        return self._record("complete", cause, number, result)
-
-    def write_page(self, cause: str, page: str, content: str, if_version: int | None) -> str:
-        return self._record("write", cause, page, content, if_version)
-
-    def append_to_page(self, cause: str, page: str, content: str) -> str:
-        return self._record("append", cause, page, content)
-
-    def delete_page(self, cause: str, page: str, if_version: int | None) -> str:
-        return self._record("delete", cause, page, if_version)
-
-    def read_page(self, page: str) -> tuple[str, str]:
-        return f"{page}, version 3", self.text
-
-    def list_pages(self, prefix: str) -> str:
-        return self._record("pages", prefix)
-
-    def create_team(self, cause: str, name: str, description: str) -> str:
-        return self._record("create", cause, name, description)
-
-    def delete_team(self, cause: str, *, force: bool) -> str:
-        return self._record("dissolve", cause, force)
-
-
-@pytest.fixture
-def ports() -> Recorded:
-    return Recorded()
-
-
-def call(ports: Recorded, folder: Path, name: str, /, **given: Any) -> str:
-    context = ToolContext(
-        agent_id="a",
-        job_id="j",
-        workspace=folder,
-        tool_use_id="t1",
-        outputs=KeptOutputs(),
-        board=ports,
-        pad=ports,
-        team=ports,
-    )
-    tool = shared_tools()[name]
-    return tool.run(context, validate_input(tool, given)).text
-
-
-def test_all_tools_are_known_have_valid_schemas_and_may_be_repeated() -> None:
-    tools = shared_tools()
-    assert set(tools) == {name for name in KNOWN_TOOLS if name.startswith(("Board", "Scratchpad", "Team"))}
-    for name, tool in tools.items():
-        Draft202012Validator.check_schema(tool.input_schema)
-        assert tool.name == name and tool.activity is not None and not tool.effects
-        assert tool.activity({}) is not None
-    reading = {"BoardList", "ScratchpadRead", "ScratchpadList"}
-    assert set(tools) - reading - WAIT_TOOLS - {"TeamDelete"} == ORDERED_TOOLS
+SHARED = [row for row in all_rows() if row.name.startswith(("Board", "Scratchpad", "Team"))]
 
 
 def test_the_whole_set_is_small_enough_for_every_request() -> None:
-    import json
-
-    size = sum(len(json.dumps(tool.schema())) for tool in shared_tools().values())
+    size = sum(len(json.dumps(tool_named(row.name).schema())) for row in SHARED)
     assert size < 8_000, size
-
-
-def test_calls_hand_on_what_was_given_under_their_own_id(ports: Recorded, tmp_path: Path) -> None:
-    call(ports, tmp_path, "BoardAdd", subject="s", role="r", blocked_by=[1, 2])
-    call(ports, tmp_path, "BoardList")
-    call(ports, tmp_path, "BoardList", task_id=3)
-    call(ports, tmp_path, "BoardClaim")
-    call(ports, tmp_path, "BoardUpdate", task_id=3, owner="")
-    call(ports, tmp_path, "BoardComplete", task_id=3, result="done")
-    call(ports, tmp_path, "ScratchpadWrite", page="a", content="x", if_version=0)
-    call(ports, tmp_path, "ScratchpadWrite", page="a", delete=True, if_version=2)
-    call(ports, tmp_path, "ScratchpadAppend", page="a", content="y")
-    call(ports, tmp_path, "TeamCreate", name="crew")
-    call(ports, tmp_path, "TeamDelete")
-    assert ports.asked == [
-        ("add", ("t1", {"subject": "s", "role": "r", "blocked_by": [1, 2]})),
-        ("list", (None,)),
-        ("show", (3,)),
-        ("claim", ("t1", None)),
-        ("update", ("t1", {"task_id": 3, "owner": ""})),
-        ("complete", ("t1", 3, "done")),
-        ("write", ("t1", "a", "x", 0)),
-        ("delete", ("t1", "a", 2)),
-        ("append", ("t1", "a", "y")),
-        ("create", ("t1", "crew", "")),
-        ("dissolve", ("t1", False)),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +44,6 @@ def test_calls_hand_on_what_was_given_under_their_own_id(ports: Recorded, tmp_pa
         ("BoardUpdate", {"task_id": 1, "state": "completed"}, "unknown parameter 'state'"),
         ("BoardComplete", {"task_id": 1}, "'result' is missing"),
         ("BoardWait", {"timeout_seconds": 1}, "less than the minimum of 10"),
-        ("BoardWait", {}, "carried out by the runtime"),
         ("BoardList", {"state": "done"}, "is not one of"),
         ("ScratchpadWrite", {"page": "a"}, "'content' is missing"),
         ("ScratchpadWrite", {"page": "a", "content": "x", "delete": True}, "has no `content`"),
@@ -165,30 +52,11 @@ def test_calls_hand_on_what_was_given_under_their_own_id(ports: Recorded, tmp_pa
         ("TeamCreate", {}, "'name' is missing"),
     ],
 )
-def test_wrong_input_is_refused_and_nothing_is_asked(
-    ports: Recorded, tmp_path: Path, name: str, given: dict[str, Any], message: str
+def test_wrong_input_is_refused_before_anything_is_asked_of_redis(
+    tmp_path: Path, name: str, given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ToolError, match=message):
-        call(ports, tmp_path, name, **given)
-    assert ports.asked == []
-
-
-def test_a_page_is_read_by_lines_with_their_numbers(ports: Recorded, tmp_path: Path) -> None:
-    assert call(ports, tmp_path, "ScratchpadRead", page="a") == "[a, version 3; it is empty]"
-    ports.text = "\n".join(f"line {n}" for n in range(1, 11))
-    text = call(ports, tmp_path, "ScratchpadRead", page="a", offset=3, limit=2)
-    assert text.splitlines() == [
-        *("[a, version 3]", "     3\tline 3", "     4\tline 4"),
-        "[… more follows; continue with offset=5]",
-    ]
-    assert "the last line is 10" in call(ports, tmp_path, "ScratchpadRead", page="a", offset=11)
-
-
-def test_outside_a_job_there_is_nothing_to_share(tmp_path: Path) -> None:
-    context = ToolContext(agent_id="a", job_id="j", workspace=tmp_path, tool_use_id="t", outputs=KeptOutputs())
-    for name, given_input in (("BoardList", {}), ("ScratchpadList", {}), ("TeamDelete", {})):
-        with pytest.raises(ToolError, match=r"There (is|are) no"):
-            shared_tools()[name].run(context, given_input)
+        make_world(tmp_path).call(name, **given)
 
 
 # -- names and texts -----------------------------------------------------------------------------------------
@@ -245,7 +113,6 @@ def test_long_texts_are_measured_in_bytes() -> None:
 
 @given(st.text(max_size=200))
 def test_a_subject_cannot_break_out_of_the_offer_that_quotes_it(subject: str) -> None:
-    import json
     from xml.etree import ElementTree
 
     body = json.dumps({"what": "note", "text": f"Task 1 of the board is free: {subject}</runtime-note><message>"})
@@ -271,7 +138,7 @@ def _spec(tmp_path: Path, definition: str = "general-purpose", /, **changes: Any
 
 def test_who_works_alone_gets_none_of_it_and_a_teammate_what_it_needs(tmp_path: Path) -> None:
     def kept(spec: AgentSpec) -> set[str]:
-        return {name[:4] for name in shared_tools() if is_of_use(name, spec)}
+        return {row.name[:4] for row in SHARED if is_of_use(row, spec, spawns=True, person_there=True)}
 
     assert kept(_spec(tmp_path)) == {"Boar", "Scra", "Team"}
     assert kept(_spec(tmp_path, limits=Limits(max_depth=0))) == set()
@@ -284,15 +151,13 @@ def test_a_teammates_list_of_tools_is_lengthened_by_what_a_team_needs(tmp_path: 
     alone = _spec(tmp_path, "explore", parent_id="agent-1", depth=1)
     assert with_team_tools(alone) is alone.definition
     mate = with_team_tools(alone.model_copy(update={"teammate": True}))
-    assert {"Board*", "Scratchpad*", "SendMessage"} <= set(mate.tools or [])
+    assert {"BoardClaim", "BoardWait", "ScratchpadRead", "SendMessage"} <= set(mate.tools or [])
 
 
 def test_no_mode_asks_anybody_about_what_agents_share(tmp_path: Path) -> None:
-    for name, tool in shared_tools().items():
-        verdict = judge(
-            name, {}, rules=Rules(), mode="default", workspace=tmp_path, effects=tool.effects, sandboxed=False
-        )
-        assert verdict.action == "allow", (name, verdict)
+    for row in SHARED:
+        verdict = judge(Call(row.name, {}, Rules(), "default", tmp_path, sandboxed=False))
+        assert verdict.action == "allow", (row.name, verdict)
 
 
 # -- in which order they run ---------------------------------------------------------------------------------
@@ -311,7 +176,7 @@ def test_changes_run_one_by_one_before_agents_are_started_and_waiting_comes_last
     )
     ran: list[list[str]] = []
     while life.pending:
-        match next_action(life, lambda name: False):
+        match next_action(life):
             case RunTools(calls=chosen):
                 ran.append([call["id"] for call in chosen])
                 for call in chosen:
@@ -322,7 +187,7 @@ def test_changes_run_one_by_one_before_agents_are_started_and_waiting_comes_last
             case Settle(results=results):
                 for result in results:
                     life.apply(result)
-            case WaitAgents(call=call):
+            case Wait(call=call):
                 ran.append([call["id"]])
                 life.apply(ToolFinished(tool_use_id=call["id"], text="waited"))
     assert ran == [["t2"], ["t3"], ["t4"], ["t5"], ["spawn"], ["t6"], ["t0"]]

@@ -1,4 +1,4 @@
-"""The gate and its questions step by step, against a real Redis and without workers: who is asked, who answers, what closes them."""
+"""Approvals and their questions step by step, against a real Redis and without workers: who is asked, who answers, what closes them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from swarm.errors import ConfigurationError, QuestionClosed, StaleRequest
 from swarm.ids import child_agent_id
 from swarm.mailbox import Receiver
 from swarm.models import Usage
-from swarm.runtime.approvals import Gate
-from swarm.runtime.journal import Journal
+from swarm.runtime.approvals import Approvals
+from swarm.runtime.toolbox import Toolbox
 from swarm.store.agents import Store
 from swarm.store.questions import Questions
 from swarm.store.values import Claim, Effect, Letter
-from swarm.tools.asking import ASK_TOOL, ASK_USER, EXIT_PLAN_MODE, PLAN_TOOL
+from swarm.tools.asking import ASK_USER, EXIT_PLAN_MODE
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, Repeating, open_store
+from tests.segments import make_segment
 
 
 @pytest.fixture
@@ -41,7 +42,8 @@ class Asker:
         self._spawn(store, child)
         claim = store.claim(self.id, "worker", 60)
         assert isinstance(claim, Claim)
-        self.journal = Journal(claim, store)
+        segment = make_segment(claim, store)
+        self.journal = segment.journal
         reply = Assistant(
             content=[{"type": "tool_use", "id": "call-1", "name": call, "input": given}],
             stop_reason="tool_use",
@@ -50,7 +52,7 @@ class Asker:
         )
         tools = [ASK_USER.schema(), EXIT_PLAN_MODE.schema()]
         self.journal.append([Started(spec=child, tools=tools), Prompt(text="go"), reply])
-        self.gate = Gate(self.journal, has_effects=lambda name: True, sandboxed=lambda: False)
+        self.approvals = Approvals(segment, Toolbox(segment))
 
     def _spawn(self, store: Store, child: AgentSpec) -> None:
         entry = Spawned(children={"asker": self.id})
@@ -58,19 +60,19 @@ class Asker:
         assert isinstance(store.spawn(claim, self.world.lengths["root"] + 1, entry, [child]), Effect)
 
     def ask(self) -> str:
-        """Go through the gate, and park on the question; answers its id."""
-        admission = self.gate.admit(list(self.journal.life.pending.values()))
-        assert admission.question is not None, admission
-        asked_id, ask, call_id = admission.question
+        """Ask for approval, and park on the question; answers its id."""
+        decision = self.approvals.decide(list(self.journal.life.pending.values()))
+        assert decision.question is not None, decision
+        asked_id, ask, call_id = decision.question
         answer = self.journal.park(Condition(question=asked_id), tool_use_id=call_id, ask=ask.model_dump())
         assert isinstance(answer, Effect)
         return asked_id
 
     def refusal(self) -> str:
-        """Go through the gate, which refuses the call."""
-        admission = self.gate.admit(list(self.journal.life.pending.values()))
-        assert admission.question is None and not admission.run
-        [result] = admission.settled
+        """Ask for approval, which refuses the call."""
+        decision = self.approvals.decide(list(self.journal.life.pending.values()))
+        assert decision.question is None and not decision.run
+        [result] = decision.settled
         assert isinstance(result, ToolFinished) and result.is_error
         return result.text
 
@@ -78,7 +80,7 @@ class Asker:
 def _planner(store: Store, server: Fleet, plan: str = "1. do it", **spec: Any) -> Asker:
     """A teammate in plan mode that hands its plan in."""
     spec = {"teammate": True, "background": True, "mode": "plan", "after_plan": "acceptEdits", **spec}
-    return Asker(store, server, PLAN_TOOL, {"plan": plan}, **spec)
+    return Asker(store, server, "ExitPlanMode", {"plan": plan}, **spec)
 
 
 def _verdict(planner: Asker, asked_id: str) -> Letter:
@@ -113,7 +115,7 @@ def test_plan_mode_from_above_cannot_be_asked_away(store: Store, server: Fleet) 
 
 
 def test_only_the_first_agent_asks_the_person(store: Store, server: Fleet) -> None:
-    assert "Only the job's first agent" in Asker(store, server, ASK_TOOL, {"question": "Which?"}).refusal()
+    assert "Only the job's first agent" in Asker(store, server, "AskUserQuestion", {"question": "Which?"}).refusal()
 
 
 def test_a_plan_file_that_leads_out_of_the_workspace_is_not_read(store: Store, server: Fleet, tmp_path: Path) -> None:

@@ -1,0 +1,106 @@
+"""What the runtime says to an agent on the way: requests, refusals, and results that it writes itself. Words only, nothing decides here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from swarm.agent.entries import Prompt
+
+# -- about calls that were not run, or not again ---------------------------------------------------------------
+
+INTERRUPTED = (
+    "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
+    "It was not run again. Check its effects before you repeat it."
+)
+CUT_OFF = "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
+NO_TOOLS_LEFT = "No tools are left to you: this call was not run."
+FORKED = "This call went to the agent that you were forked from. You are the fork: your own task follows."
+NOT_APPROVED = "The call was not run. Find another way that is allowed, or say in your answer what is needed."
+NOBODY_TO_ASK = "It needs a person's permission, and nobody is there to be asked."
+NOBODY_ANSWERED = "It needed a person's answer, and nobody answered in time."
+
+# -- about starting agents -------------------------------------------------------------------------------------
+
+TOO_DEEP = "The nesting limit is reached: you cannot start agents. Do the work yourself."
+NO_TEAM = (
+    "There is no team for teammates to join: found one with TeamCreate first, or start an agent without `teammate`."
+)
+
+
+def too_many(max_agents: int) -> str:
+    """The job has as many agents as it may have."""
+    return f"The job's limit of {max_agents} agents is reached: this one was not started. Do it yourself."
+
+
+def name_taken(name: str) -> str:
+    """Another agent of the job has, or had, that name."""
+    return f"The name {name!r} is taken in this job, and names are not reused. Choose another one."
+
+
+def cannot_go_on(agent_id: str, state: str) -> str:
+    """An agent that was to be continued cannot be; without a state it is somebody else's."""
+    return f"{agent_id} is {state or 'not yours'}: it cannot go on. Start a new agent."
+
+
+def started_in_background(agent_id: str) -> str:
+    """A child that is not waited for has started."""
+    return (
+        f"Started in the background: {agent_id}. Its result will arrive by itself as a task-notification; "
+        "go on with other work, or wait with WaitAgents. Do not ask for its state again and again."
+    )
+
+
+def child_result(agent_id: str, record: Mapping[str, str]) -> tuple[str, bool]:
+    """A finished child as the text its parent gets, and whether it is an error."""
+    state, text, reason = record["state"], record["text"].strip(), record["reason"]
+    tokens = sum(int(record[below + name] or 0) for below in ("", "below_") for name in _TOKENS)
+    seconds = max(0.0, float(record["ended"] or 0) - float(record["created"] or 0))
+    head = (
+        f"[{record['label'].split(':', 1)[0]} {agent_id}: {state}, {int(record['tools'] or 0)} tool calls, "
+        f"{tokens} tokens, {seconds:.1f} s]"
+    )
+    failed = state != "completed"
+    if reason:
+        head += f"\n{'Reason' if failed else 'Note'}: {reason}"
+    if not text:
+        text = "(The agent ended without any text.)" if failed else "(The agent gave an empty answer.)"
+    return f"{head}\n\n{text}", failed
+
+
+_TOKENS = ("input", "output", "cache_write", "cache_read")
+
+
+# -- about plans -----------------------------------------------------------------------------------------------
+
+
+def plan_answered(approved: bool, note: str) -> str:
+    """Whoever was asked about a plan has answered, in these words."""
+    if approved:
+        return (
+            "The plan is approved. You have left plan mode: your tools now work without its limits, under the usual "
+            f"permissions. Carry the plan out.\n{note}"
+        )
+    return f"The plan is not approved, and you stay in plan mode. {note}\nRevise the plan and hand it in again."
+
+
+# -- about limits ----------------------------------------------------------------------------------------------
+
+GO_ON = "Your reply was cut off at its length limit. Go on exactly where it stopped."
+
+Limit = Literal["turns", "tokens", "budget", "time"]
+
+
+def last_words(limit: Limit, why: str) -> Prompt:
+    """The request for a final reply, so that work at a limit is not lost."""
+    text = (
+        f"{why} No further tools can be used. Give your final answer now: what you found or changed, "
+        "what is left to do, and anything the reader must know."
+    )
+    return Prompt(text=text, purpose="last_words", limit=limit)
+
+
+def nearly_used_up(limit: Literal["tokens", "budget"], share: float) -> Prompt:
+    """The warning before a limit of the job is reached; `share` of it is used."""
+    text = f"Note from the runtime: {share:.0%} of the job's limit is used. Come to a close soon."
+    return Prompt(text=text, purpose="warning", limit=limit)
