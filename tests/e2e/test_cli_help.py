@@ -62,9 +62,8 @@ def test_the_help_says_of_each_command_what_its_own_help_begins_with() -> None:
     import typer
 
     group = typer.main.get_command(app)
-    for _, entries in SECTIONS:
-        for entry in entries:
-            assert group.commands[entry.name].get_short_help_str(1_000) == entry.help
+    entries = {entry.name: entry.help for _, section in SECTIONS for entry in section}
+    assert entries == {name: command.get_short_help_str(1_000) for name, command in group.commands.items()}
 
 
 def _swarm(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -194,11 +194,10 @@ def test_image_is_built_from_files_that_exist_and_are_sent() -> None:
 def test_image_holds_all_that_the_build_needs() -> None:
     project = (ROOT / "pyproject.toml").read_text()
     sources = {name for word, rest in dockerfile() if word == "COPY" for name in shlex.split(rest)[:-1]}
-    for wanted in re.findall(r'(?:readme|license-files) = \[?"([^"]+)"', project):
-        assert wanted in sources
+    assert {"README.md", "LICENSE"} == set(re.findall(r'(?:readme|license-files) = \[?"([^"]+)"', project)) <= sources
     # `swarm` holds links to the packages beside it.
     links = {path.readlink().name for path in (ROOT / "swarm").iterdir() if path.is_symlink()}
-    assert links <= sources
+    assert links and links <= sources
 
 
 def test_image_runs_as_a_plain_user_outside_the_workspace() -> None:
@@ -229,13 +228,14 @@ def test_compose_names_only_files_volumes_and_variables_that_exist() -> None:
     used = set(re.findall(r"(?<!\$)\$\{([A-Z_]+)", text))
     passed = {name for one in given["services"].values() for name, value in one["environment"].items() if value is None}
     assert used | passed == known.keys()
-    for service in given["services"].values():
-        for mount in service.get("volumes", []):
-            source = re.sub(r"\$\{\w+:-([^}]+)\}", r"\1", mount).split(":")[0]
-            assert (DEPLOY / source).is_file() if source.startswith(".") else source in given["volumes"]
-        if "build" in service:
-            context = (DEPLOY / service["build"]["context"]).resolve()
-            assert context == ROOT and (context / service["build"]["dockerfile"]).is_file()
+    mounts = [mount for service in given["services"].values() for mount in service.get("volumes", [])]
+    sources = {re.sub(r"\$\{\w+:-([^}]+)\}", r"\1", mount).split(":")[0] for mount in mounts}
+    files = {source for source in sources if source.startswith(".")}
+    assert files and all((DEPLOY / source).is_file() for source in files)
+    assert sources - files == given["volumes"].keys()
+    builds = [service["build"] for service in given["services"].values() if "build" in service]
+    assert builds and all((DEPLOY / build["context"]).resolve() == ROOT for build in builds)
+    assert all((ROOT / build["dockerfile"]).is_file() for build in builds)
 
 
 def _minutes(text: str) -> int:

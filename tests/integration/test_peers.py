@@ -169,6 +169,7 @@ rules:
     text = job.wait(40).text
     assert text.count("fork was here") == 2, text
     root, *forks = job.agents()
+    assert len(forks) == 2
     last = [entry for entry in fleet.swarm.journal(root.id) if entry.kind == "assistant"][1]
     for fork in forks:
         first = next(entry for entry in fleet.swarm.journal(fork.id) if entry.kind == "assistant")

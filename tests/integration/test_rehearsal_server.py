@@ -255,8 +255,7 @@ def test_an_error_fault_is_the_sdks_own_error_and_passes(
         assert caught.value.type == kind
         assert caught.value.request_id == server.requests[0].request_id
         assert caught.value.response.headers.get("retry-after") == ("7" if "retry_after" in fault else None)
-        if "message" in fault:
-            assert caught.value.api_message == "self-set limit"
+        assert (caught.value.api_message == "self-set limit") == ("message" in fault)
         assert send(client).stop_reason == "tool_use"
         assert server.stats()["faults"] == {fault[7:10]: 1}
 

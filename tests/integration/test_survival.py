@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from swarm import Job
 from swarm.local.redis_server import find_redis
 from tests.fleet import Fleet
 from tests.waiting import wait_for
@@ -87,13 +88,18 @@ def test_finished_jobs_expire_and_unfinished_ones_never_do(fleet: Fleet) -> None
     fleet.workers[0].stop()
     waiting = fleet.submit("TREE depth=0 fanout=0 steps=1", server)
     client = fleet.swarm.store.client
-    for key in client.scan_iter("swarm:*"):
-        of_done = done.id in key or any(agent.id in key for agent in done.agents())
-        of_waiting = waiting.id in key or waiting.view().root_id in key
-        if of_done and ":running" not in key:
-            assert 0 < client.ttl(key) <= 7 * 86_400, key
-        if of_waiting:
-            assert client.ttl(key) == -1, key
+    left = {key: client.ttl(key) for key in client.scan_iter("swarm:*")}
+
+    def keys_of(job: Job) -> dict[str, int]:
+        ids = [job.id, *(agent.id for agent in job.agents())]
+        return {key: left for key, left in left.items() if any(one in key for one in ids)}
+
+    of_done, of_waiting = keys_of(done), keys_of(waiting)
+    for job, keys in ((done, of_done), (waiting, of_waiting)):
+        record = {f"swarm:{kind}:{one.id}" for one in job.agents() for kind in ("agent", "journal")}
+        assert {f"swarm:job:{job.id}", *record} - {f"swarm:journal:{waiting.view().root_id}"} <= keys.keys()
+    assert {key for key, seconds in of_done.items() if not 0 < seconds <= 7 * 86_400} == set()
+    assert {key for key, seconds in of_waiting.items() if seconds != -1} == set()
 
 
 def test_a_background_shell_dies_with_its_agent(fleet: Fleet) -> None:

@@ -41,6 +41,7 @@ from swarm.agent.entries import (
     encode_entry,
 )
 from swarm.agent.life import Life, fold
+from swarm.agent.prompts import first_message
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import Kind
@@ -98,10 +99,11 @@ class World:
         return Assistant(content=content, stop_reason=stop, usage=usage, model="m")
 
     def act(self, life: Life) -> list[Entry]:
-        """The entries one step of the loop writes."""
+        """The entries that a step of the loop writes, without the times it stamps them with."""
         match next_action(life):
             case Begin():
-                return [started(make_spec(max_turns=max(1, self.turns - 1)))]
+                spec = make_spec(max_turns=max(1, self.turns - 1))
+                return [started(spec), Prompt(text=first_message(spec, now=0.0))]
             case Say(prompt=prompt):
                 return [prompt]
             case CallModel():
@@ -159,7 +161,8 @@ def test_a_life_cut_at_any_entry_goes_on_to_the_same_conversation(seed: int, tur
     whole = Life("agent-0000000000000000")
     journal = world.live(whole)
     assert isinstance(journal[-1], Finished)
-    for cut in range(len(journal) + 1):
+    # The start and the task are written in one step: no worker dies between them.
+    for cut in (0, *range(2, len(journal) + 1)):
         resumed = fold("agent-0000000000000000", journal[:cut])
         interrupted = {
             entry.tool_use_id
@@ -176,6 +179,11 @@ def test_a_life_cut_at_any_entry_goes_on_to_the_same_conversation(seed: int, tur
             assert resumed.finished == whole.finished
 
 
+def test_the_lives_that_are_cut_hold_every_kind_of_entry_that_needs_no_mail() -> None:
+    kinds = {entry.kind for seed in range(50) for entry in World(seed, 6).live(Life("agent-0000000000000000"))}
+    assert kinds == {"started", "prompt", "assistant", "tool_started", "tool_finished", "spawned", "finished"}
+
+
 @given(st.integers(0, 10_000), st.integers(1, 8))
 def test_every_prefix_of_a_request_is_what_an_earlier_request_sent(seed: int, turns: int) -> None:
     sent: list[str] = []
@@ -186,6 +194,7 @@ def test_every_prefix_of_a_request_is_what_an_earlier_request_sent(seed: int, tu
             return super().reply(life)
 
     Watching(seed, turns).live(Life("agent-0000000000000000"))
+    assert sent
     for earlier, later in zip(sent, sent[1:], strict=False):
         assert later.startswith(earlier)
 

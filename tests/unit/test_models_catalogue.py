@@ -9,7 +9,6 @@ import pytest
 from swarm.errors import ConfigurationError
 from swarm.models import Usage
 from swarm.models.catalogue import (
-    context_window,
     cost_usd,
     describe_aliases,
     load_catalogue,
@@ -86,7 +85,6 @@ def test_a_large_prompt_moves_the_whole_request_to_the_dearer_tier() -> None:
 def test_an_unknown_model_has_no_price_and_cautious_sizes() -> None:
     assert price_of("somebody/else-7b") is None
     assert cost_usd("somebody/else-7b", Usage(input_tokens=1)) is None
-    assert context_window("somebody/else-7b") == 200_000
     assert max_output("somebody/else-7b") == 64_000
 
 
@@ -119,7 +117,8 @@ def test_a_prices_file_changes_single_fields_and_adds_rows_and_aliases(tmp_path:
     assert resolve_model("mine", default="opus", parent=None, prices_file=prices) == "house-model"
     assert resolve_model("house-model", default="opus", parent=None, prices_file=prices) == "house-model"
     assert resolve_model(None, default="opus", parent=None, prices_file=prices) == "claude-opus-4-8"
-    assert context_window("house-model", prices_file=prices) == 32_000
+    house = price_of("house-model", prices_file=prices)
+    assert house is not None and house.context_window == 32_000
     assert max_output("house-model", prices_file=prices) == 900
     shipped = price_of("claude-opus-5-5")
     assert shipped is not None and shipped.output == 20

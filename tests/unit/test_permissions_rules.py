@@ -105,7 +105,7 @@ def test_no_text_makes_the_reader_or_the_judge_fail(text: str, action: Action) -
     except InvalidRule:
         return
     for tool, given_ in (("Bash", {"command": "git log"}), ("Edit", {"file_path": "a/b"}), ("Grep", {}), ("Agent", {})):
-        call(tool, given_, known, Path("/nonexistent"))
+        assert call(tool, given_, known, Path("/nonexistent")).action in ACTIONS
 
 
 def test_rules_travel_as_json() -> None:

@@ -118,7 +118,9 @@ def test_no_settings_file_makes_the_reader_fail(
     workspace = tmp_path_factory.mktemp("w")
     write(workspace / ".claude/settings.json", {"permissions": table})
     write(workspace / "opencode.json", {"permission": table})
-    load_rules(workspace, workspace / "none")
+    found, problems = load_rules(workspace, workspace / "none")
+    assert {rule.action for rule in found.rules} <= {"allow", "ask", "deny"}
+    assert all(str(workspace) in str(problem) for problem in problems)
 
 
 # -- OpenCode ---------------------------------------------------------------------------------------------

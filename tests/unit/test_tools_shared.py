@@ -1,4 +1,4 @@
-"""The tools of board, scratchpad and team: their schemas, what they hand on, and what they refuse."""
+"""The tools of board, scratchpad and team: their schemas, their checks, and who gets them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from swarm.errors import ToolError
@@ -97,7 +97,10 @@ def test_git_internals_are_recognised(workspace: Path, path: str) -> None:
 
 
 def test_gitignore_is_no_git_internal(workspace: Path) -> None:
-    refuse_git_internals(workspace, workspace / ".gitignore")
+    for name in (".gitignore", ".github/x", "sub/.gitattributes"):
+        refuse_git_internals(workspace, workspace / name)
+    with pytest.raises(ToolError):
+        refuse_git_internals(workspace, workspace / ".git")
 
 
 def test_a_folder_that_became_a_link_after_it_was_resolved_is_not_followed(workspace: Path) -> None:
@@ -199,8 +202,8 @@ def test_the_mtimes_of_files_that_still_exist_are_found_again(workspace: Path) -
 def test_text_comes_back_as_the_same_bytes(text: str, codec: str) -> None:
     content = text.encode(codec, "replace")
     decoded = decode_text(content)
-    if decoded is not None:
-        assert decoded[1].encode(decoded[0]) == content
+    assume(decoded is not None)
+    assert decoded is not None and decoded[1].encode(decoded[0]) == content
 
 
 def test_foreign_eight_bit_text_is_text_and_comes_back_unharmed() -> None:

@@ -1,0 +1,116 @@
+"""Calls of the tools for board, scratchpad and team as a running agent makes them, against a real Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swarm.agent.entries import Prompt, Started, ToolFinished
+from swarm.runtime.journal import Journal
+from swarm.runtime.sharing import shared_tools
+from swarm.runtime.toolbox import Toolbox
+from swarm.settings import Settings
+from swarm.store.agents import Store
+from tests.fleet import Fleet
+from tests.job_world import JobWorld
+
+
+class Caller:
+    """A job's root, and its calls."""
+
+    def __init__(self, store: Store, server: Fleet) -> None:
+        self.world = JobWorld(store, server, team=False)
+        journal = Journal(self.world.claims["root"], store)
+        tools = [tool.schema() for tool in shared_tools().values()]
+        journal.append([Started(spec=self.world.spec, tools=tools), Prompt(text="go")])
+        self.toolbox = Toolbox(journal, Settings(), lambda effect: None, lambda: None)
+
+    def call(self, name: str, /, **given: Any) -> ToolFinished:
+        return self.toolbox.run({"type": "tool_use", "id": self.world.cause(), "name": name, "input": given})
+
+    def text(self, name: str, /, **given: Any) -> str:
+        result = self.call(name, **given)
+        assert not result.is_error, result.text
+        return result.text
+
+
+@pytest.fixture
+def caller(server: Fleet, store: Store) -> Caller:
+    return Caller(store, server)
+
+
+def test_a_task_goes_from_hand_to_hand_by_calls_alone(caller: Caller) -> None:
+    assert caller.text("BoardAdd", subject="first") == "Added as task 1."
+    assert caller.text("BoardAdd", subject="second", role="tester", blocked_by=[1]) == "Added as task 2."
+    second = caller.world.task(2)
+    assert (second.subject, second.role, second.blocked_by) == ("second", "tester", [1])
+    caller.text("BoardClaim")
+    assert caller.world.task(1).owner == caller.world.root
+    caller.text("BoardUpdate", task_id=1, owner="")
+    assert caller.world.task(1).owner is None
+    caller.text("BoardClaim", task_id=1)
+    caller.text("BoardComplete", task_id=1, result="it is done")
+    assert [task.state for task in caller.world.board.tasks()] == ["completed", "pending"]
+    assert "it is done" in caller.text("BoardList", task_id=1)
+    assert "first" not in caller.text("BoardList", state="pending")
+
+
+def test_a_page_is_written_lengthened_and_deleted_by_calls_alone(caller: Caller) -> None:
+    caller.text("ScratchpadWrite", page="a", content="x", if_version=0)
+    assert "exists already" in caller.call("ScratchpadWrite", page="a", content="z", if_version=0).text
+    caller.text("ScratchpadAppend", page="a", content="y")
+    view, text = caller.world.pad.read("a")
+    assert text == "xy"
+    assert "- a: 2 bytes" in caller.text("ScratchpadList")
+    assert caller.call("ScratchpadWrite", page="a", delete=True, if_version=view.version + 1).is_error
+    caller.text("ScratchpadWrite", page="a", delete=True, if_version=view.version)
+    assert caller.world.pad.pages() == []
+
+
+def test_a_page_is_read_by_lines_with_their_numbers(caller: Caller) -> None:
+    caller.text("ScratchpadWrite", page="a", content="")
+    assert caller.text("ScratchpadRead", page="a").endswith("; it is empty]")
+    caller.text("ScratchpadWrite", page="a", content="\n".join(f"line {n}" for n in range(1, 11)))
+    head, *lines = caller.text("ScratchpadRead", page="a", offset=3, limit=2).splitlines()
+    assert head.startswith("[a, version 2, ")
+    assert lines == ["     3\tline 3", "     4\tline 4", "[… more follows; continue with offset=5]"]
+    assert "the last line is 10" in caller.call("ScratchpadRead", page="a", offset=11).text
+
+
+def test_a_team_is_founded_and_dissolved_by_calls_alone(caller: Caller) -> None:
+    assert caller.call("TeamDelete").is_error
+    caller.text("TeamCreate", name="crew", description="four hands")
+    team = caller.world.teams.find()
+    assert team is not None and team.name == "crew"
+    caller.text("TeamDelete")
+    assert caller.world.teams.find() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("BoardAdd", {}, "'subject' is missing"),
+        ("BoardAdd", {"subject": "s", "blocked_by": [0]}, "less than the minimum"),
+        ("BoardClaim", {"task_id": "3"}, "not of type 'integer'"),
+        ("BoardUpdate", {"task_id": 1}, "say what is to change"),
+        ("BoardUpdate", {"task_id": 1, "state": "completed"}, "unknown parameter 'state'"),
+        ("BoardComplete", {"task_id": 1}, "'result' is missing"),
+        ("BoardWait", {"timeout_seconds": 1}, "less than the minimum of 10"),
+        ("BoardList", {"state": "done"}, "is not one of"),
+        ("ScratchpadWrite", {"page": "a"}, "'content' is missing"),
+        ("ScratchpadWrite", {"page": "a", "content": "x", "delete": True}, "has no `content`"),
+        ("ScratchpadAppend", {"page": "a", "content": ""}, "non-empty"),
+        ("ScratchpadRead", {"page": "a", "offset": 0}, "less than the minimum"),
+        ("TeamCreate", {}, "'name' is missing"),
+    ],
+)
+def test_wrong_input_is_refused_and_changes_nothing(
+    caller: Caller, name: str, given: dict[str, Any], message: str
+) -> None:
+    caller.text("BoardAdd", subject="there")
+    caller.text("ScratchpadWrite", page="a", content="there")
+    before = (caller.world.board.tasks(), caller.world.pad.read("a"), caller.world.teams.find())
+    result = caller.call(name, **given)
+    assert result.is_error and message in result.text
+    assert (caller.world.board.tasks(), caller.world.pad.read("a"), caller.world.teams.find()) == before
