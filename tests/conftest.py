@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+import redis
 from hypothesis import settings
 
+from swarm.store.agents import Store
 from tests.fleet import Fleet
+from tests.job_world import Repeating, open_store
 
 settings.register_profile("swarm", deadline=None, max_examples=60)
 settings.load_profile("swarm")
@@ -15,9 +20,33 @@ settings.load_profile("swarm")
 
 @pytest.fixture
 def fleet() -> Iterator[Fleet]:
-    """A Redis of its own and no worker yet."""
-    fleet = Fleet()
-    try:
+    """A Redis of its own and no worker yet: for tests that start, stop or break something."""
+    with closing(Fleet()) as fleet:
         yield fleet
-    finally:
-        fleet.close()
+
+
+@pytest.fixture(scope="session")
+def _staffed() -> Iterator[Fleet]:
+    with closing(Fleet()) as fleet:
+        fleet.start_worker(4)
+        yield fleet
+
+
+@pytest.fixture
+def at_work(_staffed: Fleet, tmp_path: Path) -> Iterator[Fleet]:
+    """A fleet at work, which tests share, as starting it takes longer than they do: only the workspace is the test's own."""
+    with _staffed.lend(tmp_path / "workspace") as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="session")
+def unmanned() -> Iterator[Fleet]:
+    """A Redis without workers, which tests share: each has a swarm of its own in it."""
+    with closing(Fleet()) as fleet:
+        yield fleet
+
+
+@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
+def store(unmanned: Fleet, request: pytest.FixtureRequest) -> Store:
+    """A swarm of the test's own: once as it is, and once with a client that sends every step twice."""
+    return open_store(unmanned, request.param)

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,20 @@ class Fleet:
         return self.swarm.submit(
             prompt, agent=agent, workspace=self.workspace, base_url=server.url, limits=Limits(**given)
         )
+
+    @contextmanager
+    def lend(self, workspace: Path) -> Iterator[Fleet]:
+        """Lend the running fleet to one test, with a workspace of its own; what the test leaves running is cancelled."""
+        workspace.mkdir()
+        self.workspace = workspace
+        try:
+            yield self
+        finally:
+            for job in self.swarm.jobs():
+                if not job.ended:
+                    self.swarm.cancel(job.root_id)
+            while self._servers:
+                self._servers.pop().close()
 
     def wait_state(self, agent_id: str, *states: str, seconds: float = 30.0) -> str:
         """Wait until the agent is in one of these states."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
 from typing import Any
 
 import redis
@@ -33,13 +32,6 @@ class Repeating(redis.Redis):
 def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis) -> Store:
     """A swarm of its own in the fleet's Redis."""
     return Store(kind.from_url(fleet.url, decode_responses=True), f"t{secrets.token_hex(4)}")
-
-
-def serve_redis() -> Iterator[Fleet]:
-    """A Redis for a whole module of tests."""
-    fleet = Fleet()
-    yield fleet
-    fleet.close()
 
 
 class JobWorld:

@@ -15,11 +15,11 @@ from tests.chaos.crashing_worker import Order
 from tests.chaos.evidence import collect
 from tests.chaos.talk import TalkPlan, check_talk
 from tests.chaos.test_crash_windows import Line, line
-from tests.chaos.test_wake_race import Family, server, store
+from tests.chaos.test_wake_race import Family
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
-__all__ = ["line", "server", "store"]
+__all__ = ["line"]
 
 WINDOWS = [
     Order("send_from", "before", depth=1),
@@ -70,9 +70,9 @@ def _call(family: Family, store: Store, count: int) -> None:
     family.length += 1
 
 
-def test_letters_are_sent_up_to_the_first_that_is_refused(store: Store, server: Fleet) -> None:
+def test_letters_are_sent_up_to_the_first_that_is_refused(store: Store, unmanned: Fleet) -> None:
     """Also when the step is sent again because its answer was lost: then the refusal is told by the next attempt."""
-    family = Family(store, server)
+    family = Family(store, unmanned)
     one, other = family.children
     _call(family, store, 4)
     letters = _letters(family, [one, one, other, one], full=other)

@@ -6,9 +6,8 @@ broke before the answer came. No worker runs, and nothing waits: time passes by 
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,28 +32,15 @@ class Repeating(redis.Redis):
         return super().evalsha(*args, **options)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Fleet]:
-    fleet = Fleet()
-    yield fleet
-    fleet.close()
-
-
-@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
-def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
-    """A swarm of its own in the shared Redis."""
-    return Store(request.param.from_url(server.url, decode_responses=True), f"t{secrets.token_hex(4)}")
-
-
 class Family:
     """A root that runs and has spawned children; its steps and theirs, by name."""
 
-    def __init__(self, store: Store, server: Fleet, children: int = 2, **limits: Any) -> None:
+    def __init__(self, store: Store, unmanned: Fleet, children: int = 2, **limits: Any) -> None:
         self.store = store
         self.exact = type(store.client) is redis.Redis
         """Whether answers tell what a step did: of a repeated step, the outbox alone tells."""
         job_id = new_job_id()
-        definition = load_catalogue(server.workspace).get("general-purpose")
+        definition = load_catalogue(unmanned.workspace).get("general-purpose")
         self.spec = AgentSpec(
             agent_id=root_agent_id(job_id),
             job_id=job_id,
@@ -62,7 +48,7 @@ class Family:
             description="root",
             prompt="go",
             model="model",
-            workspace=str(server.workspace),
+            workspace=str(unmanned.workspace),
             limits=Limits(**limits),
         )
         self.root = self.spec.agent_id
@@ -154,9 +140,9 @@ TWO_CHILDREN = interleavings(["park"], ["start 0", "finish 0"], ["start 1", "fin
 @pytest.mark.parametrize("mode", ["all", "any"])
 @pytest.mark.parametrize("order", TWO_CHILDREN, ids=by_name)
 def test_the_parent_is_woken_once_whenever_its_children_end(
-    store: Store, server: Fleet, mode: Literal["all", "any"], order: tuple[str, ...]
+    store: Store, unmanned: Fleet, mode: Literal["all", "any"], order: tuple[str, ...]
 ) -> None:
-    family = Family(store, server)
+    family = Family(store, unmanned)
     ended, state = 0, "running"
     for step in order:
         word, _, index = step.partition(" ")
@@ -189,9 +175,9 @@ def test_the_parent_is_woken_once_whenever_its_children_end(
 
 @pytest.mark.parametrize("order", interleavings(["park"], ["start 0", "finish 0"], ["cancel"]), ids=by_name)
 def test_a_child_that_is_cancelled_wakes_its_parent_like_one_that_ends(
-    store: Store, server: Fleet, order: tuple[str, ...]
+    store: Store, unmanned: Fleet, order: tuple[str, ...]
 ) -> None:
-    family = Family(store, server, children=1)
+    family = Family(store, unmanned, children=1)
     child = family.children[0]
     for step in order:
         before = family.state()
@@ -216,8 +202,8 @@ def test_a_child_that_is_cancelled_wakes_its_parent_like_one_that_ends(
 
 
 @pytest.mark.parametrize("order", interleavings(["park"], ["start 0", "finish 0"], ["cancel"]), ids=by_name)
-def test_a_parent_that_is_cancelled_is_never_woken(store: Store, server: Fleet, order: tuple[str, ...]) -> None:
-    family = Family(store, server, children=1)
+def test_a_parent_that_is_cancelled_is_never_woken(store: Store, unmanned: Fleet, order: tuple[str, ...]) -> None:
+    family = Family(store, unmanned, children=1)
     for step in order:
         match step:
             case "start 0":
@@ -246,9 +232,9 @@ def test_a_parent_that_is_cancelled_is_never_woken(store: Store, server: Fleet, 
 
 @pytest.mark.parametrize("order", interleavings(["park"], ["start 0", "finish 0"], ["time"]), ids=by_name)
 def test_a_deadline_and_a_childs_end_wake_once_between_them(
-    store: Store, server: Fleet, order: tuple[str, ...]
+    store: Store, unmanned: Fleet, order: tuple[str, ...]
 ) -> None:
-    family = Family(store, server, children=1)
+    family = Family(store, unmanned, children=1)
     time_is_up = child_ended = False
     state = "running"
     for step in order:
@@ -281,8 +267,8 @@ def test_a_deadline_and_a_childs_end_wake_once_between_them(
 # -- claims --------------------------------------------------------------------------------------------------
 
 
-def test_of_two_deliveries_of_one_wake_up_one_runs(store: Store, server: Fleet) -> None:
-    family = Family(store, server, children=1)
+def test_of_two_deliveries_of_one_wake_up_one_runs(store: Store, unmanned: Fleet) -> None:
+    family = Family(store, unmanned, children=1)
     first = store.claim(family.children[0], "one", 60)
     assert isinstance(first, Claim)
     assert store.claim(family.children[0], "two", 60) == Refused("running")
@@ -290,8 +276,8 @@ def test_of_two_deliveries_of_one_wake_up_one_runs(store: Store, server: Fleet) 
     assert store.agent(family.children[0])["gen"] == "1"
 
 
-def test_only_the_claim_of_the_worker_that_died_is_ended(store: Store, server: Fleet) -> None:
-    family = Family(store, server, children=0)
+def test_only_the_claim_of_the_worker_that_died_is_ended(store: Store, unmanned: Fleet) -> None:
+    family = Family(store, unmanned, children=0)
     for worker, rescued in (("another", []), ("worker", [family.root])):
         rescue = store.rescue(max_deaths=5, outbox_age_seconds=0, batch=0, dead=[(family.root, worker)])
         if family.exact:
@@ -300,8 +286,8 @@ def test_only_the_claim_of_the_worker_that_died_is_ended(store: Store, server: F
     assert store.agent(family.root)["deaths"] == "1"
 
 
-def test_beyond_the_cap_agents_wait_and_each_leaver_lets_one_in(store: Store, server: Fleet) -> None:
-    family = Family(store, server, max_running=1)
+def test_beyond_the_cap_agents_wait_and_each_leaver_lets_one_in(store: Store, unmanned: Fleet) -> None:
+    family = Family(store, unmanned, max_running=1)
     family.start_child(0)
     family.start_child(1)
     assert not family.claims and family.state(family.children[0]) == "queued"
@@ -393,9 +379,9 @@ def _everything(store: Store) -> dict[str, Any]:
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_a_write_after_the_claim_was_lost_is_refused_and_changes_nothing(
-    store: Store, server: Fleet, loss: Loss, write: str
+    store: Store, unmanned: Fleet, loss: Loss, write: str
 ) -> None:
-    family = Family(store, server, max_tokens=1_000_000, timeout_seconds=3600)
+    family = Family(store, unmanned, max_tokens=1_000_000, timeout_seconds=3600)
     loss.happen(family)
     before = _everything(store)
     if write == "hand over" and loss.name == "rescued":
@@ -408,8 +394,8 @@ def test_a_write_after_the_claim_was_lost_is_refused_and_changes_nothing(
 
 @pytest.mark.parametrize("write", ["append", "reserve", "spawn", "hand over"])
 @pytest.mark.parametrize("left", ["park", "finish"])
-def test_a_segment_that_has_left_can_write_no_more(store: Store, server: Fleet, left: str, write: str) -> None:
-    family = Family(store, server, max_tokens=1_000_000)
+def test_a_segment_that_has_left_can_write_no_more(store: Store, unmanned: Fleet, left: str, write: str) -> None:
+    family = Family(store, unmanned, max_tokens=1_000_000)
     WRITES[left](family)
     if left == "finish":
         family.length += 1
@@ -422,9 +408,9 @@ def test_a_segment_that_has_left_can_write_no_more(store: Store, server: Fleet, 
 # -- repeats -------------------------------------------------------------------------------------------------
 
 
-def test_every_step_counts_once_however_often_it_is_sent(store: Store, server: Fleet) -> None:
+def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned: Fleet) -> None:
     """One whole life; with the repeating client each of its steps is sent twice."""
-    family = Family(store, server, children=1, max_tokens=1000)
+    family = Family(store, unmanned, children=1, max_tokens=1000)
     client, key = store.client, store.key
     store.submit(family.spec, catalogue="{}", retention_seconds=60)
     assert client.hget(key("job", family.spec.job_id), "agents") == "2"
@@ -453,8 +439,8 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, server: F
         assert not client.exists(key(name))
 
 
-def test_what_an_ended_agent_had_set_aside_is_given_back(store: Store, server: Fleet) -> None:
-    family = Family(store, server, children=1, max_tokens=1000)
+def test_what_an_ended_agent_had_set_aside_is_given_back(store: Store, unmanned: Fleet) -> None:
+    family = Family(store, unmanned, children=1, max_tokens=1000)
     family.start_child(0)
     assert not isinstance(store.reserve(family.claims[0], 800, 0), OutOfBudget)
     assert isinstance(store.reserve(family.claim, 800, 0), OutOfBudget)

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.cli_world import World
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world in which `swarm up` has run, for tests that do not care how workers come and go."""
     world = _make_world(tmp_path_factory.mktemp("stack"))

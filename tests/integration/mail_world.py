@@ -29,9 +29,9 @@ class Repeating(redis.Redis):
         return super().evalsha(*args, **options)
 
 
-def new_store(server: Fleet, client: type[redis.Redis] = redis.Redis) -> Store:
+def new_store(unmanned: Fleet, client: type[redis.Redis] = redis.Redis) -> Store:
     """A swarm of its own in the server."""
-    return Store(client.from_url(server.url, decode_responses=True), f"t{secrets.token_hex(4)}")
+    return Store(client.from_url(unmanned.url, decode_responses=True), f"t{secrets.token_hex(4)}")
 
 
 class Desk:
@@ -85,17 +85,17 @@ class Desk:
 class Office:
     """A job: a root at work, with children at work, by name."""
 
-    def __init__(self, store: Store, server: Fleet, *names: str) -> None:
+    def __init__(self, store: Store, unmanned: Fleet, *names: str) -> None:
         self.store = store
         self.job_id = new_job_id()
         self.spec = AgentSpec(
             agent_id=root_agent_id(self.job_id),
             job_id=self.job_id,
-            definition=load_catalogue(server.workspace).get("general-purpose"),
+            definition=load_catalogue(unmanned.workspace).get("general-purpose"),
             description="root",
             prompt="go",
             model="model",
-            workspace=str(server.workspace),
+            workspace=str(unmanned.workspace),
         )
         store.submit(self.spec, catalogue="{}", retention_seconds=60)
         self.root = self._begin(self.spec)

@@ -25,15 +25,15 @@ from tests.segments import make_segment
 
 
 @pytest.fixture
-def store(server: Fleet) -> Store:
-    return open_store(server)
+def store(unmanned: Fleet) -> Store:
+    return open_store(unmanned)
 
 
 class Asker:
     """An agent of a job whose person is away; its last reply made one call."""
 
-    def __init__(self, store: Store, server: Fleet, call: str, given: dict[str, Any], **spec: Any) -> None:
-        self.world = JobWorld(store, server)
+    def __init__(self, store: Store, unmanned: Fleet, call: str, given: dict[str, Any], **spec: Any) -> None:
+        self.world = JobWorld(store, unmanned)
         self.id = child_agent_id(self.world.root, "asker")
         child = self.world.spec.model_copy(
             update={"agent_id": self.id, "parent_id": self.world.root, "depth": 1, "name": "ada", **spec}
@@ -77,10 +77,10 @@ class Asker:
         return result.text
 
 
-def _planner(store: Store, server: Fleet, plan: str = "1. do it", **spec: Any) -> Asker:
+def _planner(store: Store, unmanned: Fleet, plan: str = "1. do it", **spec: Any) -> Asker:
     """A teammate in plan mode that hands its plan in."""
     spec = {"teammate": True, "background": True, "mode": "plan", "after_plan": "acceptEdits", **spec}
-    return Asker(store, server, "ExitPlanMode", {"plan": plan}, **spec)
+    return Asker(store, unmanned, "ExitPlanMode", {"plan": plan}, **spec)
 
 
 def _verdict(planner: Asker, asked_id: str) -> Letter:
@@ -91,8 +91,8 @@ def _verdict(planner: Asker, asked_id: str) -> Letter:
     )
 
 
-def test_a_lead_approves_a_plan_where_no_person_is_there(store: Store, server: Fleet) -> None:
-    planner = _planner(store, server)
+def test_a_lead_approves_a_plan_where_no_person_is_there(store: Store, unmanned: Fleet) -> None:
+    planner = _planner(store, unmanned)
     asked_id = planner.ask()
     store.rescue(max_deaths=5, outbox_age_seconds=60)
     assert planner.world.state("ada") == "parked"
@@ -102,24 +102,24 @@ def test_a_lead_approves_a_plan_where_no_person_is_there(store: Store, server: F
     assert planner.world.state("ada") == "queued"
 
 
-def test_a_lead_is_told_when_the_person_was_faster(store: Store, server: Fleet) -> None:
-    planner = _planner(store, server)
+def test_a_lead_is_told_when_the_person_was_faster(store: Store, unmanned: Fleet) -> None:
+    planner = _planner(store, unmanned)
     asked_id = planner.ask()
     Questions(store).answer(asked_id, "deny", by="user")
     with pytest.raises(StaleRequest, match="closed already: answered"):
         store.send(_verdict(planner, asked_id), [Receiver(planner.id, "ada", "queued")])
 
 
-def test_plan_mode_from_above_cannot_be_asked_away(store: Store, server: Fleet) -> None:
-    assert "comes from above" in _planner(store, server, teammate=False, after_plan=None).refusal()
+def test_plan_mode_from_above_cannot_be_asked_away(store: Store, unmanned: Fleet) -> None:
+    assert "comes from above" in _planner(store, unmanned, teammate=False, after_plan=None).refusal()
 
 
-def test_only_the_first_agent_asks_the_person(store: Store, server: Fleet) -> None:
-    assert "Only the job's first agent" in Asker(store, server, "AskUserQuestion", {"question": "Which?"}).refusal()
+def test_only_the_first_agent_asks_the_person(store: Store, unmanned: Fleet) -> None:
+    assert "Only the job's first agent" in Asker(store, unmanned, "AskUserQuestion", {"question": "Which?"}).refusal()
 
 
-def test_a_plan_file_that_leads_out_of_the_workspace_is_not_read(store: Store, server: Fleet, tmp_path: Path) -> None:
-    planner = _planner(store, server, plan="")
+def test_a_plan_file_that_leads_out_of_the_workspace_is_not_read(store: Store, unmanned: Fleet, tmp_path: Path) -> None:
+    planner = _planner(store, unmanned, plan="")
     (tmp_path / "secret").write_text("the key")
     plan_file = Path(planner.journal.claim.spec.plan_file)
     plan_file.parent.mkdir(parents=True, exist_ok=True)
@@ -127,8 +127,8 @@ def test_a_plan_file_that_leads_out_of_the_workspace_is_not_read(store: Store, s
     assert "link to another file" in planner.refusal()
 
 
-def test_a_question_whose_time_is_over_is_closed_before_its_agent_looks(store: Store, server: Fleet) -> None:
-    planner = _planner(store, server)
+def test_a_question_whose_time_is_over_is_closed_before_its_agent_looks(store: Store, unmanned: Fleet) -> None:
+    planner = _planner(store, unmanned)
     asked_id = planner.ask()
     store.client.zadd(store.key("timers"), {planner.id: 1})
     store.rescue(max_deaths=5, outbox_age_seconds=60)
@@ -139,17 +139,17 @@ def test_a_question_whose_time_is_over_is_closed_before_its_agent_looks(store: S
     assert store.client.zcard(store.key("questions")) == 0
 
 
-def test_an_answer_with_a_mode_that_does_not_exist_is_refused(store: Store, server: Fleet) -> None:
-    planner = _planner(store, server)
+def test_an_answer_with_a_mode_that_does_not_exist_is_refused(store: Store, unmanned: Fleet) -> None:
+    planner = _planner(store, unmanned)
     asked_id = planner.ask()
     with pytest.raises(ConfigurationError, match="no permission mode"):
         Questions(store).answer(asked_id, "allow", mode="root", by="user")
     assert planner.world.state("ada") == "parked"
 
 
-def test_an_answer_that_is_sent_again_after_a_broken_connection_is_no_other_answer(server: Fleet) -> None:
-    store = open_store(server, Repeating)
-    planner = _planner(store, server)
+def test_an_answer_that_is_sent_again_after_a_broken_connection_is_no_other_answer(unmanned: Fleet) -> None:
+    store = open_store(unmanned, Repeating)
+    planner = _planner(store, unmanned)
     asked_id = planner.ask()
     Questions(store).answer(asked_id, "allow", by="user", always=True)
     for words in ({"answer": "deny"}, {"answer": "allow", "reason": "why not"}, {"answer": "allow", "mode": "plan"}):

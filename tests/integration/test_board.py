@@ -22,8 +22,8 @@ from tests.job_world import JobWorld, open_store
 
 
 @pytest.fixture
-def world(server: Fleet, store: Store) -> JobWorld:
-    return JobWorld(store, server)
+def world(unmanned: Fleet, store: Store) -> JobWorld:
+    return JobWorld(store, unmanned)
 
 
 # -- adding and listing --------------------------------------------------------------------------------------
@@ -61,8 +61,8 @@ def test_what_exceeds_its_limit_is_refused_and_nothing_is_added(world: JobWorld)
     assert world.board.tasks() == []
 
 
-def test_a_full_board_takes_no_more_tasks(server: Fleet) -> None:
-    world = JobWorld(open_store(server), server)
+def test_a_full_board_takes_no_more_tasks(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned)
     for n in range(MAX_TASKS):
         world.add(f"task {n}")
     with pytest.raises(BoardRefused, match="the board is full: a job has at most 1000 tasks"):
@@ -70,11 +70,11 @@ def test_a_full_board_takes_no_more_tasks(server: Fleet) -> None:
     assert world.take("root") == 1
 
 
-def test_an_agent_that_has_ended_and_one_of_another_job_can_do_nothing(server: Fleet, world: JobWorld) -> None:
+def test_an_agent_that_has_ended_and_one_of_another_job_can_do_nothing(unmanned: Fleet, world: JobWorld) -> None:
     world.add("x")
     world.start("ada")
     world.end("ada")
-    stranger = JobWorld(world.store, server)
+    stranger = JobWorld(world.store, unmanned)
     for agent in (world.ids["ada"], stranger.root, "agent-0000000000000000"):
         with pytest.raises(BoardRefused, match="only a live agent of the job"):
             world.board.claim(agent, world.cause())
@@ -107,8 +107,8 @@ def test_what_is_blocked_owned_completed_or_for_another_role_cannot_be_claimed(w
         world.take("ben", 3)
 
 
-def test_twenty_threads_claim_one_task_and_exactly_one_wins(server: Fleet) -> None:
-    world = JobWorld(open_store(server), server)
+def test_twenty_threads_claim_one_task_and_exactly_one_wins(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned)
     names = [f"a{n}" for n in range(20)]
     for name in names:
         world.start(name)
@@ -132,8 +132,8 @@ def test_twenty_threads_claim_one_task_and_exactly_one_wins(server: Fleet) -> No
     assert world.task(1).owner_name == won[0]
 
 
-def test_twenty_threads_share_out_a_hundred_tasks_without_a_double(server: Fleet) -> None:
-    world = JobWorld(open_store(server), server)
+def test_twenty_threads_share_out_a_hundred_tasks_without_a_double(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned)
     names = [f"a{n}" for n in range(20)]
     for name in names:
         world.start(name)
@@ -322,8 +322,8 @@ _worlds: list[JobWorld] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _world_for_examples(server: Fleet) -> Iterator[None]:
-    _worlds.append(JobWorld(open_store(server), server))
+def _world_for_examples(unmanned: Fleet) -> Iterator[None]:
+    _worlds.append(JobWorld(open_store(unmanned), unmanned))
     yield
     _worlds.clear()
 

@@ -31,46 +31,42 @@ def test_a_tree_deeper_and_wider_than_the_pool_completes(fleet: Fleet) -> None:
     assert max(agent.depth for agent in agents) == 3
 
 
-def test_at_the_nesting_limit_the_tool_is_gone_and_the_runtime_refuses(fleet: Fleet) -> None:
-    fleet.start_worker(2)
-    server = fleet.rehearse()
-    job = fleet.submit("TREE depth=3 fanout=2 steps=1", server, max_depth=1)
+def test_at_the_nesting_limit_the_tool_is_gone_and_the_runtime_refuses(at_work: Fleet) -> None:
+    server = at_work.rehearse()
+    job = at_work.submit("TREE depth=3 fanout=2 steps=1", server, max_depth=1)
     view = job.wait(60)
     # The leaves (depth 1) are told to spawn by their script, have no tool for it, and answer for themselves alone.
     assert view.state == "completed" and view.agents == 3
     leaf = job.agents()[1]
-    started, *rest = fleet.swarm.journal(leaf.id)
+    started, *rest = at_work.swarm.journal(leaf.id)
     assert "Agent" not in {tool["name"] for tool in started.tools}  # type: ignore[union-attr]
     assert not any(isinstance(entry, Spawned) for entry in rest)
     refused = [entry for entry in rest if entry.kind == "tool_finished" and entry.is_error]
     assert refused and "no tool 'Agent'" in refused[0].text  # type: ignore[union-attr]
 
 
-def test_beyond_the_limit_of_agents_the_first_ones_start_and_the_others_are_refused(fleet: Fleet) -> None:
-    fleet.start_worker(2)
-    job = fleet.submit("TREE depth=1 fanout=5 steps=1", fleet.rehearse(), max_agents=4)
+def test_beyond_the_limit_of_agents_the_first_ones_start_and_the_others_are_refused(at_work: Fleet) -> None:
+    job = at_work.submit("TREE depth=1 fanout=5 steps=1", at_work.rehearse(), max_agents=4)
     view = job.wait(60)
     assert (view.state, view.agents, view.text) == ("completed", 4, "DONE 4")
 
 
-def test_running_agents_are_capped_by_queueing(fleet: Fleet) -> None:
-    fleet.start_worker(6)
-    server = fleet.rehearse(latency_seconds=0.05)
-    view = fleet.submit("TREE depth=2 fanout=3 steps=2", server, max_running=2).wait(60)
+def test_running_agents_are_capped_by_queueing(at_work: Fleet) -> None:
+    server = at_work.rehearse(latency_seconds=0.05)
+    view = at_work.submit("TREE depth=2 fanout=3 steps=2", server, max_running=2).wait(60)
     assert (view.state, view.text) == ("completed", "DONE 13")
     assert server.stats()["peak_in_flight"] <= 2
 
 
-def test_cancelling_ends_the_subtree_at_once_and_never_the_parent(fleet: Fleet) -> None:
-    fleet.start_worker(4)
-    server = fleet.rehearse(latency_seconds=0.4)
-    job = fleet.submit("TREE depth=2 fanout=2 steps=50", server)
+def test_cancelling_ends_the_subtree_at_once_and_never_the_parent(at_work: Fleet) -> None:
+    server = at_work.rehearse(latency_seconds=0.4)
+    job = at_work.submit("TREE depth=2 fanout=2 steps=50", server)
     wait_for("the grandchildren run", lambda: sum(a.depth == 2 and a.turns > 0 for a in job.agents()) >= 3)
     child = next(agent for agent in job.agents() if agent.depth == 1)
-    fleet.swarm.cancel(child.id)
+    at_work.swarm.cancel(child.id)
     below = [agent for agent in job.agents() if agent.parent_id == child.id]
-    assert fleet.swarm.agent(child.id).state == "cancelled" and {agent.state for agent in below} == {"cancelled"}
-    assert fleet.swarm.agent(job.view().root_id).state == "parked"
+    assert at_work.swarm.agent(child.id).state == "cancelled" and {agent.state for agent in below} == {"cancelled"}
+    assert at_work.swarm.agent(job.view().root_id).state == "parked"
     turns = {agent.id: agent.turns for agent in below}
     wait_for("somebody else goes on", lambda: any(a.turns > 12 for a in job.agents() if a.id not in turns))
     assert {agent.id: agent.turns for agent in job.agents() if agent.id in turns} == turns
@@ -78,10 +74,9 @@ def test_cancelling_ends_the_subtree_at_once_and_never_the_parent(fleet: Fleet) 
     assert job.wait(10).state == "cancelled"
 
 
-def test_cancel_kills_a_running_shell_with_all_its_processes(fleet: Fleet) -> None:
-    fleet.start_worker(1)
+def test_cancel_kills_a_running_shell_with_all_its_processes(at_work: Fleet) -> None:
     marker = f"86{os.getpid()}"
-    server = fleet.rehearse(
+    server = at_work.rehearse(
         f"""
 name: sleeper
 rules:
@@ -89,7 +84,7 @@ rules:
     reply: {{tools: [{{name: Bash, input: {{command: "sleep {marker} & sleep {marker}"}}}}]}}
 """
     )
-    job = fleet.submit("sleep", server)
+    job = at_work.submit("sleep", server)
 
     def sleepers() -> list[psutil.Process]:
         return [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", marker]]
@@ -148,21 +143,19 @@ def test_a_message_that_contradicts_the_record_is_refused(fleet: Fleet) -> None:
     assert "max_depth is 60 in the message but 1 in the record" in worker.text()
 
 
-def test_a_permanent_error_of_the_model_fails_the_job_at_once_with_the_reason(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    server = fleet.rehearse("name: broke\nfaults: [{kind: spend_limit}]\nrules: [{reply: {text: hi}}]\n")
-    view = fleet.submit("hello", server).wait(20)
+def test_a_permanent_error_of_the_model_fails_the_job_at_once_with_the_reason(at_work: Fleet) -> None:
+    server = at_work.rehearse("name: broke\nfaults: [{kind: spend_limit}]\nrules: [{reply: {text: hi}}]\n")
+    view = at_work.submit("hello", server).wait(20)
     assert view.state == "failed" and "spend" in view.reason.lower()
 
 
 @pytest.mark.parametrize("kind", ["429", "529", "500", "cut", "stream_error"])
-def test_a_passing_fault_of_the_model_costs_time_and_nothing_else(fleet: Fleet, kind: str) -> None:
-    fleet.start_worker(1)
+def test_a_passing_fault_of_the_model_costs_time_and_nothing_else(at_work: Fleet, kind: str) -> None:
     wait = ", retry_after: 1" if kind == "429" else ""
-    server = fleet.rehearse(
+    server = at_work.rehearse(
         f"name: faulty\nfaults: [{{kind: {kind}, times: 2{wait}}}]\nrules: [{{reply: {{text: fine}}}}]\n"
     )
-    view = fleet.submit("hello", server).wait(40)
+    view = at_work.submit("hello", server).wait(40)
     assert (view.state, view.text, view.turns) == ("completed", "fine", 1)
 
 
@@ -191,18 +184,16 @@ def test_sigterm_hands_the_agents_over_at_the_next_turn_and_another_worker_goes_
     assert fleet.swarm.agent(root).deaths == 0, "a deploy is no death"
 
 
-def test_token_and_money_limits_hold_and_the_work_is_not_lost(fleet: Fleet) -> None:
-    fleet.start_worker(2)
-    job = fleet.submit("TREE depth=0 fanout=0 steps=500", fleet.rehearse(), max_turns=1000, max_tokens=60_000)
+def test_token_and_money_limits_hold_and_the_work_is_not_lost(at_work: Fleet) -> None:
+    job = at_work.submit("TREE depth=0 fanout=0 steps=500", at_work.rehearse(), max_turns=1000, max_tokens=60_000)
     view = job.wait(60)
     assert view.state == "completed" and "limit of tokens" in view.reason
     assert view.usage.total_tokens <= 60_000
 
 
-def test_the_time_limit_of_a_job_ends_it_with_last_words(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    server = fleet.rehearse(latency_seconds=0.2)
-    view = fleet.submit("TREE depth=0 fanout=0 steps=500", server, max_turns=1000, timeout_seconds=2).wait(30)
+def test_the_time_limit_of_a_job_ends_it_with_last_words(at_work: Fleet) -> None:
+    server = at_work.rehearse(latency_seconds=0.2)
+    view = at_work.submit("TREE depth=0 fanout=0 steps=500", server, max_turns=1000, timeout_seconds=2).wait(30)
     assert view.state == "timed_out" and "limit of time" in view.reason
 
 

@@ -17,9 +17,9 @@ from tests.job_world import JobWorld
 
 
 @pytest.fixture
-def world(server: Fleet, store: Store) -> JobWorld:
+def world(unmanned: Fleet, store: Store) -> JobWorld:
     """The root has a child `middle`, which has one of its own, `low`."""
-    world = JobWorld(store, server, team=False)
+    world = JobWorld(store, unmanned, team=False)
     world.start("middle", teammate=False)
     world.start("low", teammate=False, parent="middle")
     return world
@@ -108,8 +108,8 @@ def test_data_of_the_run_before_is_not_taken_for_the_next_ones(world: JobWorld) 
 # -- one that never began ----------------------------------------------------------------------------------------
 
 
-def test_one_that_ended_before_it_began_can_go_on(server: Fleet, store: Store) -> None:
-    world = JobWorld(store, server, team=False, timeout_seconds=0.001)
+def test_one_that_ended_before_it_began_can_go_on(unmanned: Fleet, store: Store) -> None:
+    world = JobWorld(store, unmanned, team=False, timeout_seconds=0.001)
     store.hand_over(world.claims["root"], "nobody ran it")
     store.client.zadd(store.key("deadlines"), {world.job_id: 1})
     store.rescue(max_deaths=5, outbox_age_seconds=60)
@@ -123,8 +123,8 @@ def test_one_that_ended_before_it_began_can_go_on(server: Fleet, store: Store) -
 # -- places among the running ------------------------------------------------------------------------------------
 
 
-def test_a_place_that_was_given_to_one_that_is_cancelled_goes_to_the_next(server: Fleet, store: Store) -> None:
-    world = JobWorld(store, server, team=False, max_running=1)
+def test_a_place_that_was_given_to_one_that_is_cancelled_goes_to_the_next(unmanned: Fleet, store: Store) -> None:
+    world = JobWorld(store, unmanned, team=False, max_running=1)
     for name in ("first", "second"):
         world.spawn(name, teammate=False)
         assert store.claim(world.ids[name], "worker", 60) == Refused("capped")

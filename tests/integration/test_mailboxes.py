@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import pytest
-import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,19 +26,6 @@ from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, Office, Repeating, new_store
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Fleet]:
-    fleet = Fleet()
-    yield fleet
-    fleet.close()
-
-
-@pytest.fixture(params=[redis.Redis, Repeating], ids=["once", "repeated"])
-def store(server: Fleet, request: pytest.FixtureRequest) -> Store:
-    """A swarm of its own; a plain client, and one that sends every script again."""
-    return new_store(server, request.param)
-
-
 def _senders_and_bodies(text: str) -> list[tuple[str | None, str]]:
     return [(e.get("from"), (e.text or "")[1:-1]) for e in ElementTree.fromstring(f"<mail>{text}</mail>")]
 
@@ -52,9 +37,9 @@ _ANY_TEXT = st.text(st.characters(), max_size=60) | st.sampled_from(["\x00", "\u
 
 
 @pytest.fixture(scope="module")
-def talkers(server: Fleet) -> tuple[Office, Desk, Desk]:
+def talkers(unmanned: Fleet) -> tuple[Office, Desk, Desk]:
     """A job with two agents at work, which stays the same for all examples of a test."""
-    office = Office(new_store(server, Repeating), server, "a", "b")
+    office = Office(new_store(unmanned, Repeating), unmanned, "a", "b")
     return office, office.at("a"), office.at("b")
 
 
@@ -89,8 +74,8 @@ def test_no_receiver_that_is_made_up_reaches_anybody(talkers: tuple[Office, Desk
     assert [len(office.bodies(one)) for one in everybody] == before
 
 
-def test_a_body_of_exactly_64_KiB_arrives_and_one_byte_more_is_an_error(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a", "b")
+def test_a_body_of_exactly_64_KiB_arrives_and_one_byte_more_is_an_error(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a", "b")
     desk = office.at("a")
     whole = "é" * (MAX_BODY_BYTES // 2)
     assert not desk.send("b", whole).is_error
@@ -101,8 +86,8 @@ def test_a_body_of_exactly_64_KiB_arrives_and_one_byte_more_is_an_error(server: 
     assert office.bodies("b") == [whole]
 
 
-def test_a_call_that_says_nonsense_is_told_so_and_changes_nothing(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a", "b")
+def test_a_call_that_says_nonsense_is_told_so_and_changes_nothing(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a", "b")
     desk = office.at("a")
     for given_input in (
         {"kind": "task"},
@@ -120,8 +105,8 @@ def test_a_call_that_says_nonsense_is_told_so_and_changes_nothing(server: Fleet,
 # -- limits ------------------------------------------------------------------------------------------------
 
 
-def test_the_1001st_unread_message_is_an_error_and_nothing_is_trimmed(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a", "b")
+def test_the_1001st_unread_message_is_an_error_and_nothing_is_trimmed(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a", "b")
     sent = [f"n{number}" for number in range(MAX_UNREAD)]
     office.fill("b", sent)
     desk = office.at("a")
@@ -136,8 +121,10 @@ def test_the_1001st_unread_message_is_an_error_and_nothing_is_trimmed(server: Fl
     assert office.bodies("b") == [*sent, "now"]
 
 
-def test_a_full_mailbox_of_an_agent_that_has_ended_does_not_keep_it_from_going_on(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "b")
+def test_a_full_mailbox_of_an_agent_that_has_ended_does_not_keep_it_from_going_on(
+    unmanned: Fleet, store: Store
+) -> None:
+    office = Office(store, unmanned, "b")
     b = office.at("b")
     office.fill("b", ["x"] * MAX_UNREAD)
     assert isinstance(b.finish(unless_mail=False), Effect)
@@ -147,8 +134,8 @@ def test_a_full_mailbox_of_an_agent_that_has_ended_does_not_keep_it_from_going_o
         office.person.send("b", "and on")
 
 
-def test_the_persons_mailbox_fills_up_until_it_is_marked_as_read(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a")
+def test_the_persons_mailbox_fills_up_until_it_is_marked_as_read(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a")
     desk = office.at("a")
     office.fill(USER, [str(number) for number in range(MAX_UNREAD)])
     refused = desk.send(USER, "one too many")
@@ -168,8 +155,8 @@ def test_the_persons_mailbox_fills_up_until_it_is_marked_as_read(server: Fleet, 
         store.mark_read("job-0000000000000000", "1-0")
 
 
-def test_a_full_mailbox_is_left_out_of_a_broadcast_and_reported(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a", "b", "c", "d")
+def test_a_full_mailbox_is_left_out_of_a_broadcast_and_reported(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a", "b", "c", "d")
     office.fill("c", ["x"] * MAX_UNREAD)
     result = office.at("a").send("*", "all of you")
     assert not result.is_error
@@ -182,8 +169,8 @@ def test_a_full_mailbox_is_left_out_of_a_broadcast_and_reported(server: Fleet, s
     assert office.bodies("b") == ["all of you", "from me"]
 
 
-def test_a_broadcast_passes_over_those_who_have_ended(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a", "b", "c")
+def test_a_broadcast_passes_over_those_who_have_ended(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a", "b", "c")
     office.at("b").finish()
     store.cancel(office.ids["c"], "no more")
     office.at("a").send("*")
@@ -200,8 +187,8 @@ def test_a_broadcast_passes_over_those_who_have_ended(server: Fleet, store: Stor
     assert list(delivery.receivers) == [office.root.id]
 
 
-def test_only_so_much_mail_enters_one_turn(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "b")
+def test_only_so_much_mail_enters_one_turn(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "b")
     for _ in range(8):
         office.person.send("b", "x" * MAX_BODY_BYTES)
     b = office.at("b")
@@ -213,8 +200,8 @@ def test_only_so_much_mail_enters_one_turn(server: Fleet, store: Store) -> None:
 # -- who can be reached ------------------------------------------------------------------------------------
 
 
-def test_another_job_cannot_be_reached_by_name_or_id(server: Fleet, store: Store) -> None:
-    office, other = Office(store, server, "a"), Office(store, server, "stranger")
+def test_another_job_cannot_be_reached_by_name_or_id(unmanned: Fleet, store: Store) -> None:
+    office, other = Office(store, unmanned, "a"), Office(store, unmanned, "stranger")
     desk = office.at("a")
     for to in ("stranger", other.ids["stranger"], other.root.id, other.job_id):
         result = desk.send(to)
@@ -230,19 +217,19 @@ def test_another_job_cannot_be_reached_by_name_or_id(server: Fleet, store: Store
     assert desk.send("*").text == "Delivered to root."
 
 
-def test_a_name_is_never_given_twice_not_even_after_its_bearers_end(server: Fleet) -> None:
-    store = new_store(server)
-    office = Office(store, server, "a", "b")
+def test_a_name_is_never_given_twice_not_even_after_its_bearers_end(unmanned: Fleet) -> None:
+    store = new_store(unmanned)
+    office = Office(store, unmanned, "a", "b")
     store.cancel(office.ids["a"], "no more")
     office.at("b").finish()
     for name in ("a", "b", "root"):
         refused = office.spawn(name)
         assert isinstance(refused, NotSpawned) and (refused.why, refused.detail) == ("name", name)
-    assert isinstance(Office(store, server).spawn("a"), Effect)
+    assert isinstance(Office(store, unmanned).spawn("a"), Effect)
 
 
-def test_who_was_cancelled_is_written_to_in_vain_and_who_ended_goes_on(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a", "b", "c")
+def test_who_was_cancelled_is_written_to_in_vain_and_who_ended_goes_on(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a", "b", "c")
     office.at("b").finish()
     store.cancel(office.ids["c"], "no more")
     desk = office.at("a")
@@ -256,8 +243,8 @@ def test_who_was_cancelled_is_written_to_in_vain_and_who_ended_goes_on(server: F
     assert "again" in office.at("b").read()
 
 
-def test_nobody_writes_to_himself_and_a_person_has_no_parent(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a")
+def test_nobody_writes_to_himself_and_a_person_has_no_parent(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a")
     desk = office.at("a")
     for to in ("a", desk.id):
         assert "yourself" in desk.send(to).text
@@ -270,8 +257,8 @@ def test_nobody_writes_to_himself_and_a_person_has_no_parent(server: Fleet, stor
     ]
 
 
-def test_after_the_jobs_end_only_its_root_goes_on(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "b")
+def test_after_the_jobs_end_only_its_root_goes_on(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "b")
     office.at("b").finish()
     office.root.read()
     office.root.finish()
@@ -284,9 +271,9 @@ def test_after_the_jobs_end_only_its_root_goes_on(server: Fleet, store: Store) -
 # -- requests ----------------------------------------------------------------------------------------------
 
 
-def test_a_request_is_answered_once_by_the_one_who_was_asked(server: Fleet) -> None:
-    store = new_store(server)
-    office = Office(store, server, "a", "b")
+def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) -> None:
+    store = new_store(unmanned)
+    office = Office(store, unmanned, "a", "b")
     a, b = office.at("a"), office.at("b")
 
     def ask(request: str, seconds: float = 60) -> None:
@@ -324,8 +311,8 @@ def test_a_request_is_answered_once_by_the_one_who_was_asked(server: Fleet) -> N
 # -- order and exactly once --------------------------------------------------------------------------------
 
 
-def test_order_is_kept_for_each_sender_and_receiver(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a", "b", "c", "d")
+def test_order_is_kept_for_each_sender_and_receiver(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a", "b", "c", "d")
     desks = {name: office.at(name) for name in "abcd"}
     for number in range(30):
         for sender in "abc":
@@ -338,8 +325,8 @@ def test_order_is_kept_for_each_sender_and_receiver(server: Fleet, store: Store)
         assert [body for who, body in found if who == sender] == [f"{sender}{number}" for number in range(30)]
 
 
-def test_a_worker_that_lost_its_claim_neither_sends_nor_takes(server: Fleet, store: Store) -> None:
-    office = Office(store, server, "a", "b")
+def test_a_worker_that_lost_its_claim_neither_sends_nor_takes(unmanned: Fleet, store: Store) -> None:
+    office = Office(store, unmanned, "a", "b")
     stale = office.at("a")
     store.hand_over(stale.claim, "test")
     fresh = office.at("a")
@@ -353,8 +340,8 @@ def test_a_worker_that_lost_its_claim_neither_sends_nor_takes(server: Fleet, sto
     assert office.unread("a") == 0
 
 
-def test_mail_that_comes_while_the_last_answer_is_given_forbids_the_end(server: Fleet) -> None:
-    office = Office(new_store(server), server, "a")
+def test_mail_that_comes_while_the_last_answer_is_given_forbids_the_end(unmanned: Fleet) -> None:
+    office = Office(new_store(unmanned), unmanned, "a")
     desk = office.at("a")
     office.person.send("a", "wait, one more thing")
     assert desk.finish() == GoOn("mail")
@@ -362,9 +349,9 @@ def test_mail_that_comes_while_the_last_answer_is_given_forbids_the_end(server: 
     assert isinstance(desk.finish(), Effect)
 
 
-def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(server: Fleet) -> None:
-    store = new_store(server)
-    office = Office(store, server, "a", "b")
+def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(unmanned: Fleet) -> None:
+    store = new_store(unmanned)
+    office = Office(store, unmanned, "a", "b")
     assert isinstance(office.root.park(Condition(mail="talk", children=list(office.ids.values()))), Effect)
     office.at("b").finish()
     assert store.agent(office.root.id)["state"] == "parked"
@@ -373,9 +360,9 @@ def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(server
     assert store.agent(office.root.id)["state"] == "queued"
 
 
-def test_a_letter_that_is_sent_again_after_a_broken_connection_arrives_once(server: Fleet) -> None:
-    store = new_store(server, Repeating)
-    office = Office(store, server, "b")
+def test_a_letter_that_is_sent_again_after_a_broken_connection_arrives_once(unmanned: Fleet) -> None:
+    store = new_store(unmanned, Repeating)
+    office = Office(store, unmanned, "b")
     first, second = office.person.send("b", "same"), office.person.send("b", "same")
     assert office.bodies("b") == ["same", "same"] and office.unread("b") == 2
     assert [m.id for m in store.all_mail(office.ids["b"])] == [first.id, second.id]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -119,16 +118,6 @@ _SCENARIOS = {
 }
 
 
-@pytest.fixture(scope="module")
-def fleet() -> Iterator[Fleet]:
-    fleet = Fleet()
-    try:
-        fleet.start_worker(3)
-        yield fleet
-    finally:
-        fleet.close()
-
-
 def _rows(system: str) -> list[tuple[str, str]]:
     """The left and the right side of each row of that system's table."""
     section = re.split(r"^###? ", _DOCUMENT.read_text(), flags=re.MULTILINE)
@@ -165,13 +154,13 @@ def _is_made(name: str, fields: str, calls: list[tuple[str, dict[str, Any], bool
 
 
 @pytest.mark.parametrize("system", list(_SCENARIOS))
-def test_every_call_of_a_table_is_made_and_works(fleet: Fleet, system: str) -> None:
-    server = fleet.rehearse(f"\nname: mapping\nrules:{_OTHERS}{_SCENARIOS[system]}")
-    job = fleet.submit("go", server)
+def test_every_call_of_a_table_is_made_and_works(at_work: Fleet, system: str) -> None:
+    server = at_work.rehearse(f"\nname: mapping\nrules:{_OTHERS}{_SCENARIOS[system]}")
+    job = at_work.submit("go", server)
     view = job.wait(60)
     assert view.state == "completed", view.reason
     assert server.stats()["unmatched"] == []
-    calls = _calls(fleet, job)
+    calls = _calls(at_work, job)
     rows = _rows(system)
     assert len(rows) >= 3
     for there, here in rows:
@@ -179,7 +168,7 @@ def test_every_call_of_a_table_is_made_and_works(fleet: Fleet, system: str) -> N
         assert named or "nothing" in here, there
         for name, fields in named:
             assert _is_made(name, fields, calls), (there, name, fields, calls)
-    _CHECKS[system](fleet, job, view.text)
+    _CHECKS[system](at_work, job, view.text)
 
 
 def _agent_states(job: Job) -> dict[str, tuple[str, str]]:

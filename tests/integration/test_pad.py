@@ -16,8 +16,8 @@ from tests.tool_world import make_world
 
 
 @pytest.fixture
-def world(server: Fleet, store: Store) -> JobWorld:
-    return JobWorld(store, server, team=False)
+def world(unmanned: Fleet, store: Store) -> JobWorld:
+    return JobWorld(store, unmanned, team=False)
 
 
 def write(world: JobWorld, page: str, text: str, by: str = "root", **given: int) -> int:
@@ -74,8 +74,8 @@ def test_the_same_cause_again_writes_and_appends_once(world: JobWorld) -> None:
     assert world.pad.read("a")[1] == "three"
 
 
-def test_of_many_that_append_at_once_nobodys_text_is_lost_or_torn(server: Fleet) -> None:
-    world = JobWorld(open_store(server), server, team=False)
+def test_of_many_that_append_at_once_nobodys_text_is_lost_or_torn(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
 
     def work(number: int) -> None:
         for n in range(20):
@@ -93,8 +93,8 @@ def test_of_many_that_append_at_once_nobodys_text_is_lost_or_torn(server: Fleet)
         assert own == [f"<{number}:{n}>" for n in range(20)]
 
 
-def test_pages_pad_and_their_number_have_limits_that_name_themselves(server: Fleet) -> None:
-    world = JobWorld(open_store(server), server, team=False)
+def test_pages_pad_and_their_number_have_limits_that_name_themselves(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
     full = "x" * MAX_PAGE_BYTES
     with pytest.raises(PadRefused, match="would have 1,048,577 bytes, more than 1,048,576"):
         write(world, "big", full + "x")
@@ -109,8 +109,8 @@ def test_pages_pad_and_their_number_have_limits_that_name_themselves(server: Fle
     assert sum(page.size for page in world.pad.pages()) == int(world.store.job(world.job_id)["pad_bytes"])
 
 
-def test_a_thousand_pages_are_enough(server: Fleet) -> None:
-    world = JobWorld(open_store(server), server, team=False)
+def test_a_thousand_pages_are_enough(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
     for n in range(MAX_PAGES):
         write(world, f"p{n}", "")
     with pytest.raises(PadRefused, match="has 1,000 pages"):
@@ -120,9 +120,9 @@ def test_a_thousand_pages_are_enough(server: Fleet) -> None:
     write(world, "one-more", "")
 
 
-def test_an_agent_of_another_job_reads_and_writes_nothing_here(server: Fleet, world: JobWorld) -> None:
+def test_an_agent_of_another_job_reads_and_writes_nothing_here(unmanned: Fleet, world: JobWorld) -> None:
     write(world, "a", "secret")
-    stranger = JobWorld(world.store, server, team=False)
+    stranger = JobWorld(world.store, unmanned, team=False)
     with pytest.raises(PadRefused, match="only a live agent of the job"):
         world.pad.write(stranger.root, world.cause(), "a", "x")
     with pytest.raises(PadRefused, match="there is no page"):

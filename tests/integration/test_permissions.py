@@ -32,20 +32,18 @@ def _question(fleet: Fleet, job: Job) -> Question:
     return wait_for("a question is asked", lambda: next(iter(fleet.swarm.questions.open(job.id)), None))
 
 
-def test_a_denied_call_is_refused_with_the_rule_and_does_not_look_like_success(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    view = _submit(fleet, fleet.rehearse(ONE_COMMAND), deny=["Bash(touch:*)"]).wait(30)
+def test_a_denied_call_is_refused_with_the_rule_and_does_not_look_like_success(at_work: Fleet) -> None:
+    view = _submit(at_work, at_work.rehearse(ONE_COMMAND), deny=["Bash(touch:*)"]).wait(30)
     assert "Bash(touch:*)" in view.text and "not run" in view.text
-    assert not (fleet.workspace / "made").exists()
-    [denied] = [event for event in fleet.swarm.job(view.id).follow() if event is not None and event.kind == "denied"]
+    assert not (at_work.workspace / "made").exists()
+    [denied] = [event for event in at_work.swarm.job(view.id).follow() if event is not None and event.kind == "denied"]
     assert "touch made" in denied.fields["call"] and "Bash(touch:*)" in denied.fields["why"]
 
 
-def test_a_file_that_may_not_be_read_is_not_found_by_searching_either(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    (fleet.workspace / "open.txt").write_text("password: none\n")
-    (fleet.workspace / ".env").write_text("password: secret\n")
-    server = fleet.rehearse(
+def test_a_file_that_may_not_be_read_is_not_found_by_searching_either(at_work: Fleet) -> None:
+    (at_work.workspace / "open.txt").write_text("password: none\n")
+    (at_work.workspace / ".env").write_text("password: secret\n")
+    server = at_work.rehearse(
         """
 name: search
 rules:
@@ -56,7 +54,7 @@ rules:
   - reply: {text: "{last_result}"}
 """
     )
-    text = _submit(fleet, server, deny=["Read(.env)"]).wait(30).text
+    text = _submit(at_work, server, deny=["Read(.env)"]).wait(30).text
     assert "open.txt:1:password: none" in text and "secret" not in text
     assert text.count("Not allowed") == 2
 
@@ -79,17 +77,15 @@ def test_an_agent_asks_parked_and_goes_on_with_the_answer(fleet: Fleet) -> None:
         fleet.swarm.answer(question.id, "deny", by="bob")
 
 
-def test_a_refusal_reaches_the_agent_with_its_reason(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    job = _submit(fleet, fleet.rehearse(ONE_COMMAND), mode="default")
-    fleet.swarm.answer(_question(fleet, job).id, "deny", reason="not on a Sunday", by="ann")
+def test_a_refusal_reaches_the_agent_with_its_reason(at_work: Fleet) -> None:
+    job = _submit(at_work, at_work.rehearse(ONE_COMMAND), mode="default")
+    at_work.swarm.answer(_question(at_work, job).id, "deny", reason="not on a Sunday", by="ann")
     text = job.wait(30).text
-    assert "Denied by ann: not on a Sunday" in text and not (fleet.workspace / "made").exists()
+    assert "Denied by ann: not on a Sunday" in text and not (at_work.workspace / "made").exists()
 
 
-def test_an_approval_for_good_spares_the_next_question_of_its_kind(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    server = fleet.rehearse(
+def test_an_approval_for_good_spares_the_next_question_of_its_kind(at_work: Fleet) -> None:
+    server = at_work.rehearse(
         """
 name: twice
 rules:
@@ -100,34 +96,31 @@ rules:
   - reply: {text: both}
 """
     )
-    job = _submit(fleet, server, mode="default")
-    fleet.swarm.answer(_question(fleet, job).id, "allow", always=True)
+    job = _submit(at_work, server, mode="default")
+    at_work.swarm.answer(_question(at_work, job).id, "allow", always=True)
     assert job.wait(30).text == "both"
-    assert (fleet.workspace / "notes" / "b.txt").read_text() == "b"
-    assert len(fleet.swarm.questions.of_job(job.id)) == 1
+    assert (at_work.workspace / "notes" / "b.txt").read_text() == "b"
+    assert len(at_work.swarm.questions.of_job(job.id)) == 1
 
 
-def test_where_nobody_is_there_the_call_is_denied_and_says_so(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    view = _submit(fleet, fleet.rehearse(ONE_COMMAND), mode="default", ask_seconds=0).wait(30)
-    assert "nobody is there to be asked" in view.text and not (fleet.workspace / "made").exists()
+def test_where_nobody_is_there_the_call_is_denied_and_says_so(at_work: Fleet) -> None:
+    view = _submit(at_work, at_work.rehearse(ONE_COMMAND), mode="default", ask_seconds=0).wait(30)
+    assert "nobody is there to be asked" in view.text and not (at_work.workspace / "made").exists()
 
 
-def test_a_question_that_nobody_answers_expires_into_a_denial(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    job = _submit(fleet, fleet.rehearse(ONE_COMMAND), mode="default", ask_seconds=1)
+def test_a_question_that_nobody_answers_expires_into_a_denial(at_work: Fleet) -> None:
+    job = _submit(at_work, at_work.rehearse(ONE_COMMAND), mode="default", ask_seconds=1)
     assert "nobody answered in time" in job.wait(30).text
-    assert [question.state for question in fleet.swarm.questions.of_job(job.id)] == ["expired"]
+    assert [question.state for question in at_work.swarm.questions.of_job(job.id)] == ["expired"]
 
 
-def test_a_question_is_void_when_its_agent_is_cancelled(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    job = _submit(fleet, fleet.rehearse(ONE_COMMAND), mode="default")
-    question = _question(fleet, job)
+def test_a_question_is_void_when_its_agent_is_cancelled(at_work: Fleet) -> None:
+    job = _submit(at_work, at_work.rehearse(ONE_COMMAND), mode="default")
+    question = _question(at_work, job)
     job.cancel()
-    assert fleet.swarm.questions.open() == []
+    assert at_work.swarm.questions.open() == []
     with pytest.raises(QuestionClosed, match="its agent has ended"):
-        fleet.swarm.answer(question.id, "allow")
+        at_work.swarm.answer(question.id, "allow")
 
 
 PLANNING = """
@@ -146,25 +139,23 @@ rules:
 """
 
 
-def test_a_plan_is_sent_back_then_approved_and_built_in_the_same_conversation(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    job = _submit(fleet, fleet.rehearse(PLANNING), mode="plan")
-    first = _question(fleet, job)
+def test_a_plan_is_sent_back_then_approved_and_built_in_the_same_conversation(at_work: Fleet) -> None:
+    job = _submit(at_work, at_work.rehearse(PLANNING), mode="plan")
+    first = _question(at_work, job)
     assert first.kind == "plan" and first.title == "Make it" and "1. make made.txt" in first.detail
-    fleet.swarm.answer(first.id, "deny", reason="say more")
+    at_work.swarm.answer(first.id, "deny", reason="say more")
     second = wait_for(
-        "a second plan", lambda: next((q for q in fleet.swarm.questions.open(job.id) if q.id != first.id), None)
+        "a second plan", lambda: next((q for q in at_work.swarm.questions.open(job.id) if q.id != first.id), None)
     )
-    assert not (fleet.workspace / "made.txt").exists()
-    fleet.swarm.answer(second.id, "allow")
+    assert not (at_work.workspace / "made.txt").exists()
+    at_work.swarm.answer(second.id, "allow")
     assert job.wait(30).text == "built"
-    assert (fleet.workspace / "made.txt").read_text() == "in time"
+    assert (at_work.workspace / "made.txt").read_text() == "in time"
     assert job.view().agents == 1
 
 
-def test_in_plan_mode_the_plan_file_can_be_written_and_is_the_plan_and_children_build_after_it(fleet: Fleet) -> None:
-    fleet.start_worker(2)
-    server = fleet.rehearse(
+def test_in_plan_mode_the_plan_file_can_be_written_and_is_the_plan_and_children_build_after_it(at_work: Fleet) -> None:
+    server = at_work.rehearse(
         """
 name: plan-file
 rules:
@@ -181,17 +172,16 @@ rules:
   - reply: {text: "{last_result}"}
 """
     )
-    job = _submit(fleet, server, mode="plan")
-    question = _question(fleet, job)
+    job = _submit(at_work, server, mode="plan")
+    question = _question(at_work, job)
     assert question.title == "From the file"
-    fleet.swarm.answer(question.id, "allow")
+    at_work.swarm.answer(question.id, "allow")
     assert job.wait(30).state == "completed"
-    assert (fleet.workspace / "made.txt").read_text() == "by a child"
+    assert (at_work.workspace / "made.txt").read_text() == "by a child"
 
 
-def test_plan_mode_holds_for_everybody_below(fleet: Fleet) -> None:
-    fleet.start_worker(2)
-    server = fleet.rehearse(
+def test_plan_mode_holds_for_everybody_below(at_work: Fleet) -> None:
+    server = at_work.rehearse(
         """
 name: below
 rules:
@@ -204,14 +194,13 @@ rules:
   - reply: {text: "{last_result}"}
 """
     )
-    text = _submit(fleet, server, mode="plan", ask_seconds=0).wait(30).text
+    text = _submit(at_work, server, mode="plan", ask_seconds=0).wait(30).text
     assert "plan mode" in text
-    assert not list(fleet.workspace.glob("made*"))
+    assert not list(at_work.workspace.glob("made*"))
 
 
-def test_an_answer_with_a_schema_is_corrected_and_delivered_as_data(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    server = fleet.rehearse(
+def test_an_answer_with_a_schema_is_corrected_and_delivered_as_data(at_work: Fleet) -> None:
+    server = at_work.rehearse(
         """
 name: schema
 rules:
@@ -224,20 +213,18 @@ rules:
 """
     )
     schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
-    view = _submit(fleet, server, result_schema=schema).wait(30)
+    view = _submit(at_work, server, result_schema=schema).wait(30)
     assert (view.state, view.data) == ("completed", {"count": 3})
 
 
-def test_an_answer_that_never_fits_its_schema_fails_after_two_corrections(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    server = fleet.rehearse("name: wrong\nrules:\n  - reply: {text: nonsense}\n")
-    view = _submit(fleet, server, result_schema={"type": "integer"}).wait(30)
+def test_an_answer_that_never_fits_its_schema_fails_after_two_corrections(at_work: Fleet) -> None:
+    server = at_work.rehearse("name: wrong\nrules:\n  - reply: {text: nonsense}\n")
+    view = _submit(at_work, server, result_schema={"type": "integer"}).wait(30)
     assert view.state == "failed" and view.turns == 3 and "does not fit its schema" in view.reason
 
 
-def test_the_person_is_asked_in_words_and_answers_in_words(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    server = fleet.rehearse(
+def test_the_person_is_asked_in_words_and_answers_in_words(at_work: Fleet) -> None:
+    server = at_work.rehearse(
         """
 name: asking
 rules:
@@ -246,21 +233,21 @@ rules:
   - reply: {text: "I take {last_result}"}
 """
     )
-    job = _submit(fleet, server)
-    question = _question(fleet, job)
+    job = _submit(at_work, server)
+    question = _question(at_work, job)
     assert question.kind == "question" and "- blue" in question.detail
-    fleet.swarm.answer(question.id, "blue")
+    at_work.swarm.answer(question.id, "blue")
     assert job.wait(30).text == "I take blue"
 
 
-def test_the_shipped_scenario_shows_a_plan_a_question_and_the_work(fleet: Fleet) -> None:
-    fleet.start_worker(1)
-    job = _submit(fleet, fleet.rehearse("ask"), mode="plan")
-    plan = _question(fleet, job)
-    fleet.swarm.answer(plan.id, "allow")
+def test_the_shipped_scenario_shows_a_plan_a_question_and_the_work(at_work: Fleet) -> None:
+    job = _submit(at_work, at_work.rehearse("ask"), mode="plan")
+    plan = _question(at_work, job)
+    at_work.swarm.answer(plan.id, "allow")
     words = wait_for(
-        "it asks in words", lambda: next((q for q in fleet.swarm.questions.open(job.id) if q.kind == "question"), None)
+        "it asks in words",
+        lambda: next((q for q in at_work.swarm.questions.open(job.id) if q.kind == "question"), None),
     )
-    fleet.swarm.answer(words.id, "Deutsch")
+    at_work.swarm.answer(words.id, "Deutsch")
     assert job.wait(30).text == "greeting.txt is written."
-    assert (fleet.workspace / "greeting.txt").read_text() == "Hello, in Deutsch!\n"
+    assert (at_work.workspace / "greeting.txt").read_text() == "Hello, in Deutsch!\n"

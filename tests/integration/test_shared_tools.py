@@ -19,8 +19,8 @@ from tests.job_world import JobWorld
 class Caller:
     """A job's root, and its calls."""
 
-    def __init__(self, store: Store, server: Fleet) -> None:
-        self.world = JobWorld(store, server, team=False)
+    def __init__(self, store: Store, unmanned: Fleet) -> None:
+        self.world = JobWorld(store, unmanned, team=False)
         journal = Journal(self.world.claims["root"], store)
         tools = [tool.schema() for tool in shared_tools().values()]
         journal.append([Started(spec=self.world.spec, tools=tools), Prompt(text="go")])
@@ -36,8 +36,8 @@ class Caller:
 
 
 @pytest.fixture
-def caller(server: Fleet, store: Store) -> Caller:
-    return Caller(store, server)
+def caller(unmanned: Fleet, store: Store) -> Caller:
+    return Caller(store, unmanned)
 
 
 def test_a_task_goes_from_hand_to_hand_by_calls_alone(caller: Caller) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,8 +22,8 @@ from tests.waiting import wait_for
 
 
 @pytest.fixture
-def world(server: Fleet, store: Store) -> JobWorld:
-    return JobWorld(store, server, team=False)
+def world(unmanned: Fleet, store: Store) -> JobWorld:
+    return JobWorld(store, unmanned, team=False)
 
 
 # -- founding and dissolving ---------------------------------------------------------------------------------
@@ -121,9 +120,9 @@ def _request_state(world: JobWorld, request: str) -> str:
 
 
 @pytest.fixture
-def pair(server: Fleet) -> JobWorld:
+def pair(unmanned: Fleet) -> JobWorld:
     """A lead with two teammates."""
-    world = JobWorld(open_store(server), server)
+    world = JobWorld(open_store(unmanned), unmanned)
     for name in ("ada", "ben"):
         world.start(name)
     return world
@@ -179,15 +178,6 @@ def test_a_request_to_one_that_left_never_reaches_its_successor(pair: JobWorld) 
 
 
 # -- with real workers ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def at_work() -> Iterator[Fleet]:
-    """A fleet with one worker, for all tests that need one: starting it takes longer than they do."""
-    fleet = Fleet()
-    fleet.start_worker(3)
-    yield fleet
-    fleet.close()
 
 
 def _story(fleet: Fleet, agent_id: str) -> str:
