@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from swarm.agent.entries import Prompt, Started, ToolFinished
-from swarm.runtime.journal import Journal
-from swarm.runtime.sharing import shared_tools
 from swarm.runtime.toolbox import Toolbox
-from swarm.settings import Settings
 from swarm.store.agents import Store
+from swarm.tools.registry import offered_tools
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
+from tests.segments import make_segment
 
 
 class Caller:
@@ -21,10 +20,10 @@ class Caller:
 
     def __init__(self, store: Store, unmanned: Fleet) -> None:
         self.world = JobWorld(store, unmanned, team=False)
-        journal = Journal(self.world.claims["root"], store)
-        tools = [tool.schema() for tool in shared_tools().values()]
-        journal.append([Started(spec=self.world.spec, tools=tools), Prompt(text="go")])
-        self.toolbox = Toolbox(journal, Settings(), lambda effect: None, lambda: None)
+        segment = make_segment(self.world.claims["root"], store)
+        tools = [tool.schema() for tool in offered_tools()]
+        segment.journal.append([Started(spec=self.world.spec, tools=tools), Prompt(text="go")])
+        self.toolbox = Toolbox(segment)
 
     def call(self, name: str, /, **given: Any) -> ToolFinished:
         return self.toolbox.run({"type": "tool_use", "id": self.world.cause(), "name": name, "input": given})

@@ -44,8 +44,3 @@ def pytest_runtest_setup() -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Iterator[None]:
     yield from _guard()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown() -> Iterator[None]:
-    yield from _guard()

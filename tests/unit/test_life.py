@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm.agent import notes
 from swarm.agent.decision import (
-    INTERRUPTED_TEXT,
     MAX_MODEL_FAILURES,
     Begin,
     CallModel,
@@ -173,7 +173,7 @@ def test_a_life_cut_at_any_entry_goes_on_to_the_same_conversation(seed: int, tur
         if interrupted:
             # The one difference a cut may make: the call that was running is reported as such, and not run again.
             said = [b for m in resumed.messages for b in m["content"] if b.get("tool_use_id") in interrupted]
-            assert said and all(b["content"] == INTERRUPTED_TEXT for b in said)
+            assert said and all(b["content"] == notes.INTERRUPTED for b in said)
         else:
             assert resumed.messages == whole.messages
             assert resumed.finished == whole.finished
