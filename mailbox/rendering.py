@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 from xml.sax.saxutils import escape
@@ -21,6 +22,14 @@ _MEANING = {
     "ended": "An agent that you started in the background has ended.",
     "idle": "Your teammate has nothing to do and waits for messages or tasks.",
 }
+
+_NOTES = {
+    "note": "{text}",
+    "offer": "Task {task} of the board is free and fits you: {subject}\nTake it with BoardClaim (task_id {task}) before you work on it; "
+    "if it is not for you, end your turn.",
+    "given": "{by} gave you task {task} of the board: {subject}\nRead it with BoardList (task_id {task}).",
+}
+"""What the runtime tells of itself; the notices hold the rest as data."""
 
 
 def render_mail(messages: Sequence[Message]) -> str:
@@ -40,15 +49,19 @@ def _render_message(message: Message) -> str:
 
 def _render_notice(message: Message) -> str:
     notice = _read_notice(message.body)
-    if notice.get("what") == "note":
-        return f"<runtime-note>\n{_text(str(notice.get('text', '')))}\n</runtime-note>"
+    note = _NOTES.get(str(notice.get("what")))
+    if note is not None:
+        return f"<runtime-note>\n{_text(note.format_map(defaultdict(str, notice)))}\n</runtime-note>"
     text = str(notice.get("text", "")).strip()
+    reason = str(notice.get("reason", ""))
+    if isinstance(held := notice.get("tasks"), list):
+        reason = f"it has not completed what it claimed: task {', '.join(map(str, held))}"
     parts = [
         ("task-id", str(notice.get("agent", message.sender))),
         ("name", str(notice.get("name", ""))),
         ("status", str(notice.get("state", "idle" if notice.get("what") == "idle" else "ended"))),
         ("summary", f"{notice.get('label', '')}: {_MEANING.get(str(notice.get('what')), '')}"),
-        ("reason", str(notice.get("reason", ""))),
+        ("reason", reason),
         ("result", text or "(It ended without any text.)"),
     ]
     inside = "\n".join(f"<{tag}>{_text(value)}</{tag}>" for tag, value in parts if value)

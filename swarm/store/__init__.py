@@ -1,1 +1,1 @@
-"""Agents, jobs and journals in Redis: the truth. The data model heads `scripts/common.lua`."""
+"""Agents, jobs and journals in Redis: the truth. The data model heads `lua/common.lua`."""

@@ -61,7 +61,7 @@ class Store(Mailboxes):
             job["max_tokens"] = limits.max_tokens
         if limits.budget_usd is not None:
             job["max_cost"] = round(limits.budget_usd * NANO)
-        answer = self._scripts.run(
+        answer = self.run(
             "submit",
             spec.job_id,
             spec.agent_id,
@@ -128,7 +128,7 @@ class Store(Mailboxes):
 
     def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
         """What a wake-up says of each of these agents; None for one that does not exist. One round trip."""
-        answers = self._scripts.run("hint", *agent_ids) if agent_ids else []
+        answers = self.run("wakeup", *agent_ids) if agent_ids else []
         return [
             Hint(
                 state,
@@ -187,7 +187,7 @@ class Store(Mailboxes):
 
     def claim(self, agent_id: str, worker: str, lease_seconds: float) -> Claim | Refused:
         """Take the right to run the agent's next segment."""
-        answer = self._scripts.run("claim", agent_id, worker, lease_seconds, secrets.token_hex(8))
+        answer = self.run("claim", agent_id, worker, lease_seconds, secrets.token_hex(8))
         match answer[0]:
             case "ok":
                 deadline = float(answer[3]) if answer[3] else None
@@ -218,7 +218,7 @@ class Store(Mailboxes):
                 entry, digest, prefix = self._prefixes.take_out(entry)
             documents.append(encode_entry(entry))
         changed = json.dumps(counters.changed() if counters else {})
-        answer = self._scripts.run(
+        answer = self.run(
             "append",
             *(claim.agent_id, claim.generation, number, activity, changed, int(settle), digest, prefix),
             *documents,
@@ -228,7 +228,7 @@ class Store(Mailboxes):
 
     def reserve(self, claim: Claim, tokens: int, cost: int) -> float | OutOfBudget:
         """Set tokens and nano-dollars aside; answers the share of the tightest limit that is used, or what does not fit."""
-        answer = self._scripts.run("reserve", claim.agent_id, claim.generation, tokens, cost)
+        answer = self.run("reserve", claim.agent_id, claim.generation, tokens, cost)
         if answer[0] == "limit":
             return OutOfBudget(answer[1], int(answer[2]), int(float(answer[3])))
         self._check(answer, claim)
@@ -239,7 +239,7 @@ class Store(Mailboxes):
     ) -> Effect | NotSpawned:
         """Make all the children, or have them go on, or none."""
         documents = [json.dumps(_child_fields(child)) for child in children]
-        answer = self._scripts.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *documents)
+        answer = self.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *documents)
         match answer[0]:
             case "limit":
                 return NotSpawned("limit", room=max(0, int(answer[1])))
@@ -270,21 +270,19 @@ class Store(Mailboxes):
             wanted["said"] = said
         if ask is not None:
             wanted["ask"] = ask
-        answer = self._scripts.run(
-            "park", claim.agent_id, claim.generation, number, encode_entry(entry), json.dumps(wanted)
-        )
+        answer = self.run("park", claim.agent_id, claim.generation, number, encode_entry(entry), json.dumps(wanted))
         if answer[0] == "go on":
             return GoOn(answer[1])
         return self._effect(answer, claim)
 
     def hand_over(self, claim: Claim, why: str, *, last: bool = False) -> Effect:
         """Put the agent back on the queue, `last` of all if others come first; costs no attempt."""
-        answer = self._scripts.run("handover", claim.agent_id, claim.generation, why, int(last))
+        answer = self.run("hand_over", claim.agent_id, claim.generation, why, int(last))
         return self._effect(answer, claim)
 
     def finish(self, claim: Claim, number: int, entry: Finished, *, unless_mail: bool = False) -> Effect | GoOn:
         """End the agent; its parent is told in the same step. With `unless_mail`, a message that it has not read forbids it."""
-        answer = self._scripts.run(
+        answer = self.run(
             "finish",
             claim.agent_id,
             claim.generation,
@@ -304,7 +302,7 @@ class Store(Mailboxes):
 
     def cancel(self, agent_id: str, reason: str) -> Effect:
         """Cancel an agent and all below it. Raises `UnknownAgent`; one that has ended stays as it is."""
-        answer = self._scripts.run("cancel", agent_id, reason)
+        answer = self.run("cancel", agent_id, reason)
         if answer[0] == "unknown":
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
         return Effect(publish=answer[1], kill=answer[2])
@@ -313,7 +311,7 @@ class Store(Mailboxes):
         """Prolong leases; answers the agents this worker must stop."""
         if not agent_ids:
             return []
-        return list(self._scripts.run("renew", worker, lease_seconds, *agent_ids))
+        return list(self.run("renew", worker, lease_seconds, *agent_ids))
 
     def held_by(self, worker: str) -> list[str]:
         """The agents a worker holds a lease on."""
@@ -339,7 +337,7 @@ class Store(Mailboxes):
         were woken, and of fresh ones at depth 0, at 1, at 2 and below.
         """
         digits = "".join(str(int(one)) for one in quiet)
-        answer = self._scripts.run(
+        answer = self.run(
             "rescue", max_deaths, outbox_age_seconds, batch, digits, *(part for pair in dead for part in pair)
         )
         return Rescue(publish=answer[0], kill=answer[1], rescued=answer[2], quarantined=answer[3])

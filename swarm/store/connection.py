@@ -30,6 +30,8 @@ from swarm.settings import Settings
 
 REDIS_AWAY = (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError)
 """What a command raises while nobody answers it who may: an outage, a restart, a primary that is being replaced."""
+OLDEST_VERSION = (7, 0)
+"""Of Redis. The first that has functions, which every atomic step is; every Valkey has them."""
 SOCKET_TIMEOUT_SECONDS = 60.0
 """How long a command may go unanswered. Blocking reads must block for less."""
 
@@ -170,6 +172,19 @@ def ping_or_raise(client: redis.Redis) -> None:
         where, remedy = _describe(client)
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise RedisUnavailable(f"no answer from Redis at {where} ({reason}). {remedy}") from error
+
+
+def refuse_old_server(client: redis.Redis, error: redis.ResponseError) -> None:
+    """Raise `ConfigurationError` if `error` means that the server has no Redis Functions; return if it means anything else."""
+    if not str(error).lower().startswith("unknown command"):
+        return
+    info: Any = client.info("server")
+    where, _ = _describe(client)
+    oldest = ".".join(map(str, OLDEST_VERSION))
+    raise ConfigurationError(
+        f"the server at {where} (version {info.get('redis_version', 'unknown')}) has no Redis Functions: a swarm needs Redis {oldest} "
+        "or newer, or Valkey. Upgrade it, or set SWARM_REDIS_URL to another one."
+    ) from error
 
 
 @contextmanager

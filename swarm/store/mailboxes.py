@@ -13,11 +13,11 @@ from typing import Any
 from swarm.agent.entries import Mail, encode_entry
 from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleRequest, UnknownAgent, UnknownReceiver
 from swarm.mailbox import Directory, Message, Receiver, read_mail
-from swarm.store.records import Records
+from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Effect, Letter, Sent
 
 
-class Mailboxes(Records):
+class Mailboxes(Keyspace):
     """The mailboxes of agents and of jobs' people."""
 
     def directory(self, job_id: str) -> Directory:
@@ -36,7 +36,7 @@ class Mailboxes(Records):
 
     def mark_read(self, job_id: str, up_to: str) -> int:
         """The person has read the job's mailbox up to this message; answers how many are left. Raises `UnknownAgent`."""
-        answer = self._scripts.run("mark", job_id, up_to)
+        answer = self.run("mark_read", job_id, up_to)
         if answer[0] == "unknown":
             raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
         return int(answer[1])
@@ -44,8 +44,8 @@ class Mailboxes(Records):
     def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
         """Append the entry that holds these messages; answers how many are left unread, if it was not done already."""
         notices = sum(message.kind == "notification" for message in messages)
-        answer = self._scripts.run(
-            "take", claim.agent_id, claim.generation, number, encode_entry(entry), len(messages), notices
+        answer = self.run(
+            "receive", claim.agent_id, claim.generation, number, encode_entry(entry), len(messages), notices
         )
         self._check(answer, claim)
         return int(answer[1]) if answer[0] == "ok" else None
@@ -74,7 +74,7 @@ class Mailboxes(Records):
         if claim is not None:
             step = {"agent": claim.agent_id, "generation": claim.generation, "number": number}
         documents = [letter.model_dump_json(by_alias=True) for letter in letters]
-        answer = self._scripts.run("send", json.dumps(step), *documents)
+        answer = self.run("send", json.dumps(step), *documents)
         if claim is not None:
             self._check(answer, claim)
         if answer[0] == "repeat":
@@ -94,6 +94,17 @@ def _refusal(why: list[str], letter: Letter, names: Mapping[str, str]) -> Messag
             return MailboxFull(names[receiver], letter.max_unread)
         case ["over"]:
             return ReceiverEnded("the job is over: only its first agent can be written to, which continues it")
-        case ["request", reason]:
+        case ["request", code, *about]:
+            reason = _REQUEST_REFUSALS[code].format(*about)
             return StaleRequest(f"the request {letter.reply_to!r} cannot be answered: {reason}")
     raise AssertionError(f"an answer of send.lua that is not known: {why}")
+
+
+_REQUEST_REFUSALS = {
+    "missing": "there is no such request",
+    "kind": "it is a request for {}",
+    "others": "it is between others",
+    "answered": "it was answered already: {}",
+    "expired": "it has expired",
+    "closed": "it was closed already: {}",
+}

@@ -115,7 +115,7 @@ class Questions:
             pass
 
     def _close(self, question_id: str, *words: str) -> Effect:
-        answer = self._store.run("answer", question_id, *words)
+        answer = self._store.run("close_question", question_id, *words)
         match answer[0]:
             case "unknown":
                 raise UnknownQuestion(question_id)

@@ -14,6 +14,8 @@ from swarm.mailbox import MAX_UNREAD, Kind
 
 NANO = 1_000_000_000
 """Money is counted in whole nano-dollars, so that sums are exact."""
+NOT_LIVE = "only a live agent of the job can do this"
+"""Why a step on behalf of an agent was refused, whatever it was to do."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import BoardRefused
 from swarm.store.agents import Store
-from swarm.store.values import Effect, normal_role
+from swarm.store.values import NOT_LIVE, Effect, normal_role
 
 MAX_TASKS = 1_000
 MAX_SUBJECT_CHARACTERS = 200
@@ -159,13 +159,56 @@ class Board:
     def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Effect]:
         request = json.dumps({"agent": agent_id, "cause": f"board/{cause}", **given})
         answer = self._store.run("board", self._job_id, operation, request)
-        match answer[0]:
-            case "ok":
-                return json.loads(answer[2]), Effect(publish=answer[1], kill=answer[3])
-            case "none":
-                raise NothingOpen(answer[1])
-            case _:
-                raise BoardRefused(answer[1])
+        match answer:
+            case ["ok", publish, said, kill]:
+                return json.loads(said), Effect(publish=publish, kill=kill)
+            case ["none", counts]:
+                raise NothingOpen(_NOTHING_OPEN.format(**json.loads(counts)))
+            case [_, why, about]:
+                # Lua writes a number of more than 14 digits as a float.
+                raise BoardRefused(_describe_refusal(why, json.loads(about, parse_float=lambda text: int(float(text)))))
+        raise AssertionError(f"an answer of board.lua that is not known: {answer}")
+
+
+_NOTHING_OPEN = "{open} open for other roles, {in_progress} in progress, {blocked} blocked, {completed} completed"
+_REFUSALS = {
+    "not live": NOT_LIVE,
+    "in progress": "task {task} belongs to {owner}, who works on it",
+    "itself": "task {task} cannot wait for itself",
+    "full": "the board is full: a job has at most {most} tasks",
+    "only notes": "task {task} is completed: only notes can be added",
+    "not yours": "task {task} can be changed by the lead, by {by} who added it, and by its owner; add a note instead",
+    "at work": "task {task} is in progress: give it back before changing what blocks it",
+    "notes full": "the notes of task {task} are full; write to a page of the scratchpad",
+    "ended": "{who} has ended: it cannot have a task",
+}
+
+
+def _describe_refusal(why: str, about: dict[str, Any]) -> str:
+    """The words for a refusal of `board.lua`: its code, and what it tells about it."""
+    number = about.get("task")
+    match why:
+        case "unknown":
+            there = f"the board has tasks 1 to {about['tasks']}" if about["tasks"] else "the board is empty"
+            return f"there is no task {number}: {there}"
+        case "completed":
+            return f"task {number} is completed already" + (f", by {about['by']}" if "by" in about else "")
+        case "blocked":
+            return f"task {number} is blocked until task {', '.join(map(str, about['by']))} is completed"
+        case "role":
+            has = f"the role '{about['has']}'" if "has" in about else "no role"
+            return f"task {number} is for the role '{about['wanted']}'; {about.get('who', 'the caller')} has {has}"
+        case "circle":
+            way = ", which waits for ".join(map(str, about["way"]))
+            return f"that would be a circle: task {number} waits for {way}"
+        case "not to give":
+            owner = f", {about['owner']}" if "owner" in about else ""
+            return f"task {number} can be given away by the lead and by its owner{owner}"
+        case "not owned" if "owner" in about:
+            return f"task {number} belongs to {about['owner']}: only its owner and the lead can complete it"
+        case "not owned":
+            return f"task {number} is nobody's yet: claim it first"
+    return _REFUSALS[why].format(**about)
 
 
 class NothingOpen(BoardRefused):

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import PadRefused
 from swarm.store.agents import Store
+from swarm.store.values import NOT_LIVE
 
 MAX_PAGE_BYTES = 1024 * 1024
 MAX_PAD_BYTES = 16 * 1024 * 1024
@@ -97,7 +98,7 @@ class Pad:
             request["if_version"] = if_version
         # Half a surrogate pair has no UTF-8 form.
         storable = text.encode("utf-8", "replace").decode()
-        answer = self._store.run("pad", self._job_id, operation, json.dumps(request), storable)
+        answer = self._store.run("scratchpad", self._job_id, operation, json.dumps(request), storable)
         match answer[0]:
             case "ok":
                 return Written(**json.loads(answer[2]))
@@ -108,7 +109,7 @@ class Pad:
             case "limit":
                 raise PadRefused(_describe_limit(name, answer[1], int(answer[2])))
             case _:
-                raise PadRefused(answer[1])
+                raise PadRefused(NOT_LIVE)
 
     def _missing(self, name: str) -> str:
         names = [page.name for page in self.pages()]

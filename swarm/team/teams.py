@@ -9,7 +9,7 @@ from typing import Any
 from swarm.errors import BadName, TeamRefused
 from swarm.mailbox import check_name
 from swarm.store.agents import Store
-from swarm.store.values import Effect
+from swarm.store.values import NOT_LIVE, Effect
 
 MAX_DESCRIPTION_CHARACTERS = 1_000
 
@@ -51,12 +51,30 @@ class Teams:
 
         Raises `TeamRefused`.
         """
-        said, effect = self._step("delete", agent_id, cause, {"force": force})
+        said, effect = self._step("delete", agent_id, cause, {"force": force, "reason": "its team was dissolved"})
         return [name for name in said["stopped"].split(", ") if name], effect
 
     def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Effect]:
         request = json.dumps({"agent": agent_id, "cause": f"team/{cause}", **given})
         answer = self._store.run("team", self._job_id, operation, request)
-        if answer[0] != "ok":
-            raise TeamRefused(answer[1])
-        return json.loads(answer[2]), Effect(publish=answer[1], kill=answer[3])
+        match answer:
+            case ["ok", publish, said, kill]:
+                return json.loads(said), Effect(publish=publish, kill=kill)
+            case [_, why, about]:
+                raise TeamRefused(_describe_refusal(why, json.loads(about)))
+        raise AssertionError(f"an answer of team.lua that is not known: {answer}")
+
+
+def _describe_refusal(why: str, about: dict[str, Any]) -> str:
+    match why:
+        case "exists":
+            lead = about.get("lead", "you")
+            return f"the job has a team already, {about['name']}, led by {lead}: a job has one team at a time"
+        case "missing":
+            return "the job has no team"
+        case "led":
+            return f"the team {about['name']} is led by {about['lead']}, not by you"
+        case "busy":
+            busy = ", ".join(about["names"]) + (" is" if len(about["names"]) == 1 else " are")
+            return f"{busy} still at work: ask for a shutdown first, or stop them with force"
+    return NOT_LIVE

@@ -22,14 +22,7 @@ from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters, Effect, GoOn, OutOfBudget, Refused
 from tests.fleet import Fleet
-
-
-class Repeating(redis.Redis):
-    """A client that runs every script twice and only hears the second answer."""
-
-    def evalsha(self, *args: Any, **options: Any) -> Any:
-        super().evalsha(*args, **options)
-        return super().evalsha(*args, **options)
+from tests.repeating import Repeating
 
 
 class Family:

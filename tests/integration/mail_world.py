@@ -21,14 +21,6 @@ from tests.fleet import Fleet
 from tests.segments import make_segment
 
 
-class Repeating(redis.Redis):
-    """A client that runs every script twice and only hears the second answer, as after a broken connection."""
-
-    def evalsha(self, *args: Any, **options: Any) -> Any:
-        super().evalsha(*args, **options)
-        return super().evalsha(*args, **options)
-
-
 def new_store(unmanned: Fleet, client: type[redis.Redis] = redis.Redis) -> Store:
     """A swarm of its own in the server."""
     return Store(client.from_url(unmanned.url, decode_responses=True), f"t{secrets.token_hex(4)}")

@@ -20,7 +20,8 @@ from swarm.store.questions import Questions
 from swarm.store.values import Claim, Effect, Letter
 from swarm.tools.asking import ASK_USER, EXIT_PLAN_MODE
 from tests.fleet import Fleet
-from tests.job_world import JobWorld, Repeating, open_store
+from tests.job_world import JobWorld, open_store
+from tests.repeating import Repeating
 from tests.segments import make_segment
 
 

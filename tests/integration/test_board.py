@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from swarm.agent.entries import Condition
 from swarm.errors import BoardRefused
+from swarm.mailbox import render_mail
 from swarm.store.agents import Store
 from swarm.store.values import GoOn
 from swarm.team.board import MAX_TASKS, MAX_TEXT_BYTES, NothingOpen
@@ -462,7 +463,7 @@ def test_an_idle_notice_names_what_was_claimed_and_not_completed(world: JobWorld
     world.take("ada", 1)
     world.rest("ada")
     [notice] = world.store.mail(world.root)
-    assert "has not completed what it claimed: task 1" in notice.body
+    assert "<reason>it has not completed what it claimed: task 1</reason>" in render_mail([notice])
     assert world.task(1).owner_name == "ada"
 
 

@@ -375,6 +375,6 @@ def test_with_no_server_at_all_the_error_says_what_was_tried(tmp_path: Path) -> 
         f"find_server({str(tmp_path)!r})"
     )
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, timeout=60)
-    assert "ConfigurationError: no Redis 6.2 or newer to start" in ran.stderr
+    assert "ConfigurationError: no Redis 7.0 or newer to start" in ran.stderr
     assert "redis-server is version 5.0.7; no valkey-server on the PATH" in ran.stderr
     assert "set SWARM_REDIS_URL" in ran.stderr

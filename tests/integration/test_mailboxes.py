@@ -23,7 +23,8 @@ from swarm.mailbox import MAX_BODY_BYTES, MAX_UNREAD, PAGE_BYTES, USER, check_bo
 from swarm.store.agents import Store
 from swarm.store.values import Effect, GoOn, Letter, NotSpawned
 from tests.fleet import Fleet
-from tests.integration.mail_world import Desk, Office, Repeating, new_store
+from tests.integration.mail_world import Desk, Office, new_store
+from tests.repeating import Repeating
 
 
 def _senders_and_bodies(text: str) -> list[tuple[str | None, str]]:

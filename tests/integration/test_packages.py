@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 NEEDED = (
     "swarm/mailbox/message.py",
     "swarm/tasks/app.py",
-    "swarm/store/scripts/common.lua",
+    "swarm/store/lua/common.lua",
+    "swarm/team/board.lua",
     "swarm/definitions/shipped/build.md",
     "swarm/rehearsal/scenarios/demo.yaml",
     "swarm/py.typed",

@@ -190,3 +190,41 @@ def test_ids_compare_as_the_server_orders_them(milliseconds: int, sequence: int)
 def test_what_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(BadMessageId):
         position_of(text)
+
+
+@pytest.mark.parametrize(
+    ("notice", "rendered"),
+    [
+        (
+            {"what": "offer", "task": 3, "subject": "<mend> {it}"},
+            "<runtime-note>\nTask 3 of the board is free and fits you: &lt;mend&gt; {it}\nTake it with BoardClaim (task_id 3) before "
+            "you work on it; if it is not for you, end your turn.\n</runtime-note>",
+        ),
+        (
+            {"what": "given", "task": 3, "subject": "mend", "by": "ada"},
+            "<runtime-note>\nada gave you task 3 of the board: mend\nRead it with BoardList (task_id 3).\n</runtime-note>",
+        ),
+        # As earlier versions wrote them.
+        ({"what": "note", "text": "Task 3 {of} it"}, "<runtime-note>\nTask 3 {of} it\n</runtime-note>"),
+        (
+            {
+                "what": "idle",
+                "agent": "agent-1",
+                "label": "x",
+                "reason": "it has not completed what it claimed: task 1",
+            },
+            "<reason>it has not completed what it claimed: task 1</reason>",
+        ),
+        (
+            {"what": "idle", "agent": "agent-1", "label": "x", "tasks": [1, 4]},
+            "<reason>it has not completed what it claimed: task 1, 4</reason>",
+        ),
+        ({"what": "offer"}, "<runtime-note>\nTask  of the board is free"),
+        ({"what": "idle", "tasks": 7}, "<status>idle</status>"),
+    ],
+)
+def test_notices_hold_data_and_the_words_are_written_when_they_are_read(notice: dict[str, Any], rendered: str) -> None:
+    message = Message(
+        id="1-0", sender="runtime", sender_name="runtime", kind="notification", body=json.dumps(notice), sent_at=0
+    )
+    assert rendered in render_mail([message])

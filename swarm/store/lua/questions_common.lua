@@ -1,4 +1,4 @@
--- Shared by every script, after common.lua: questions to a person, or to the lead of a team.
+-- Questions to a person, or to the lead of a team.
 --
 -- P:question:ID        hash  job, agent, label, kind (permission | plan | question), tool, title, detail, to (a lead's id, or ''
 --                            for the person), always (a rule as JSON), state (open | answered | expired | void), answer, reason, mode, by, lasting, asked, expires
@@ -11,36 +11,42 @@ local function question_key(id) return P .. ':question:' .. id end
 
 local function question_state(id) return redis.call('HGET', question_key(id), 'state') end
 
--- `asked` is {kind, tool, title, detail, to?, seconds}; answers when it expires.
+-- `asked` is {kind, tool, title, detail, to?, seconds}; returns when it expires.
 local function ask(id, agent, job, asked)
   local expires = NOW + asked.seconds
-  redis.call('HSET', question_key(id), 'job', job, 'agent', agent, 'label', field(agent, 'label') or '', 'kind', asked.kind,
+  local label, name = fields(agent, 'label', 'name')
+  redis.call('HSET', question_key(id), 'job', job, 'agent', agent, 'label', label or '', 'kind', asked.kind,
     'tool', asked.tool, 'title', asked.title, 'detail', asked.detail, 'to', asked.to or '', 'state', 'open', 'asked', NOW,
     'expires', expires, 'always', asked.always or '')
-  redis.call('SADD', job_key(job) .. ':questions', id)
+  redis.call('SADD', job_key(job, 'questions'), id)
   redis.call('ZADD', P .. ':questions', NOW, id)
   emit(job, 'question', agent, 'question', id, 'sort', asked.kind, 'title', asked.title)
   if asked.to then
-    redis.call('HSET', job_key(job) .. ':requests', id,
+    redis.call('HSET', job_key(job, 'requests'), id,
       cjson.encode({ kind = 'plan', from = agent, to = asked.to, state = 'open', expires = expires }))
-    deliver(asked.to, agent, field(agent, 'name') or agent, 'plan_request', asked.detail, id)
+    deliver(asked.to, agent, name or agent, 'plan_request', asked.detail, id)
   end
   return expires
 end
 
 -- Close an open question; false when it was closed before.
 local function close_question(id, state, answer, reason, mode, by)
-  local question = redis.call('HMGET', question_key(id), 'state', 'agent', 'job')
-  if question[1] ~= 'open' then return false end
+  local before, agent, job = read(question_key(id), 'state', 'agent', 'job')
+  if before ~= 'open' then return false end
   redis.call('HSET', question_key(id), 'state', state, 'answer', answer, 'reason', reason, 'mode', mode, 'by', by, 'closed', NOW)
   redis.call('ZREM', P .. ':questions', id)
-  emit(question[3], 'answered', question[2], 'question', id, 'state', state, 'answer', answer, 'by', by)
-  if field(question[2], 'wait_question') == id then wake(question[2], 'answer') end
+  emit(job, 'answered', agent, 'question', id, 'state', state, 'answer', answer, 'by', by)
+  if field(agent, 'wait_question') == id then wake(agent, 'answer') end
   return true
 end
 
--- The agent ends: nobody needs to answer it any more.
-void_question = function(agent)
+-- Nobody needs to answer an agent that has ended.
+at_end(function(_, agent)
   local id = field(agent, 'wait_question')
   if id then close_question(id, 'void', '', 'the agent has ended', '', '') end
-end
+end)
+
+at_each_key(function(job, apply)
+  for _, id in ipairs(redis.call('SMEMBERS', job_key(job, 'questions'))) do apply(question_key(id)) end
+  apply(job_key(job, 'questions'))
+end)

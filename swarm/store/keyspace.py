@@ -8,19 +8,18 @@ from typing import Any
 import redis
 
 from swarm.errors import AgentCancelled, NotOwner
+from swarm.store.library import STEPS, Library
 from swarm.store.prefixes import Prefixes
-from swarm.store.scripts import Scripts
 from swarm.store.values import Claim, Effect
 
 
-class Records:
+class Keyspace:
     """One swarm's keys in one Redis."""
 
     def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
         # The stubs do not know that `decode_responses` makes every answer text.
         self.client: Any = client
         self.prefix = prefix
-        self._scripts = Scripts(client, prefix)
         self._prefixes = Prefixes()
 
     def key(self, *parts: str) -> str:
@@ -37,9 +36,9 @@ class Records:
         entry = {"kind": kind, "agent": agent_id, **fields}
         self.client.xadd(self.key("events", job_id), entry, maxlen=20_000, approximate=True)
 
-    def run(self, script: str, *arguments: str | int | float) -> Any:
-        """Run one of the atomic steps."""
-        return self._scripts.run(script, *arguments)
+    def run(self, step: str, *arguments: str | int | float, library: Library = STEPS) -> Any:
+        """Run one of the atomic steps, the swarm's own or a capability's."""
+        return library.run(self.client, step, self.prefix, *arguments)
 
     def fields(self, agent_ids: Sequence[str], *names: str) -> list[list[str | None]]:
         """Some fields of several agents, in one round trip."""

@@ -1,5 +1,4 @@
--- Shared by every script, after common.lua: the board of a job as far as other steps touch it, because tasks come back when their
--- owner ends and are offered to whoever goes idle.
+-- The board of a job as far as other steps touch it, because tasks come back when their owner ends and are offered to whoever goes idle.
 --
 -- P:job:ID:board          hash  task number -> JSON {subject, state, role?, blocked_by?, owner?, owner_name?, by, by_name, created,
 --                               changed}; numbers count from 1 and are never reused
@@ -10,11 +9,10 @@
 -- P:job:ID:board:waiting  set   agents that parked until tasks are completed: their field `wait_tasks` is a JSON list of numbers
 -- P:job:ID:team           hash  the job's team, if it has one: name, description, lead, created
 -- P:job:ID:team:idle      zset  its idle teammates by the time they went idle
--- P:job:ID:answers        hash  cause (agent/tool_use id) -> what the step answered, so that a repeat answers the same
 --
 -- States of a task: pending -> in_progress -> completed; back to pending when its owner gives it back or ends.
 
-local function board_key(job, part) return job_key(job) .. ':board' .. (part and ':' .. part or '') end
+local function board_key(job, part) return job_key(job, part and 'board:' .. part or 'board') end
 
 local function load_task(job, n)
   local found = redis.call('HGET', board_key(job), n)
@@ -48,9 +46,7 @@ local function role_fits(task, role) return not task.role or task.role == role e
 local function offer_to(job, n, task, id)
   local offered = redis.call('HGET', board_key(job, 'offers'), n) or ' '
   redis.call('HSET', board_key(job, 'offers'), n, offered .. id .. ' ')
-  deliver(id, 'runtime', 'runtime', 'notification', cjson.encode({ what = 'note', text = string.format(
-    'Task %d of the board is free and fits you: %s\nTake it with BoardClaim (task_id %d) before you work on it; '
-    .. 'if it is not for you, end your turn.', n, task.subject, n) }))
+  notify(id, { what = 'offer', task = tonumber(n), subject = task.subject })
 end
 
 local function was_offered(job, n, id)
@@ -61,10 +57,9 @@ end
 -- Offer an open task to the teammate that has been idle longest, of those that it fits and that have not been offered it.
 local function offer(job, n)
   local task = load_task(job, n)
-  for _, id in ipairs(redis.call('ZRANGE', job_key(job) .. ':team:idle', 0, -1)) do
-    local record = redis.call('HMGET', agent_key(id), 'state', 'role', 'parent')
-    if record[1] == 'parked' and role_fits(task, record[2]) and not was_offered(job, n, id)
-      and not TERMINAL[field(record[3], 'state') or 'completed'] then
+  for _, id in ipairs(redis.call('ZRANGE', job_key(job, 'team:idle'), 0, -1)) do
+    local state, role, parent = fields(id, 'state', 'role', 'parent')
+    if state == 'parked' and role_fits(task, role) and not was_offered(job, n, id) and not has_ended(parent) then
       return offer_to(job, n, task, id)
     end
   end
@@ -116,8 +111,8 @@ local function tasks_of(job, id)
   return found
 end
 
--- An agent has ended: what it had in progress goes back, and what it was offered goes on.
-release_tasks = function(job, id)
+-- What an agent that ends had in progress goes back, and what it was offered goes on.
+at_end(function(job, id)
   if redis.call('EXISTS', board_key(job)) == 0 then return end
   for _, n in ipairs(tasks_of(job, id)) do
     local task = load_task(job, n)
@@ -125,7 +120,7 @@ release_tasks = function(job, id)
     open_task(job, n, task)
   end
   pass_on(job, id)
-end
+end)
 
 -- Of these tasks, those that are not completed.
 local function open_of(job, numbers)
@@ -137,28 +132,8 @@ local function open_of(job, numbers)
   return left
 end
 
--- A step on behalf of an agent that is not one of its journal's: nil when it may be made, else the answer to give. `cause` tells a
--- repeat, which answers what the first one did.
-local function answered(job, id, cause)
-  local said = redis.call('HGET', job_key(job) .. ':answers', cause)
-  if said then return { 'ok', publish, said, kill } end
-  local record = redis.call('HMGET', agent_key(id), 'state', 'job')
-  if record[2] ~= job or TERMINAL[record[1]] then return { 'refused', 'only a live agent of the job can do this' } end
-  return nil
-end
-
-local function answer(job, cause, value)
-  local said = cjson.encode(value)
-  redis.call('HSET', job_key(job) .. ':answers', cause, said)
-  return { 'ok', publish, said, kill }
-end
-
-local function name_of(id)
-  local record = redis.call('HMGET', agent_key(id), 'name', 'parent')
-  return record[1] or (record[2] == '' and 'root') or id
-end
-
--- The lead of the job's work: who founded its team, and the first agent in any case.
-local function is_lead(job, id)
-  return redis.call('HGET', job_key(job) .. ':team', 'lead') == id or redis.call('HGET', job_key(job), 'root') == id
-end
+at_each_key(function(job, apply)
+  apply(board_key(job))
+  for _, part in ipairs({ 'text', 'open', 'owners', 'offers', 'waiting' }) do apply(board_key(job, part)) end
+  apply(job_key(job, 'team')); apply(job_key(job, 'team:idle'))
+end)

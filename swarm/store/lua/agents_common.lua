@@ -1,0 +1,201 @@
+-- What the life of an agent is made of: the queue, its journal, its mail, waking it, ending it, and whether a write is its owner's.
+
+local function put_on_queue(id)
+  redis.call('HSET', agent_key(id), 'state', 'queued')
+  redis.call('ZADD', P .. ':ready', NOW, id)
+  publish[#publish + 1] = id
+end
+
+-- Give back the process an agent held, and its place among the job's running agents to whoever waits for one. One that ends
+-- while it is queued may have been given a place that it did not take, so it is the places that are counted.
+local function leave(id, job)
+  redis.call('ZREM', P .. ':leases', id)
+  redis.call('SREM', job_key(job, 'running'), id)
+  local most = tonumber(job_field(job, 'max_running') or '1000000')
+  if redis.call('SCARD', job_key(job, 'running')) < most then
+    local next = redis.call('ZPOPMIN', job_key(job, 'capped'))[1]
+    if next and field(next, 'state') == 'queued' then
+      redis.call('ZADD', P .. ':ready', NOW, next)
+      publish[#publish + 1] = next
+    end
+  end
+end
+
+-- What a parked agent waits for, besides its children and the time.
+local WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'idle' }
+
+local function wake(id, why)
+  local state, job = fields(id, 'state', 'job')
+  if state ~= 'parked' then return false end
+  redis.call('DEL', await_key(id))
+  redis.call('ZREM', P .. ':timers', id)
+  redis.call('ZREM', job_key(job, 'team:idle'), id)
+  redis.call('HDEL', agent_key(id), unpack(WAITS))
+  put_on_queue(id)
+  emit(job, 'woken', id, 'why', why)
+  return true
+end
+
+-- The record counts its journal's entries, so that an append never has to read one back.
+local function journal_length(id) return count(field(id, 'length')) end
+
+local function append(id, number, entry)
+  redis.call('XADD', journal_key(id), string.format('%d-0', number), 'e', entry)
+  redis.call('HSET', agent_key(id), 'length', number)
+end
+
+-- Give back what an agent set aside of the job's tokens and money and did not settle.
+local function give_back(id, job)
+  local tokens, cost = fields(id, 'reserved_tokens', 'reserved_cost')
+  if tokens then subtract(job_key(job), 'reserved_tokens', tokens) end
+  if cost then subtract(job_key(job), 'reserved_cost', cost) end
+  if tokens or cost then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
+end
+
+-- Put a message into a mailbox, and wake its owner if that is what it waits for. `to` may be a job: the person's mailbox.
+-- Returns the message's id there.
+local function deliver(to, from, name, kind, body, reply_to)
+  local id = redis.call('XADD', P .. ':mail:' .. to, '*', 'from', from, 'name', name, 'kind', kind, 'body', body,
+    'reply_to', reply_to or '')
+  local job, awaited = fields(to, 'job', 'wait_mail')
+  if not job then
+    redis.call('HINCRBY', job_key(to), 'unread', 1)
+    emit(to, 'message', from, 'to', 'user', 'sort', kind, 'id', id)
+    return id
+  end
+  local note = kind == 'notification'
+  redis.call('HINCRBY', agent_key(to), 'unread', 1)
+  if note then
+    redis.call('HINCRBY', agent_key(to), 'unread_notes', 1)
+  else
+    emit(job, 'message', from, 'to', to, 'sort', kind, 'id', id)
+  end
+  if awaited == 'any' or (awaited == 'talk' and not note) then wake(to, 'mail') end
+  return id
+end
+
+-- Tell an agent something, as data: the receiver's runtime writes the words.
+local function notify(to, notice, from, name)
+  return deliver(to, from or 'runtime', name or 'runtime', 'notification', cjson.encode(notice))
+end
+
+-- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job.
+local function resume(id, job, parent)
+  local gen, state, text, reason, ended, background = fields(id, 'gen', 'state', 'text', 'reason', 'ended', 'background')
+  if parent ~= '' and state == 'completed' and background ~= '1' and redis.call('HEXISTS', agent_key(id), 'earlier_ended') == 0 then
+    -- Its parent may not have collected it yet.
+    redis.call('HSET', agent_key(id), 'earlier', text, 'earlier_reason', reason, 'earlier_ended', ended)
+  end
+  append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
+  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data')
+  redis.call('HSET', agent_key(id), 'reason', '')
+  if parent == '' then
+    redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
+    redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data')
+    each_key(job, function(key) redis.call('PERSIST', key) end)
+  end
+  put_on_queue(id)
+  emit(job, 'resumed', id)
+end
+
+-- `child` has ended, or has nothing to do: its parent is woken if this is what it waited for.
+local function stop_awaiting(parent, child)
+  if redis.call('SREM', await_key(parent), child) == 1
+    and (field(parent, 'wait_mode') == 'any' or redis.call('SCARD', await_key(parent)) == 0) then
+    wake(parent, 'children')
+  end
+end
+
+local function notice_of_end(id, state, text, reason)
+  local label, name, tools, turns, created = fields(id, 'label', 'name', 'tools', 'turns', 'created')
+  local tokens = 0
+  for _, counted in ipairs(redis.call('HMGET', agent_key(id), 'input', 'output', 'cache_write', 'cache_read',
+    'below_input', 'below_output', 'below_cache_write', 'below_cache_read')) do
+    tokens = tokens + count(counted)
+  end
+  return { what = 'ended', agent = id, label = label or '', name = name or '', state = state, text = text, reason = reason,
+    tools = count(tools), turns = count(turns), tokens = tokens, seconds = NOW - tonumber(created or NOW) }
+end
+
+local end_agent
+
+-- End everything below `id` (one way: never upwards, never sideways), also what went on below one that has ended.
+local function end_below(id, reason)
+  for _, child in ipairs(redis.call('SMEMBERS', children_key(id))) do
+    if has_ended(child) then
+      end_below(child, reason)
+    else
+      end_agent(child, 'cancelled', '', reason, true)
+    end
+  end
+end
+
+-- Add what an agent has counted since it last told to its parent's sums; a parent that has ended tells it on at once.
+local function tell_sums(id, parent)
+  while parent and parent ~= '' do
+    local changed = false
+    for _, name in ipairs(COUNTERS) do
+      local own, below, told = fields(id, name, 'below_' .. name, 'told_' .. name)
+      local all = count(own) + count(below)
+      if all ~= count(told) then
+        add(agent_key(parent), 'below_' .. name, all - count(told))
+        redis.call('HSET', agent_key(id), 'told_' .. name, string.format('%.0f', all))
+        changed = true
+      end
+    end
+    if not changed or not TERMINAL[field(parent, 'state')] then return end
+    id, parent = parent, field(parent, 'parent')
+  end
+end
+
+-- End an agent: its last journal entry is written here if `write`, its subtree ends with it, its counters go up to its parent
+-- exactly once, and the parent is woken if this is what it waited for. Returns whether it had not ended before.
+end_agent = function(id, state, text, reason, write)
+  local before, job, parent, gen, background, name = fields(id, 'state', 'job', 'parent', 'gen', 'background', 'name')
+  if not before or TERMINAL[before] then return false end
+  if write then
+    append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
+      state = state, text = text, reason = reason }))
+  end
+  redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
+  redis.call('DEL', await_key(id))
+  redis.call('ZREM', P .. ':timers', id)
+  redis.call('ZREM', P .. ':ready', id)
+  redis.call('ZREM', job_key(job, 'capped'), id)
+  redis.call('ZREM', job_key(job, 'team:idle'), id)
+  give_back(id, job)
+  if before == 'running' then kill[#kill + 1] = id end
+  leave(id, job)
+  end_below(id, 'its parent ended: ' .. state)
+  for _, act in ipairs(enders) do act(job, id) end
+  redis.call('HDEL', agent_key(id), unpack(WAITS))
+  emit(job, 'ended', id, 'state', state, 'reason', reason)
+  if parent and parent ~= '' then
+    tell_sums(id, parent)
+    if background == '1' and not has_ended(parent) then
+      notify(parent, notice_of_end(id, state, text, reason), id, name or id)
+    end
+    stop_awaiting(parent, id)
+  else
+    redis.call('HSET', job_key(job), 'state', state, 'ended', NOW, 'text', text, 'reason', reason)
+    redis.call('ZREM', P .. ':deadlines', job)
+    emit(job, 'job_ended', id, 'state', state)
+    local keep = math.floor(tonumber(job_field(job, 'retention') or '604800'))
+    each_key(job, function(key) redis.call('EXPIRE', key, keep) end)
+  end
+  return true
+end
+
+-- Every write of a segment begins with this: nil when generation `gen` still owns the agent and `number` (if given) is its
+-- journal's next entry; else the refusal. 'repeat' means that this very step has been done already: a client makes a call
+-- again when its connection broke before the answer came, and nobody but the owner of a generation writes under it, except
+-- an end from outside. So a step is a repeat only in one of the states that it leaves the agent in (`leaves`).
+local function refusal(id, gen, leaves, number, entries)
+  local state, owner, length = fields(id, 'state', 'gen', 'length')
+  length = count(length)
+  if state == 'cancelled' then return 'cancelled' end
+  if owner ~= gen then return 'stale' end
+  if leaves[state] and (not number or length == number + entries - 1) then return 'repeat' end
+  if state ~= 'running' or (number and length ~= number - 1) then return 'stale' end
+  return nil
+end

@@ -1,0 +1,24 @@
+-- Append entries to a journal if the caller still owns the agent and nobody else wrote that number.
+--   number          of the first entry
+--   counters        JSON: what is added to the agent's and the job's sums
+--   settle          '1': what was reserved is given back
+--   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none
+-- Returns {'ok', unread messages} | {'repeat'} | {'stale'} | {'cancelled'}
+step('append', function(id, gen, number, activity, counters, settle, digest, prefix, entries)
+  number = tonumber(number)
+  local refused = refusal(id, gen, { running = true }, number, #entries)
+  if refused then return { refused } end
+  for i, entry in ipairs(entries) do append(id, number + i - 1, entry) end
+  local job, unread = fields(id, 'job', 'unread')
+  if digest ~= '' then redis.call('HSETNX', job_key(job, 'prefixes'), digest, prefix) end
+  local changed = false
+  for name, by in pairs(cjson.decode(counters)) do
+    add(agent_key(id), name, by)
+    add(job_key(job), name, by)
+    changed = true
+  end
+  if settle == '1' then give_back(id, job) end
+  redis.call('HSET', agent_key(id), 'activity', activity, 'active', NOW)
+  if changed then emit(job, 'progress', id, 'activity', activity) end
+  return { 'ok', count(unread) }
+end, { list_after = 8 })

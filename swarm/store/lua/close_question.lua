@@ -1,0 +1,23 @@
+-- Close a question: a person's answer, or its expiry.
+--   state    'answered' | 'expired'
+--   lasting  '1' if its rule holds for the job from now on
+-- The same words again, as after a broken connection, answer the same and change nothing.
+-- Returns {'ok', publish} | {'closed', state} | {'unknown'}
+step('close_question', function(id, state, answer, reason, mode, by, lasting)
+  local before, job, expires, rule = read(question_key(id), 'state', 'job', 'expires', 'always')
+  if not before then return { 'unknown' } end
+  if before == 'open' and state == 'answered' and tonumber(expires) < NOW then
+    close_question(id, 'expired', '', '', '', '')
+    return { 'closed', 'expired' }
+  end
+  if not close_question(id, state, answer, reason, mode, by) then
+    local said = redis.call('HMGET', question_key(id), 'state', 'answer', 'reason', 'mode', 'by', 'lasting')
+    for i, word in ipairs({ state, answer, reason, mode, by, lasting }) do
+      if said[i] ~= word then return { 'closed', before } end
+    end
+    return { 'ok', publish }
+  end
+  redis.call('HSET', question_key(id), 'lasting', lasting)
+  if lasting == '1' and rule ~= '' then redis.call('RPUSH', job_key(job, 'rules'), rule) end
+  return { 'ok', publish }
+end)

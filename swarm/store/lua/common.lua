@@ -1,0 +1,129 @@
+-- The beginning of every library: the data model, how a step is registered, and what each of them may use.
+--
+-- P                      the key prefix
+-- P:agent:ID             hash    one agent: state, gen, job, parent, depth, spec, counters, result, what it waits for
+-- P:journal:ID           stream  its journal; ids 1-0, 2-0, … chosen by the writer (XADD refuses an id that exists)
+-- P:children:ID          set     ids of the agents it spawned
+-- P:await:ID             set     children whose end it still waits for while parked
+-- P:outputs:ID           hash    its tool outputs that are too long for the conversation
+-- P:mail:ID              stream  its mailbox: from, name, kind, body, reply_to; ids by the server; never trimmed
+-- P:job:ID               hash    one job: state, root, limits, counters of the whole tree, result
+-- P:job:ID:agents        zset    its agents by creation time
+-- P:job:ID:running       set     its agents that hold a process now
+-- P:job:ID:capped        zset    its queued agents that wait for one of those places (score: -depth, then time)
+-- P:job:ID:prefixes      hash    sha256 -> JSON {system, tools}: what the requests of its agents begin with; journals name it
+-- P:job:ID:names         hash    name -> agent id; a name is never given to another agent
+-- P:job:ID:requests      hash    request id -> JSON {kind, from, to, state, expires}: shutdowns and plans to be approved
+-- P:job:ID:rules         list    the rules that approvals have added
+-- P:job:ID:answers       hash    cause (agent/tool_use id) -> what the step answered, so that a repeat answers the same
+-- P:job:ID:keys          set     keys of capabilities that live and expire with the job: `keep_with_job`
+-- P:mail:JOB             stream  the mailbox of the person whose job it is; the job's `unread` counts what lies beyond its `read`
+-- P:sent:TOKEN           string  for a while, what was answered about a message from outside: sent again, it is not delivered again
+-- P:events:ID            stream  a job's lifecycle events, trimmed
+-- P:jobs                 zset    all jobs by creation time
+-- P:ready                zset    outbox: queued agents by the time they were queued; whoever queues an agent publishes
+--                                it afterwards, and rescue publishes what nobody did
+-- P:leases               zset    running agents by the time their lease ends
+-- P:timers               zset    parked agents by their deadline
+-- P:deadlines            zset    jobs with a wall-time limit, by the time they are ended
+-- Questions, the board, the team and the scratchpad: the parts named after them.
+--
+-- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
+-- A terminal state is never overwritten; a message to an agent that ended, but was not cancelled, begins its next run, which
+-- its journal tells (`resumed`). Keys are computed, so this needs one Redis, not a Redis Cluster.
+--
+-- Of an agent's fields: `unread` counts the messages beyond its journal's cursor, `unread_notes` those of them that the runtime
+-- wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
+-- parked because it has nothing to do; `yielded`, that it gave its process up for others, who come first; `told_*`, how much of
+-- its counters its parent has; `earlier*`, the answer of the run that its parent asked for, once it went on because of somebody else.
+-- All times are the server's, in Unix seconds.
+
+local TERMINAL = { completed = true, failed = true, cancelled = true, timed_out = true }
+local COUNTERS = { 'turns', 'tools', 'input', 'output', 'cache_write', 'cache_read', 'cost' }
+
+-- What one call works on. The library outlives the call, so each call sets all of it anew, whatever became of the one before.
+local P        -- the key prefix
+local NOW      -- the server's clock
+local publish  -- agents that were put on the queue: the caller sends their Celery messages
+local kill     -- agents that ran when they were ended: the caller tells their workers
+
+-- Make `run` callable under `name`; its parameters are the call's arguments, in order, as text.
+--   options.list_after  so many are parameters, the rest comes as one list: it may be longer than what fits on Lua's stack
+--   options.reads       it changes nothing, and the server holds it to that
+local function step(name, run, options)
+  local plain = options and options.list_after
+  redis.register_function({
+    -- LIBRARY is the library's name, with the hash of its source: the first line of each.
+    function_name = LIBRARY .. '_' .. name,
+    flags = options and options.reads and { 'no-writes' } or {},
+    callback = function(_, arguments)
+      local time = redis.call('TIME')
+      P, NOW, publish, kill = arguments[1], tonumber(time[1]) + tonumber(time[2]) / 1e6, {}, {}
+      if not plain then return run(unpack(arguments, 2)) end
+      local parameters, list = {}, {}
+      for i = 1, plain do parameters[i] = arguments[i + 1] end
+      for i = plain + 2, #arguments do list[#list + 1] = arguments[i] end
+      parameters[plain + 1] = list
+      return run(unpack(parameters, 1, plain + 1))
+    end,
+  })
+end
+
+local function agent_key(id) return P .. ':agent:' .. id end
+local function journal_key(id) return P .. ':journal:' .. id end
+local function children_key(id) return P .. ':children:' .. id end
+local function await_key(id) return P .. ':await:' .. id end
+local function job_key(id, part) return P .. ':job:' .. id .. (part and ':' .. part or '') end
+
+-- The values of some fields of a hash, false for those that it does not have.
+local function read(key, ...) return unpack(redis.call('HMGET', key, ...)) end
+local function fields(id, ...) return read(agent_key(id), ...) end
+local function field(id, name) return redis.call('HGET', agent_key(id), name) end
+local function job_fields(job, ...) return read(job_key(job), ...) end
+local function job_field(job, name) return redis.call('HGET', job_key(job), name) end
+
+-- A field that counts something; one that is not there counts nothing.
+local function count(value) return tonumber(value or '0') end
+
+local function add(key, name, by) return redis.call('HINCRBY', key, name, string.format('%.0f', by)) end
+-- Subtracted from 0: the negative of 0 is '-0', which is no integer to Redis.
+local function subtract(key, name, by) return add(key, name, 0 - by) end
+
+local function has_ended(id) return TERMINAL[field(id, 'state') or 'completed'] end
+
+local function emit(job, kind, id, ...)
+  redis.call('XADD', P .. ':events:' .. job, 'MAXLEN', '~', 20000, '*', 'kind', kind, 'agent', id, ...)
+end
+
+local enders, key_owners = {}, {}
+
+-- Have `act(job, id)` called when an agent ends, after all that is below it has. It holds for the ends that steps of this library make.
+local function at_end(act) enders[#enders + 1] = act end
+
+-- Have `each(job, apply)` called to apply something to the keys of a capability that live and expire with a job.
+local function at_each_key(each) key_owners[#key_owners + 1] = each end
+
+-- Have a key, which exists, live and expire with a job: for keys that no part of the main library knows.
+local function keep_with_job(job, key)
+  redis.call('SADD', job_key(job, 'keys'), key)
+  local left = redis.call('PTTL', job_key(job))
+  if left >= 0 then
+    -- The job has ended, and its keys have been given their time.
+    redis.call('PEXPIRE', key, math.max(left, 1))
+    redis.call('PEXPIRE', job_key(job, 'keys'), math.max(left, 1))
+  end
+end
+
+-- The keys that live and expire with a job.
+local function each_key(job, apply)
+  for _, member in ipairs(redis.call('ZRANGE', job_key(job, 'agents'), 0, -1)) do
+    apply(agent_key(member)); apply(journal_key(member)); apply(children_key(member))
+    apply(P .. ':outputs:' .. member); apply(P .. ':mail:' .. member)
+  end
+  for _, each in ipairs(key_owners) do each(job, apply) end
+  for _, key in ipairs(redis.call('SMEMBERS', job_key(job, 'keys'))) do apply(key) end
+  for _, part in ipairs({ 'agents', 'running', 'capped', 'names', 'requests', 'answers', 'rules', 'prefixes', 'keys' }) do
+    apply(job_key(job, part))
+  end
+  apply(P .. ':events:' .. job); apply(P .. ':mail:' .. job); apply(job_key(job))
+end

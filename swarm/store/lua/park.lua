@@ -1,0 +1,88 @@
+-- Give the process back until a condition holds, unless it holds already.
+-- Whatever can make a condition true looks at the same keys in one step of its own, so no wake-up is lost.
+--   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?}
+--     children, mode  agents whose end, or idleness, is awaited: 'all' of them or 'any'
+--     tasks, mode     tasks of the board whose completion is awaited: 'all' of them or 'any'
+--     mail            'any' message, or 'talk': one that the runtime did not write
+--     until           a time, Unix seconds
+--     rest            nothing is left to do: wait for mail while a child is at work; a teammate waits in any case, and its lead is
+--                     told, with what it `said` last; but a task of the board that fits it is offered to it first
+--     question, ask   the answer to a question, which is asked in this step unless it was before: questions_common.lua
+-- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'nothing'} | {'repeat'} | {'stale'}
+--   | {'cancelled'}
+
+-- Those of some agents that are at work.
+local function at_work(ids)
+  local found = {}
+  for _, id in ipairs(ids) do
+    local state, idle = fields(id, 'state', 'idle')
+    if state and not TERMINAL[state] and idle ~= '1' then found[#found + 1] = id end
+  end
+  return found
+end
+
+step('park', function(id, gen, number, entry, condition)
+  number = tonumber(number)
+  local refused = refusal(id, gen, { parked = true, queued = true }, number, 1)
+  if refused then return { refused } end
+  local wait = cjson.decode(condition)
+  local job, parent, unread, unread_notes, teammate, name, label =
+    fields(id, 'job', 'parent', 'unread', 'unread_notes', 'teammate', 'name', 'label')
+  unread = count(unread)
+  local alive = at_work(wait.children or {})
+  if wait.children and (#alive == 0 or (wait.mode == 'any' and #alive < #wait.children)) then return { 'go on', 'children' } end
+  local tasks = open_of(job, wait.tasks or {})
+  if wait.tasks and (#tasks == 0 or (wait.mode == 'any' and #tasks < #wait.tasks)) then return { 'go on', 'tasks' } end
+  if wait['until'] and wait['until'] <= NOW then return { 'go on', 'time' } end
+  if wait.rest then wait.mail = 'any' end
+  if wait.mail == 'any' and unread > 0 then return { 'go on', 'mail' } end
+  if wait.mail == 'talk' and unread > count(unread_notes) then return { 'go on', 'mail' } end
+  if wait.question then
+    local state = question_state(wait.question)
+    if state and state ~= 'open' then return { 'go on', 'answer' } end
+  end
+  local idle = false
+  if wait.rest then
+    local busy = at_work(redis.call('SMEMBERS', children_key(id)))
+    -- One that somebody else had go on ends without a notice: its end must wake, too.
+    for _, child in ipairs(busy) do alive[#alive + 1], wait.mode = child, 'any' end
+    idle = #busy == 0
+    if idle and teammate ~= '1' then return { 'go on', 'nothing' } end
+  end
+  if idle then
+    local n, task = open_task_for(job, id)
+    if n then
+      offer_to(job, n, task, id)
+      return { 'go on', 'mail' }
+    end
+  end
+  append(id, number, entry)
+  redis.call('HSET', agent_key(id), 'state', 'parked', 'wait_mode', wait.mode or 'all', 'wait_mail', wait.mail or '',
+    'active', NOW)
+  if idle then
+    redis.call('HSET', agent_key(id), 'idle', '1', 'activity', 'idle')
+    redis.call('ZADD', job_key(job, 'team:idle'), NOW, id)
+  end
+  if wait.tasks then
+    redis.call('HSET', agent_key(id), 'wait_tasks', cjson.encode(tasks))
+    redis.call('SADD', board_key(job, 'waiting'), id)
+  end
+  redis.call('DEL', await_key(id))
+  for _, child in ipairs(alive) do redis.call('SADD', await_key(id), child) end
+  if wait.question then
+    redis.call('HSET', agent_key(id), 'wait_question', wait.question)
+    wait['until'] = tonumber(redis.call('HGET', question_key(wait.question), 'expires')
+      or ask(wait.question, id, job, wait.ask))
+  end
+  if wait['until'] then redis.call('ZADD', P .. ':timers', wait['until'], id) end
+  leave(id, job)
+  emit(job, 'parked', id, 'children', #alive, 'until', wait['until'] or '', 'idle', idle and '1' or '')
+  if idle then
+    pass_on(job, id)
+    stop_awaiting(parent, id)
+    local held = tasks_of(job, id)
+    notify(parent, { what = 'idle', agent = id, name = name or '', label = label or '', text = wait.said or '',
+      tasks = #held > 0 and held or nil }, id, name or id)
+  end
+  return { 'parked', publish }
+end)

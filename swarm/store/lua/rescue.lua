@@ -1,0 +1,63 @@
+-- Put back what fell: expired leases, due timers, messages that were lost, jobs beyond their time.
+--   batch   how many of each at most; 0: look at `dead` only
+--   quiet   four digits, 1 if no message is queued for agents that were woken, for fresh ones at depth 0, at 1, at 2 and below
+--   dead    leases that ended early: agent, worker, agent, worker…
+-- Returns {publish, kill, rescued, quarantined}
+step('rescue', function(max_deaths, outbox_age_seconds, batch, quiet, dead)
+  batch = tonumber(batch)
+  local rescued, quarantined = {}, {}
+
+  local function rescue(id)
+    local state, job, deaths, death_at, worker = fields(id, 'state', 'job', 'deaths', 'death_at', 'worker')
+    redis.call('ZREM', P .. ':leases', id)
+    if state ~= 'running' then return end
+    local length = journal_length(id)
+    -- Deaths in the same place are counted; progress forgives them.
+    deaths = death_at == tostring(length) and count(deaths) + 1 or 1
+    redis.call('HSET', agent_key(id), 'deaths', deaths, 'death_at', length)
+    if deaths >= tonumber(max_deaths) then
+      quarantined[#quarantined + 1] = id
+      end_agent(id, 'failed', '', 'killed its worker ' .. deaths .. ' times in the same place', true)
+    else
+      rescued[#rescued + 1] = id
+      leave(id, job)
+      put_on_queue(id)
+      emit(job, 'rescued', id, 'deaths', deaths, 'worker', worker or '')
+    end
+  end
+
+  local function due(clock, before, most)
+    return ipairs(redis.call('ZRANGEBYSCORE', P .. ':' .. clock, '-inf', before, 'LIMIT', 0, most))
+  end
+
+  -- A child process that died: its worker's main process knows at once. Only the claim it held is ended.
+  for i = 1, #dead, 2 do
+    if field(dead[i], 'worker') == dead[i + 1] then rescue(dead[i]) end
+  end
+  if batch == 0 then return { publish, kill, rescued, quarantined } end
+  for _, id in due('leases', NOW, batch) do rescue(id) end
+  for _, id in due('timers', NOW, batch) do
+    redis.call('ZREM', P .. ':timers', id)
+    -- Nobody may find a question open that can no longer be answered, even if its agent ends before it looks.
+    local question = field(id, 'wait_question')
+    if question then close_question(question, 'expired', '', '', '', '') end
+    wake(id, 'time')
+  end
+  for _, job in due('deadlines', NOW - 60, batch) do
+    redis.call('ZREM', P .. ':deadlines', job)
+    end_agent(job_field(job, 'root'), 'timed_out', '', 'the job reached its time limit', true)
+  end
+  -- Whoever's kind of message is queued may just have to wait, and is looked at again later. Those come round in turn, so more of
+  -- them are taken at a time.
+  for _, id in due('ready', NOW - tonumber(outbox_age_seconds), batch * 5) do
+    local state, gen, depth, yielded = fields(id, 'state', 'gen', 'depth', 'yielded')
+    if state == 'queued' then
+      redis.call('ZADD', P .. ':ready', NOW, id)
+      local kind = yielded and 2 or gen ~= '0' and 1 or math.min(tonumber(depth), 2) + 2
+      if quiet:sub(kind, kind) == '1' then publish[#publish + 1] = id end
+    else
+      redis.call('ZREM', P .. ':ready', id)
+    end
+  end
+  return { publish, kill, rescued, quarantined }
+end, { list_after = 4 })

@@ -1,0 +1,50 @@
+-- Make children, or have some go on, and journal them in one step: a parent that crashed and spawns again finds them there already.
+--   documents  JSON each: {id, fields...}: a new agent; or {id, resume: message body, background}: one of the parent's that goes on
+-- Returns {'ok', publish} | {'limit', how many more agents the job may have} | {'depth'} | {'name', child, name taken}
+--   | {'resume', child, its state or ''} | {'team', child that would need a team} | {'repeat'} | {'stale'} | {'cancelled'}
+step('spawn', function(parent, gen, number, entry, documents)
+  number = tonumber(number)
+  local refused = refusal(parent, gen, { running = true }, number, 1)
+  if refused then return { refused } end
+  local job, depth, name = fields(parent, 'job', 'depth', 'name')
+  local agents, max_agents, max_depth = job_fields(job, 'agents', 'max_agents', 'max_depth')
+  local names = job_key(job, 'names')
+  local children, fresh, taken = {}, 0, {}
+  for i, document in ipairs(documents) do
+    local child = cjson.decode(document)
+    children[i] = child
+    if child.resume then
+      local owner, state = fields(child.id, 'parent', 'state')
+      if owner ~= parent or state == 'cancelled' then return { 'resume', child.id, owner == parent and state or '' } end
+    else
+      fresh = fresh + 1
+      if child.teammate and redis.call('HGET', job_key(job, 'team'), 'lead') ~= parent then return { 'team', child.id } end
+      local owner = child.name and (taken[child.name] or redis.call('HGET', names, child.name))
+      if owner and owner ~= child.id then return { 'name', child.id, child.name } end
+      if child.name then taken[child.name] = child.id end
+    end
+  end
+  if fresh > 0 and tonumber(depth) >= tonumber(max_depth) then return { 'depth' } end
+  local room = tonumber(max_agents) - tonumber(agents)
+  if fresh > room then return { 'limit', room } end
+  append(parent, number, entry)
+  for _, child in ipairs(children) do
+    if child.resume then
+      if TERMINAL[field(child.id, 'state')] then resume(child.id, job, parent) end
+      redis.call('HSET', agent_key(child.id), 'background', child.background)
+      -- From now on it is the next answer that its parent waits for.
+      redis.call('HDEL', agent_key(child.id), 'earlier', 'earlier_reason', 'earlier_ended')
+      deliver(child.id, parent, name or parent, 'task', child.resume)
+    elseif redis.call('EXISTS', agent_key(child.id)) == 0 then
+      for name, value in pairs(child) do redis.call('HSET', agent_key(child.id), name, value) end
+      redis.call('HSET', agent_key(child.id), 'job', job, 'parent', parent, 'depth', tonumber(depth) + 1, 'gen', 0, 'created', NOW)
+      if child.name then redis.call('HSET', names, child.name, child.id) end
+      redis.call('SADD', children_key(parent), child.id)
+      redis.call('ZADD', job_key(job, 'agents'), NOW, child.id)
+      redis.call('HINCRBY', job_key(job), 'agents', 1)
+      put_on_queue(child.id)
+      emit(job, 'spawned', child.id, 'parent', parent)
+    end
+  end
+  return { 'ok', publish }
+end, { list_after = 4 })

@@ -1,0 +1,21 @@
+-- Make a job and its queued root agent, once: submitting the same ids again changes nothing.
+--   job_record, agent_record  JSON {fields...}
+--   seconds                   until the job must be over, or ''
+-- Returns {'ok' | 'exists', publish}
+step('submit', function(job, root, job_record, agent_record, seconds)
+  if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish } end
+  for name, value in pairs(cjson.decode(job_record)) do redis.call('HSET', job_key(job), name, value) end
+  redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1)
+  for name, value in pairs(cjson.decode(agent_record)) do redis.call('HSET', agent_key(root), name, value) end
+  redis.call('HSET', agent_key(root), 'job', job, 'parent', '', 'depth', 0, 'gen', 0, 'created', NOW)
+  redis.call('ZADD', P .. ':jobs', NOW, job)
+  redis.call('ZADD', job_key(job, 'agents'), NOW, root)
+  if seconds ~= '' then
+    redis.call('HSET', job_key(job), 'deadline', NOW + tonumber(seconds))
+    redis.call('ZADD', P .. ':deadlines', NOW + tonumber(seconds), job)
+  end
+  redis.call('HSET', job_key(job, 'names'), 'root', root)
+  put_on_queue(root)
+  emit(job, 'job_started', root)
+  return { 'ok', publish }
+end)

@@ -1,0 +1,229 @@
+-- One step on a job's task board, by one of its agents; the same cause again answers the same and does nothing.
+--   request  JSON {agent, cause, ...}
+--     add       subject, description, role?, blocked_by [numbers], max_tasks
+--     claim     task?, or the first that fits the agent's role
+--     update    task, subject?, description?, role? ('' = for all), blocked_by? [numbers], note?, max_notes
+--     give      task, to: the agent that has it from now on, or '' to put it back
+--     complete  task, result
+-- Returns {'ok', publish, JSON, kill}: add {task}, claim {task}, update {task}, give {task}, complete {unblocked: 'N, N'}
+--   | {'none', JSON {open, in_progress, blocked, completed}}: nothing can be claimed
+--   | {'refused', why, JSON}: the codes and what comes with each are in board.py
+
+-- The task that is meant, or the refusal.
+local function find_task(job, n)
+  local task = load_task(job, n)
+  if task then return task end
+  return nil, refuse('unknown', { task = n, tasks = redis.call('HLEN', board_key(job)) })
+end
+
+-- Why `id` cannot have the task, or nil. `agent` is who acts.
+local function obstacle(job, agent, id, n, task)
+  if task.state == 'completed' then return refuse('completed', { task = n }) end
+  if task.state == 'in_progress' then return refuse('in progress', { task = n, owner = task.owner_name }) end
+  local left = blockers(job, task)
+  if #left > 0 then return refuse('blocked', { task = n, by = left }) end
+  local role = field(id, 'role')
+  if not role_fits(task, role) then
+    return refuse('role', { task = n, wanted = task.role, who = id ~= agent and name_of(id) or nil, has = role or nil })
+  end
+  return nil
+end
+
+local function take_task(job, id, n, task)
+  task.state, task.owner, task.owner_name = 'in_progress', id, name_of(id)
+  redis.call('HSET', board_key(job, 'owners'), n, id)
+  redis.call('ZREM', board_key(job, 'open'), n)
+  redis.call('HDEL', board_key(job, 'offers'), n)
+  save_task(job, n, task)
+  tell_board(job, id, n, task, 'claimed')
+end
+
+-- Why these tasks cannot come before task `n`, or nil. `n` may not exist yet.
+local function check_blockers(job, n, wanted)
+  for _, first in ipairs(wanted) do
+    if first == n then return refuse('itself', { task = n }) end
+    local _, missing = find_task(job, first)
+    if missing then return missing end
+  end
+  -- Does a way lead from one of them back to `n`?
+  local seen, ways = {}, {}
+  for _, first in ipairs(wanted) do ways[#ways + 1] = { first } end
+  while #ways > 0 do
+    local way = table.remove(ways)
+    local last = way[#way]
+    if last == n then return refuse('circle', { task = n, way = way }) end
+    if not seen[last] then
+      seen[last] = true
+      for _, next in ipairs((load_task(job, last) or {}).blocked_by or {}) do
+        local longer = { unpack(way) }
+        longer[#longer + 1] = next
+        ways[#ways + 1] = longer
+      end
+    end
+  end
+  return nil
+end
+
+local function set_text(job, n, what, text)
+  if text == '' then
+    redis.call('HDEL', board_key(job, 'text'), n .. ' ' .. what)
+  else
+    redis.call('HSET', board_key(job, 'text'), n .. ' ' .. what, text)
+  end
+end
+
+-- Wake whoever waited for this task.
+local function wake_waiting(job, n)
+  for _, id in ipairs(redis.call('SMEMBERS', board_key(job, 'waiting'))) do
+    local awaited, mode = fields(id, 'wait_tasks', 'wait_mode')
+    local left, found = {}, false
+    for _, other in ipairs(awaited and cjson.decode(awaited) or {}) do
+      if tonumber(other) == n then found = true else left[#left + 1] = other end
+    end
+    if not awaited or (found and (#left == 0 or mode == 'any')) then
+      redis.call('SREM', board_key(job, 'waiting'), id)
+      if awaited then wake(id, 'tasks') end
+    elseif found then
+      redis.call('HSET', agent_key(id), 'wait_tasks', cjson.encode(left))
+    end
+  end
+end
+
+local operations = {}
+
+function operations.add(job, agent, given)
+  local n = redis.call('HLEN', board_key(job)) + 1
+  if n > given.max_tasks then return nil, refuse('full', { most = given.max_tasks }) end
+  local fault = check_blockers(job, n, given.blocked_by)
+  if fault then return nil, fault end
+  local task = { subject = given.subject, state = 'pending', role = given.role, blocked_by = given.blocked_by, by = agent,
+    by_name = name_of(agent), created = NOW }
+  save_task(job, n, task)
+  set_text(job, n, 'description', given.description)
+  tell_board(job, agent, n, task, 'added')
+  open_task(job, n, task)
+  return { task = n }
+end
+
+function operations.claim(job, agent, given)
+  if given.task then
+    local task, missing = find_task(job, given.task)
+    if missing then return nil, missing end
+    if task.owner ~= agent or task.state ~= 'in_progress' then
+      local fault = obstacle(job, agent, agent, given.task, task)
+      if fault then return nil, fault end
+      take_task(job, agent, given.task, task)
+    end
+    return { task = given.task }
+  end
+  local role, open = field(agent, 'role'), redis.call('ZRANGE', board_key(job, 'open'), 0, -1)
+  for _, n in ipairs(open) do
+    local task = load_task(job, n)
+    if role_fits(task, role) then
+      take_task(job, agent, n, task)
+      return { task = tonumber(n) }
+    end
+  end
+  local busy, all = redis.call('HLEN', board_key(job, 'owners')), redis.call('HLEN', board_key(job))
+  local done = 0
+  for n = 1, all do if load_task(job, n).state == 'completed' then done = done + 1 end end
+  return nil, { 'none', cjson.encode({ open = #open, in_progress = busy, blocked = all - #open - busy - done, completed = done }) }
+end
+
+function operations.update(job, agent, given)
+  local n = given.task
+  local task, missing = find_task(job, n)
+  if missing then return nil, missing end
+  local changes = given.subject or given.description or given.role or given.blocked_by
+  if changes then
+    if task.state == 'completed' then return nil, refuse('only notes', { task = n }) end
+    if agent ~= task.owner and agent ~= task.by and not is_lead(job, agent) then
+      return nil, refuse('not yours', { task = n, by = task.by_name })
+    end
+  end
+  if given.blocked_by then
+    if task.state == 'in_progress' then return nil, refuse('at work', { task = n }) end
+    local fault = check_blockers(job, n, given.blocked_by)
+    if fault then return nil, fault end
+    task.blocked_by = given.blocked_by
+  end
+  if given.note then
+    local notes = redis.call('HGET', board_key(job, 'text'), n .. ' notes')
+    notes = (notes and notes .. '\n' or '') .. name_of(agent) .. ': ' .. given.note
+    if #notes > given.max_notes then return nil, refuse('notes full', { task = n }) end
+    set_text(job, n, 'notes', notes)
+  end
+  if given.subject then task.subject = given.subject end
+  if given.description then set_text(job, n, 'description', given.description) end
+  if given.role then
+    task.role = given.role ~= '' and given.role or nil
+    redis.call('HDEL', board_key(job, 'offers'), n)
+  end
+  save_task(job, n, task)
+  tell_board(job, agent, n, task, given.note and not changes and 'noted' or 'updated')
+  if given.role or given.blocked_by then open_task(job, n, task) end
+  return { task = n }
+end
+
+function operations.give(job, agent, given)
+  local n = given.task
+  local task, missing = find_task(job, n)
+  if missing then return nil, missing end
+  if task.state == 'completed' then return nil, refuse('completed', { task = n }) end
+  if agent ~= task.owner and not is_lead(job, agent) then
+    return nil, refuse('not to give', { task = n, owner = task.owner_name })
+  end
+  if given.to == '' then
+    if task.state == 'in_progress' then
+      local before = task.owner
+      give_task_back(job, n, task, agent)
+      -- Whoever gives it back is not asked to take it again.
+      if before == agent then redis.call('HSET', board_key(job, 'offers'), n, ' ' .. agent .. ' ') end
+      open_task(job, n, task)
+    end
+    return { task = n }
+  end
+  local state, of = fields(given.to, 'state', 'job')
+  if of ~= job or TERMINAL[state] then return nil, refuse('ended', { who = name_of(given.to) }) end
+  if task.owner == given.to then return { task = n } end
+  if task.state == 'in_progress' then task.state = 'pending' end
+  local fault = obstacle(job, agent, given.to, n, task)
+  if fault then return nil, fault end
+  take_task(job, given.to, n, task)
+  if given.to ~= agent then
+    notify(given.to, { what = 'given', task = n, subject = task.subject, by = name_of(agent) })
+  end
+  return { task = n }
+end
+
+function operations.complete(job, agent, given)
+  local n = given.task
+  local task, missing = find_task(job, n)
+  if missing then return nil, missing end
+  if task.state == 'completed' then return nil, refuse('completed', { task = n, by = task.owner_name }) end
+  if agent ~= task.owner and not is_lead(job, agent) then return nil, refuse('not owned', { task = n, owner = task.owner_name }) end
+  if task.owner ~= agent then task.owner, task.owner_name = agent, name_of(agent) end
+  task.state = 'completed'
+  redis.call('HDEL', board_key(job, 'owners'), n)
+  save_task(job, n, task)
+  open_task(job, n, task)
+  set_text(job, n, 'result', given.result)
+  tell_board(job, agent, n, task, 'completed')
+  local unblocked = {}
+  for other = 1, redis.call('HLEN', board_key(job)) do
+    local waiting = load_task(job, other)
+    for _, first in ipairs(waiting.blocked_by or {}) do
+      if first == n and open_task(job, other, waiting) then unblocked[#unblocked + 1] = other end
+    end
+  end
+  wake_waiting(job, n)
+  return { unblocked = table.concat(unblocked, ', ') }
+end
+
+step('board', function(job, operation, request)
+  local given = cjson.decode(request)
+  local early = answered(job, given.agent, given.cause)
+  if early then return early end
+  local done, refused = operations[operation](job, given.agent, given)
+  return refused or answer(job, given.cause, done)
+end)

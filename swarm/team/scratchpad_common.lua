@@ -1,0 +1,14 @@
+-- The scratchpad of a job.
+--
+-- P:job:ID:pad        hash    page -> JSON {size, version, by, by_name, at}
+-- P:job:ID:page:NAME  string  the page's text
+-- Of the job's record: `pad_bytes`, the size of all pages; `pad_version`, the last version given to any page, so that a version
+-- never comes again, not even for a page that was deleted and made anew.
+
+local function pad_key(job) return job_key(job, 'pad') end
+local function page_key(job, page) return job_key(job, 'page:' .. page) end
+
+at_each_key(function(job, apply)
+  for _, page in ipairs(redis.call('HKEYS', pad_key(job))) do apply(page_key(job, page)) end
+  apply(pad_key(job))
+end)

@@ -1,0 +1,44 @@
+-- Found or dissolve a job's team; the same cause again answers the same and does nothing.
+--   request  JSON {agent, cause, ...}
+--     create  name, description
+--     delete  force: stop also teammates that are at work; reason: what is said of those that are stopped
+-- Returns {'ok', publish, JSON, kill}: create {name}, delete {name, stopped: 'NAME, NAME'}
+--   | {'refused', why, JSON}: 'exists' {name, lead?}, no lead: it is the agent itself; 'missing'; 'led' {name, lead}; 'busy' {names}
+--     | 'not live'
+step('team', function(job, operation, request)
+  local given = cjson.decode(request)
+  local agent, cause = given.agent, given.cause
+  local early = answered(job, agent, cause)
+  if early then return early end
+  local team = job_key(job, 'team')
+  local name, lead = read(team, 'name', 'lead')
+
+  if operation == 'create' then
+    if name then return refuse('exists', { name = name, lead = lead ~= agent and name_of(lead) or nil }) end
+    redis.call('HSET', team, 'name', given.name, 'description', given.description, 'lead', agent, 'created', NOW)
+    emit(job, 'team', agent, 'change', 'founded', 'name', given.name)
+    return answer(job, cause, { name = given.name })
+  end
+
+  if not name then return refuse('missing') end
+  if lead ~= agent then return refuse('led', { name = name, lead = name_of(lead) }) end
+  local members, busy, names = {}, {}, {}
+  for _, child in ipairs(redis.call('SMEMBERS', children_key(agent))) do
+    local state, teammate, idle = fields(child, 'state', 'teammate', 'idle')
+    if teammate == '1' and not TERMINAL[state] then
+      members[#members + 1] = child
+      names[#names + 1] = name_of(child)
+      if idle ~= '1' then busy[#busy + 1] = name_of(child) end
+    end
+  end
+  table.sort(busy); table.sort(names)
+  if #busy > 0 and not given.force then return refuse('busy', { names = busy }) end
+  redis.call('DEL', team)
+  for _, child in ipairs(members) do
+    -- The lead has it from this step's answer: no notice besides.
+    redis.call('HDEL', agent_key(child), 'background')
+    end_agent(child, 'cancelled', '', given.reason, true)
+  end
+  emit(job, 'team', agent, 'change', 'dissolved', 'name', name)
+  return answer(job, cause, { name = name, stopped = table.concat(names, ', ') })
+end)
