@@ -91,7 +91,7 @@ def _count_idle(job: Job) -> int:
 def _send_and_wait(fleet: Fleet, job: Job, receivers: Sequence[str], to: str) -> float:
     """From the call of `send` to the last of the journal entries that hold the message."""
     store = fleet.swarm.store
-    before = {agent_id: int(store.agent(agent_id)["length"]) for agent_id in receivers}
+    before = {agent_id: store.agent(agent_id).length for agent_id in receivers}
     began = time.time()
     job.send(to, BODY)
     read: dict[str, float] = {}

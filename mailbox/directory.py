@@ -6,17 +6,18 @@ A name is unique in its job, can be used at once, and is never given to another 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from swarm.errors import BadName, UnknownReceiver
 from swarm.mailbox.message import USER
+from swarm.records import AgentRecord, read_agent
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ID = re.compile(r"(agent|job)-[0-9a-f]{16}")
 _RESERVED = {USER, "root", "parent", "lead", "all", "everyone", "runtime", "system"}
-_ENDED = {"completed", "failed", "cancelled", "timed_out"}
+_FIELDS = ("state", "job", "parent", "name", "teammate")
 _SHOWN = 40
 
 
@@ -59,17 +60,19 @@ class Directory:
         if to == "*":
             return self._find_all(sender_id)
         if to in ("parent", "lead"):
-            to = self._field(sender_id, "parent") or USER
+            sender = self._agent(sender_id)
+            to = (sender and sender.parent_id) or USER
         if to in (USER, self._job_id):
             if sender_id == self._job_id:
                 raise UnknownReceiver("that is yourself: a message needs another receiver")
             return [Receiver(self._job_id, USER, "")]
         agent_id = to if _ID.fullmatch(to) else self._client.hget(self._key("job", self._job_id, "names"), to)
-        if not agent_id or self._field(agent_id, "job") != self._job_id:
+        agent = self._agent(agent_id) if agent_id else None
+        if agent is None:
             raise UnknownReceiver(f"there is no agent {to[:80]!r} in this job; there are: {self._who_is_there()}")
-        if agent_id == sender_id:
+        if agent.id == sender_id:
             raise UnknownReceiver("that is yourself: a message needs another receiver")
-        return [self._receiver(agent_id)]
+        return [_receiver(agent)]
 
     def find_agent(self, who: str, asker_id: str) -> Receiver:
         """The one other agent of the job that `who` means. Raises `UnknownReceiver`."""
@@ -82,50 +85,38 @@ class Directory:
 
     def _find_all(self, sender_id: str) -> list[Receiver]:
         agents = self._agents()
-        own = agents.get(sender_id)
-        lead = own["parent"] if own and own["teammate"] == "1" else sender_id
-        team = {a: r for a, r in agents.items() if a == lead or (r["parent"] == lead and r["teammate"] == "1")}
+        own = next((agent for agent in agents if agent.id == sender_id), None)
+        lead = own.parent_id if own and own.teammate else sender_id
+        team = [agent for agent in agents if agent.id == lead or (agent.parent_id == lead and agent.teammate)]
         chosen = team if len(team) > 1 else agents
-        found = [
-            Receiver(agent_id, _called(agent_id, record), record["state"] or "")
-            for agent_id, record in chosen.items()
-            if agent_id != sender_id and record["state"] not in _ENDED
-        ]
+        found = [_receiver(agent) for agent in chosen if agent.id != sender_id and not agent.ended]
         if not found:
             raise UnknownReceiver("nobody else is there: no other agent of this job is alive")
         return found
 
-    def _agents(self) -> dict[str, dict[str, str | None]]:
-        ids = self._client.zrange(self._key("job", self._job_id, "agents"), 0, -1)
-        return dict(zip(ids, self._records(ids), strict=True))
+    def _agents(self) -> list[AgentRecord]:
+        return self._records(self._client.zrange(self._key("job", self._job_id, "agents"), 0, -1))
 
-    def _records(self, ids: Iterable[str]) -> list[dict[str, str | None]]:
-        names = ("name", "state", "parent", "teammate")
+    def _agent(self, agent_id: str) -> AgentRecord | None:
+        return next(iter(self._records([agent_id])), None)
+
+    def _records(self, ids: Sequence[str]) -> list[AgentRecord]:
+        """Those of these agents that are of this job, as far as this needs to know them."""
         pipeline = self._client.pipeline(transaction=False)
         for agent_id in ids:
-            pipeline.hmget(self._key("agent", agent_id), *names)
-        return [dict(zip(names, values, strict=True)) for values in pipeline.execute()]
-
-    def _receiver(self, agent_id: str) -> Receiver:
-        [record] = self._records([agent_id])
-        return Receiver(agent_id, _called(agent_id, record), record["state"] or "")
+            pipeline.hmget(self._key("agent", agent_id), _FIELDS)
+        found = zip(ids, pipeline.execute(), strict=True)
+        records = [(agent_id, dict(zip(_FIELDS, values, strict=True))) for agent_id, values in found]
+        return [read_agent(agent_id, record) for agent_id, record in records if record["job"] == self._job_id]
 
     def _who_is_there(self) -> str:
-        there = [
-            f"{_called(agent_id, record)} ({record['state']})"
-            for agent_id, record in self._agents().items()
-            if record["state"] != "cancelled"
-        ]
+        there = [f"{agent.called} ({agent.state})" for agent in self._agents() if agent.state != "cancelled"]
         more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
         return ", ".join(there[:_SHOWN]) + more
-
-    def _field(self, agent_id: str, name: str) -> str | None:
-        value = self._client.hget(self._key("agent", agent_id), name)
-        return None if value is None else str(value)
 
     def _key(self, *parts: str) -> str:
         return ":".join((self._prefix, *parts))
 
 
-def _called(agent_id: str, record: dict[str, str | None]) -> str:
-    return record["name"] or ("root" if record["parent"] == "" else agent_id)
+def _receiver(agent: AgentRecord) -> Receiver:
+    return Receiver(agent.id, agent.called, agent.state)

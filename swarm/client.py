@@ -50,11 +50,11 @@ class Job:
 
     def view(self) -> JobView:
         """The job as it stands now. Raises `UnknownAgent` once it has expired."""
-        return job_view(self.id, self._store.job(self.id))
+        return job_view(self._store.job(self.id))
 
     def agents(self) -> list[AgentView]:
         """All its agents as they stand, oldest first; the root is the first."""
-        return [agent_view(agent_id, record) for agent_id, record in self._store.agents_of(self.id) if record]
+        return [agent_view(record) for record in self._store.agents_of(self.id)]
 
     def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[Event | None]:
         """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
@@ -62,12 +62,10 @@ class Job:
         Yields None whenever nothing has happened for `idle_seconds`, so that the caller can redraw or give up. A Redis that is
         away is waited for, for up to `PATIENCE_SECONDS`.
         """
-        key = self._store.key("events", self.id)
         over, heard_at = False, time.monotonic()
         while True:
-            wait = 1 if over else max(1, int(idle_seconds * 1000))
             try:
-                found: Any = self._store.client.xread({key: after}, count=500, block=wait)
+                found = self._store.wait_events(self.id, after, 0 if over else idle_seconds)
                 # The end may have been trimmed away, or the job may have expired meanwhile.
                 if not found and self.view().ended:
                     return
@@ -82,8 +80,7 @@ class Job:
                 over = False
                 yield None
                 continue
-            for after, fields in found[0][1]:
-                fields = dict(fields)
+            for after, fields in found:
                 kind, agent_id = fields.pop("kind"), fields.pop("agent")
                 yield Event(id=after, at=int(after.split("-")[0]) / 1000, kind=kind, agent_id=agent_id, fields=fields)
                 # Somebody may have written to its root since, so that it went on.
@@ -231,11 +228,11 @@ class Swarm:
 
     def jobs(self, count: int = 50) -> list[JobView]:
         """The newest jobs, newest first."""
-        return [job_view(job_id, record) for job_id, record in self.store.jobs(count)]
+        return [job_view(record) for record in self.store.jobs(count)]
 
     def agent(self, agent_id: str) -> AgentView:
         """One agent as it stands. Raises `UnknownAgent`."""
-        return agent_view(agent_id, self.store.agent(agent_id))
+        return agent_view(self.store.agent(agent_id))
 
     def journal(self, agent_id: str) -> Sequence[Entry]:
         """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""

@@ -9,14 +9,12 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from swarm.agent.entries import Mail
-from swarm.agent.spec import TERMINAL_STATES
 from swarm.errors import MailboxFull, ReceiverEnded
-from swarm.mailbox import USER, Message, check_body, position_of, to_message
+from swarm.mailbox import USER, Message, check_body, position_of
 from swarm.store.agents import Store
 from swarm.store.values import Effect, Letter
 
@@ -98,12 +96,11 @@ class Correspondence:
     def message(self, message_id: str) -> Message | None:
         """One message to the person."""
         position_of(message_id)
-        found = self._store.client.xrange(self._store.key("mail", self._job_id), message_id, message_id)
-        return to_message(*found[0]) if found else None
+        return self._store.message(self._job_id, message_id)
 
     def read_up_to(self) -> str:
         """The last message that the person has marked as read. Raises `UnknownAgent`."""
-        return self._store.job(self._job_id).get("read", "0-0")
+        return self._store.job(self._job_id).read_up_to
 
     def mark_read(self, up_to: str) -> int:
         """The person has read everything up to this message; answers how many are left unread."""
@@ -117,15 +114,14 @@ class Correspondence:
         or the job is over. Raises `TimeoutError`.
         """
         position_of(after)
-        key = self._store.key("mail", self._job_id)
         give_up = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while True:
             # Asked for first: whatever was written before the end is found below.
             silent = self._will_stay_silent(sender)
             wait = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
-            found: Any = self._store.client.xread({key: after}, count=100, block=max(1, int(wait * 1000)))
-            for after, fields in found[0][1] if found else ():
-                message = to_message(after, dict(fields))
+            found = self._store.wait_mail(self._job_id, after, wait)
+            for message in found:
+                after = message.id
                 if sender in (None, message.sender):
                     return message
             if not found and silent:
@@ -135,9 +131,9 @@ class Correspondence:
 
     def _will_stay_silent(self, sender: str | None) -> bool:
         if sender is None:
-            return self._store.job(self._job_id)["state"] in TERMINAL_STATES
-        [[state, idle, unread]] = self._store.fields([sender], "state", "idle", "unread")
-        return state is None or state in TERMINAL_STATES or (idle == "1" and int(unread or 0) == 0)
+            return self._store.job(self._job_id).ended
+        [record] = self._store.agents([sender])
+        return record is None or record.ended or (record.idle and record.unread == 0)
 
 
 def open_mailbox(store: Store, agent_id: str) -> Mailbox:

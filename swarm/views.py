@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.agent.spec import TERMINAL_STATES, Limits, State
 from swarm.models import Usage
-from swarm.store.values import NANO
+from swarm.records import NANO, AgentRecord, Counters, JobRecord
 
 
 class AgentView(BaseModel):
@@ -101,69 +101,65 @@ class Event(BaseModel):
     fields: dict[str, str]
 
 
-def _usage(record: dict[str, str], prefix: str = "") -> Usage:
+def _usage(sums: Counters) -> Usage:
     return Usage(
-        input_tokens=int(record.get(prefix + "input", 0)),
-        output_tokens=int(record.get(prefix + "output", 0)),
-        cache_creation_input_tokens=int(record.get(prefix + "cache_write", 0)),
-        cache_read_input_tokens=int(record.get(prefix + "cache_read", 0)),
+        input_tokens=sums.input,
+        output_tokens=sums.output,
+        cache_creation_input_tokens=sums.cache_write,
+        cache_read_input_tokens=sums.cache_read,
     )
 
 
-def _time(record: dict[str, str], name: str) -> float | None:
-    return float(record[name]) if record.get(name) else None
-
-
-def job_view(job_id: str, record: dict[str, str]) -> JobView:
+def job_view(record: JobRecord) -> JobView:
     """A job's record as people see it."""
     return JobView(
-        id=job_id,
-        root_id=record["root"],
-        title=record.get("title", ""),
-        state=record["state"],
-        text=record.get("text", ""),
-        reason=record.get("reason", ""),
-        data=json.loads(record["data"]) if record.get("data") else None,
-        workspace=record.get("workspace", ""),
-        limits=Limits.model_validate_json(record["limits"]),
-        agents=int(record.get("agents", 0)),
-        turns=int(record.get("turns", 0)),
-        tools=int(record.get("tools", 0)),
-        usage=_usage(record),
-        cost_usd=int(record.get("cost", 0)) / NANO,
-        created_at=float(record["created"]),
-        ended_at=_time(record, "ended"),
-        unread=int(record.get("unread", 0)),
+        id=record.id,
+        root_id=record.root_id,
+        title=record.title,
+        state=record.state,
+        text=record.text,
+        reason=record.reason,
+        data=json.loads(record.data) if record.data else None,
+        workspace=record.workspace,
+        limits=Limits.model_validate_json(record.limits),
+        agents=record.agents,
+        turns=record.sums.turns,
+        tools=record.sums.tools,
+        usage=_usage(record.sums),
+        cost_usd=record.sums.cost / NANO,
+        created_at=record.created_at,
+        ended_at=record.ended_at,
+        unread=record.unread,
     )
 
 
-def agent_view(agent_id: str, record: dict[str, str]) -> AgentView:
+def agent_view(record: AgentRecord) -> AgentView:
     """An agent's record as people see it."""
-    usage, cost = _usage(record), int(record.get("cost", 0))
+    own, below = record.own, record.below
     return AgentView(
-        id=agent_id,
-        job_id=record["job"],
-        parent_id=record.get("parent") or None,
-        depth=int(record["depth"]),
-        label=record["label"],
-        definition=record["definition"],
-        name=record.get("name") or None,
-        state=record["state"],
-        idle=record.get("idle") == "1",
-        unread=int(record.get("unread", 0)),
-        question=record.get("wait_question") or None,
-        activity=record.get("activity", ""),
-        turns=int(record.get("turns", 0)),
-        tools=int(record.get("tools", 0)),
-        usage=usage,
-        cost_usd=cost / NANO,
-        subtree_tokens=usage.total_tokens + _usage(record, "below_").total_tokens,
-        subtree_cost_usd=(cost + int(record.get("below_cost", 0))) / NANO,
-        created_at=float(record["created"]),
-        started_at=_time(record, "started"),
-        ended_at=_time(record, "ended"),
-        worker=record.get("worker"),
-        deaths=int(record.get("deaths", 0)),
-        text=record.get("text", ""),
-        reason=record.get("reason", ""),
+        id=record.id,
+        job_id=record.job_id,
+        parent_id=record.parent_id,
+        depth=record.depth,
+        label=record.label,
+        definition=record.definition,
+        name=record.name,
+        state=record.state,
+        idle=record.idle,
+        unread=record.unread,
+        question=record.question,
+        activity=record.activity,
+        turns=own.turns,
+        tools=own.tools,
+        usage=_usage(own),
+        cost_usd=own.cost / NANO,
+        subtree_tokens=own.tokens + below.tokens,
+        subtree_cost_usd=(own.cost + below.cost) / NANO,
+        created_at=record.created_at,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        worker=record.worker,
+        deaths=record.deaths,
+        text=record.text,
+        reason=record.reason,
     )

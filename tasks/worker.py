@@ -197,8 +197,7 @@ class Sweep:
         if time.monotonic() >= self._orphans_at:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
             kill_orphans(scratch_root(), _is_alive(store))
-        lock = store.key("rescue-lock")
-        if not store.client.set(lock, process.worker_name(), nx=True, px=max(200, int(settings.sweep_seconds * 900))):
+        if not store.begin_sweep(process.worker_name(), max(0.2, settings.sweep_seconds * 0.9)):
             return
         # Only an empty list can have lost a message; while it is long, waiting is all that is wrong.
         quiet = _quiet_kinds(store, settings.key_prefix)
@@ -216,8 +215,8 @@ class Sweep:
 
 def _is_alive(store: Store) -> Callable[[str], bool]:
     def alive(agent_id: str) -> bool:
-        state = store.client.hget(store.key("agent", agent_id), "state")
-        return state in ("queued", "running", "parked")
+        [record] = store.agents([agent_id])
+        return record is not None and not record.ended
 
     return alive
 

@@ -12,7 +12,8 @@ from hypothesis import settings
 
 from swarm.store.agents import Store
 from tests.fleet import Fleet
-from tests.job_world import Repeating, open_store
+from tests.job_world import open_store
+from tests.repeating import Repeating
 
 settings.register_profile("swarm", deadline=None, max_examples=60)
 settings.load_profile("swarm")

@@ -125,11 +125,11 @@ class JobWorld:
         return self.store.finish(self.claims[name], self.lengths[name] + 1, Finished(state="completed", text="done"))
 
     def state(self, name: str) -> str:
-        return self.store.agent(self.ids[name])["state"]
+        return self.store.agent(self.ids[name]).state
 
     def is_idle(self, name: str) -> bool:
         record = self.store.agent(self.ids[name])
-        return record["state"] == "parked" and record.get("idle") == "1"
+        return record.state == "parked" and record.idle
 
     def notes(self, name: str) -> list[str]:
         """What the runtime has told the agent so far."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from swarm.agent.entries import Prompt
+from swarm.records import AgentRecord
 
 # -- about calls that were not run, or not again ---------------------------------------------------------------
 
@@ -51,24 +51,19 @@ def started_in_background(agent_id: str) -> str:
     )
 
 
-def child_result(agent_id: str, record: Mapping[str, str]) -> tuple[str, bool]:
+def child_result(record: AgentRecord) -> tuple[str, bool]:
     """A finished child as the text its parent gets, and whether it is an error."""
-    state, text, reason = record["state"], record["text"].strip(), record["reason"]
-    tokens = sum(int(record[below + name] or 0) for below in ("", "below_") for name in _TOKENS)
-    seconds = max(0.0, float(record["ended"] or 0) - float(record["created"] or 0))
+    text, failed = record.text.strip(), record.state != "completed"
+    seconds = max(0.0, (record.ended_at or 0) - record.created_at)
     head = (
-        f"[{record['label'].split(':', 1)[0]} {agent_id}: {state}, {int(record['tools'] or 0)} tool calls, "
-        f"{tokens} tokens, {seconds:.1f} s]"
+        f"[{record.label.split(':', 1)[0]} {record.id}: {record.state}, {record.own.tools} tool calls, "
+        f"{record.own.tokens + record.below.tokens} tokens, {seconds:.1f} s]"
     )
-    failed = state != "completed"
-    if reason:
-        head += f"\n{'Reason' if failed else 'Note'}: {reason}"
+    if record.reason:
+        head += f"\n{'Reason' if failed else 'Note'}: {record.reason}"
     if not text:
         text = "(The agent ended without any text.)" if failed else "(The agent gave an empty answer.)"
     return f"{head}\n\n{text}", failed
-
-
-_TOKENS = ("input", "output", "cache_write", "cache_read")
 
 
 # -- about plans -----------------------------------------------------------------------------------------------

@@ -8,11 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.permissions.rules import Rules
+from swarm.records import TERMINAL_STATES as TERMINAL_STATES
+from swarm.records import State as State
 
 SPEC_VERSION: Literal[1] = 1
-
-State = Literal["queued", "running", "parked", "completed", "failed", "cancelled", "timed_out"]
-TERMINAL_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "timed_out"})
 
 
 class Limits(BaseModel):

@@ -48,7 +48,7 @@ def find_job(swarm: Swarm, text: str | None) -> Job:
         return swarm.job(newest[0].id)
     if text.startswith("agent-"):
         return swarm.job(swarm.agent(find_agent(swarm, text)).job_id)
-    matches = [job_id for job_id in _job_ids(swarm) if _begins(job_id, text)]
+    matches = [job_id for job_id in swarm.store.job_ids() if _begins(job_id, text)]
     return swarm.job(_only(matches, text, "job", "`swarm jobs` lists them"))
 
 
@@ -59,9 +59,9 @@ def find_agent(swarm: Swarm, text: str | None) -> str:
     """
     if text is None or text.startswith("job-"):
         return find_job(swarm, text).view().root_id
-    jobs = _job_ids(swarm)
+    jobs = swarm.store.job_ids()
     matches = [] if text.startswith("agent-") else [job_id for job_id in jobs if _begins(job_id, text)]
-    matches += [agent_id for agent_id in _agent_ids(swarm, jobs) if _begins(agent_id, text)]
+    matches += [agent_id for agent_id in swarm.store.agent_ids(jobs) if _begins(agent_id, text)]
     found = _only(matches, text, "job or agent", "`swarm jobs` and `swarm tree JOB` list them")
     return swarm.job(found).view().root_id if found.startswith("job-") else found
 
@@ -73,31 +73,14 @@ def find_question(swarm: Swarm, text: str) -> Question:
     """
     matches = [question.id for question in swarm.questions.open() if _begins(question.id, text)]
     if not matches:
-        matches = [question_id for question_id in _question_ids(swarm, _job_ids(swarm)) if _begins(question_id, text)]
+        matches = [
+            question_id for question_id in swarm.questions.ids(swarm.store.job_ids()) if _begins(question_id, text)
+        ]
     question_id = _only(matches, text, "question", "`swarm questions` lists those that wait for an answer")
     question = swarm.questions.find(question_id)
     if question is None:
         raise UnknownQuestion(question_id)
     return question
-
-
-def _question_ids(swarm: Swarm, job_ids: Sequence[str]) -> list[str]:
-    pipeline = swarm.store.client.pipeline(transaction=False)
-    for job_id in job_ids:
-        pipeline.smembers(swarm.store.key("job", job_id, "questions"))
-    return [str(question_id) for found in (pipeline.execute() if job_ids else []) for question_id in found]
-
-
-def _job_ids(swarm: Swarm) -> list[str]:
-    # The ids alone: records of thousands of jobs would take seconds to fetch.
-    return [str(job_id) for job_id in swarm.store.client.zrevrange(swarm.store.key("jobs"), 0, -1)]
-
-
-def _agent_ids(swarm: Swarm, job_ids: Sequence[str]) -> list[str]:
-    pipeline = swarm.store.client.pipeline(transaction=False)
-    for job_id in job_ids:
-        pipeline.zrange(swarm.store.key("job", job_id, "agents"), 0, -1)
-    return [str(agent_id) for found in (pipeline.execute() if job_ids else []) for agent_id in found]
 
 
 def _begins(known: str, text: str) -> bool:

@@ -229,7 +229,7 @@ class Loop:
             return self._park(Condition(children=alive))
         results = []
         for call_id, agent_id in children.items():
-            text, failed = child_result(agent_id, ended[agent_id])
+            text, failed = child_result(ended[agent_id])
             results.append(ToolFinished(tool_use_id=call_id, text=self.toolbox.fit(call_id, text), is_error=failed))
         self.journal.append_results(results)
         return None

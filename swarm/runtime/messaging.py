@@ -98,8 +98,8 @@ class Messaging:
         if kind != "message" and (len(receivers) != 1 or receivers[0].id == self._spec.job_id):
             raise ToolError(f"A {kind} goes to one agent.")
         if kind == "shutdown_request":
-            [[parent, teammate]] = self._store.fields([receivers[0].id], "parent", "teammate")
-            if parent != self._spec.agent_id or teammate != "1":
+            [agent] = self._store.agents([receivers[0].id])
+            if agent is None or agent.parent_id != self._spec.agent_id or not agent.teammate:
                 raise ToolError(f"{receivers[0].name} is not a teammate of yours; stop other agents with StopAgent.")
         return receivers
 

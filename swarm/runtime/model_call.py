@@ -144,9 +144,7 @@ class ModelCall:
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
             with self._stop.unbroken():
-                self._segment.store.client.hset(
-                    self._segment.store.key("agent", self._spec.agent_id), "activity", activity
-                )
+                self._segment.store.tell_activity(self._spec.agent_id, activity)
 
 
 def _reply_counters(reply: Reply, cost: float) -> Counters:

@@ -14,7 +14,7 @@ from swarm.runtime.journal import Journal
 from swarm.runtime.stop import Stop
 from swarm.settings import Settings
 from swarm.store.agents import Store
-from swarm.store.values import Claim, Effect
+from swarm.store.values import Claim, Effect, JobPermissions
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,17 @@ class Segment:
     @cached_property
     def rules(self) -> Rules:
         """The permission rules in force: the job's, those that approvals have added, the definition's."""
-        stored, added, _ = self._permissions
-        rules = Rules.model_validate_json(stored) if stored else Rules()
-        return rules + Rules(rules=tuple(Rule.model_validate_json(rule) for rule in added)) + self.spec.rules
+        of_job = self._permissions
+        rules = Rules.model_validate_json(of_job.rules) if of_job.rules else Rules()
+        return rules + Rules(rules=tuple(Rule.model_validate_json(rule) for rule in of_job.added)) + self.spec.rules
 
     @property
     def ask_seconds(self) -> float:
         """For how long the job's person can answer a question; 0: nobody is there."""
-        return self._permissions[2]
+        return self._permissions.ask_seconds
 
     @cached_property
-    def _permissions(self) -> tuple[str, list[str], float]:
+    def _permissions(self) -> JobPermissions:
         return self.store.permissions(self.spec.job_id)
 
 

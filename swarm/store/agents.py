@@ -13,17 +13,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, decode_entry, encode_entry
-from swarm.agent.spec import TERMINAL_STATES, AgentSpec
+from swarm.agent.spec import AgentSpec
 from swarm.errors import JournalError, UnknownAgent
+from swarm.records import (
+    AGENT_FIELDS,
+    JOB_FIELDS,
+    TERMINAL_STATES,
+    AgentRecord,
+    Counters,
+    JobRecord,
+    read_agent,
+    read_job,
+)
 from swarm.store.mailboxes import Mailboxes
 from swarm.store.values import (
     NANO,
     Claim,
     Continuation,
-    Counters,
     Effect,
     GoOn,
     Hint,
+    JobPermissions,
     NotSpawned,
     OutOfBudget,
     Refused,
@@ -71,56 +81,67 @@ class Store(Mailboxes):
         )
         return Effect(publish=answer[1])
 
-    def job(self, job_id: str) -> dict[str, str]:
+    def job(self, job_id: str) -> JobRecord:
         """The job's record. Raises `UnknownAgent`."""
-        record = self.client.hgetall(self.key("job", job_id))
-        if not record:
+        [record] = self.fetch_fields("job", [job_id], JOB_FIELDS)
+        if record["state"] is None:
             raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
-        return dict(record)
+        return read_job(job_id, record)
 
-    def jobs(self, count: int = 50) -> list[tuple[str, dict[str, str]]]:
+    def jobs(self, count: int = 50) -> list[JobRecord]:
         """The newest jobs, newest first; expired ones are forgotten on the way."""
-        found: list[tuple[str, dict[str, str]]] = []
-        for job_id in self.client.zrevrange(self.key("jobs"), 0, count - 1):
-            record = self.client.hgetall(self.key("job", job_id))
-            if record:
-                found.append((job_id, dict(record)))
-            else:
+        found: list[JobRecord] = []
+        job_ids = self.job_ids(count)
+        for job_id, record in zip(job_ids, self.fetch_fields("job", job_ids, JOB_FIELDS), strict=True):
+            if record["state"] is None:
                 self.client.zrem(self.key("jobs"), job_id)
+            else:
+                found.append(read_job(job_id, record))
         return found
 
-    def permissions(self, job_id: str) -> tuple[str, list[str], float]:
-        """The job's rules as JSON, those that approvals have added since, and for how long its questions can be answered."""
+    def job_ids(self, count: int = 0) -> list[str]:
+        """The ids of the newest jobs, newest first, expired ones among them; 0: of all. Records of thousands would take seconds."""
+        return list(self.client.zrevrange(self.key("jobs"), 0, count - 1))
+
+    def agent_ids(self, job_ids: Sequence[str]) -> list[str]:
+        """The ids of all agents of these jobs, of each the oldest first."""
+        pipeline = self.client.pipeline(transaction=False)
+        for job_id in job_ids:
+            pipeline.zrange(self.key("job", job_id, "agents"), 0, -1)
+        return [agent_id for found in (pipeline.execute() if job_ids else []) for agent_id in found]
+
+    def agents_of(self, job_id: str) -> list[AgentRecord]:
+        """The job's agents, oldest first."""
+        return [record for record in self.agents(self.agent_ids([job_id])) if record is not None]
+
+    def wait_events(self, job_id: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
+        """The job's events after that one, which are waited for for so long: the id and the fields of each."""
+        return self.wait_entries("events", job_id, after, seconds)
+
+    def permissions(self, job_id: str) -> JobPermissions:
+        """What the job allows and forbids now."""
         pipeline = self.client.pipeline(transaction=False)
         pipeline.hmget(self.key("job", job_id), "rules", "ask_seconds")
         pipeline.lrange(self.key("job", job_id, "rules"), 0, -1)
         (rules, seconds), added = pipeline.execute()
-        return rules or "", list(added), float(seconds or 0)
+        return JobPermissions(rules or "", list(added), float(seconds or 0))
 
     def catalogue(self, job_id: str) -> str:
         """The definitions that travelled with the job, as JSON."""
         return str(self.client.hget(self.key("job", job_id), "catalogue") or "{}")
 
-    def agents_of(self, job_id: str) -> list[tuple[str, dict[str, str]]]:
-        """The job's agents with their records (without the spec), oldest first."""
-        ids = self.client.zrange(self.key("job", job_id, "agents"), 0, -1)
-        pipeline = self.client.pipeline(transaction=False)
-        for agent_id in ids:
-            pipeline.hgetall(self.key("agent", agent_id))
-        records = pipeline.execute() if ids else []
-        return [
-            (agent_id, {k: v for k, v in record.items() if k != "spec"})
-            for agent_id, record in zip(ids, records, strict=True)
-        ]
-
     # -- one agent -----------------------------------------------------------------------------------------
 
-    def agent(self, agent_id: str) -> dict[str, str]:
+    def agent(self, agent_id: str) -> AgentRecord:
         """The agent's record. Raises `UnknownAgent`."""
-        record = self.client.hgetall(self.key("agent", agent_id))
-        if not record:
+        [record] = self.agents([agent_id])
+        if record is None:
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
-        return dict(record)
+        return record
+
+    def tell_activity(self, agent_id: str, activity: str) -> None:
+        """Say what a running agent does now: something for people to see, which decides nothing."""
+        self.client.hset(self.key("agent", agent_id), "activity", activity)
 
     def children(self, agent_id: str) -> set[str]:
         """The ids of the agents it started."""
@@ -146,18 +167,20 @@ class Store(Mailboxes):
             for state, job, parent, depth, generation, yielded, definition, label, max_depth in answers
         ]
 
-    def ended(self, agent_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentRecord]:
         """The records of those that have ended, as their parent asked them to; what they told others since is not in them."""
         found = {}
-        for agent_id, values in zip(agent_ids, self.fields(agent_ids, *_RESULT_FIELDS, *_EARLIER_FIELDS), strict=True):
-            record = {
-                name: value or "" for name, value in zip((*_RESULT_FIELDS, *_EARLIER_FIELDS), values, strict=True)
-            }
-            text, reason, ended = (record.pop(name) for name in _EARLIER_FIELDS)
-            if ended:
-                found[agent_id] = record | {"state": "completed", "text": text, "reason": reason, "ended": ended}
-            elif record["state"] in TERMINAL_STATES:
-                found[agent_id] = record
+        names = (*AGENT_FIELDS, "earlier", "earlier_reason", "earlier_ended")
+        for agent_id, fields in zip(agent_ids, self.fetch_fields("agent", agent_ids, names), strict=True):
+            if fields["earlier_ended"]:
+                earlier = {
+                    "text": fields["earlier"],
+                    "reason": fields["earlier_reason"],
+                    "ended": fields["earlier_ended"],
+                }
+                found[agent_id] = read_agent(agent_id, {**fields, **earlier, "state": "completed"})
+            elif fields["state"] in TERMINAL_STATES:
+                found[agent_id] = read_agent(agent_id, fields)
         return found
 
     def journal(self, agent_id: str, after: int = 0) -> Iterator[Entry]:
@@ -316,11 +339,11 @@ class Store(Mailboxes):
     def held_by(self, worker: str) -> list[str]:
         """The agents a worker holds a lease on."""
         leased = list(self.client.zrange(self.key("leases"), 0, -1))
-        return [
-            agent_id
-            for agent_id, (owner,) in zip(leased, self.fields(leased, "worker"), strict=True)
-            if owner == worker
-        ]
+        return [record.id for record in self.agents(leased) if record is not None and record.worker == worker]
+
+    def begin_sweep(self, worker: str, seconds: float) -> bool:
+        """Whether this worker is the one to look for what fell; for so long then nobody else is."""
+        return bool(self.client.set(self.key("rescue-lock"), worker, nx=True, px=max(1, int(seconds * 1000))))
 
     def rescue(
         self,
@@ -358,26 +381,6 @@ class Store(Mailboxes):
         """A kept text."""
         value = self.client.hget(self.key("outputs", agent_id), key)
         return None if value is None else str(value)
-
-
-_RESULT_FIELDS = (
-    "state",
-    "text",
-    "reason",
-    "label",
-    "tools",
-    "turns",
-    "created",
-    "ended",
-    *(
-        f"{below}{name}"
-        for below in ("", "below_")
-        for name in ("input", "output", "cache_write", "cache_read", "cost")
-    ),
-)
-
-
-_EARLIER_FIELDS = ("earlier", "earlier_reason", "earlier_ended")
 
 
 def _agent_fields(spec: AgentSpec) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from swarm.agent.entries import Mail, encode_entry
 from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleRequest, UnknownAgent, UnknownReceiver
-from swarm.mailbox import Directory, Message, Receiver, read_mail
+from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Effect, Letter, Sent
 
@@ -33,6 +33,15 @@ class Mailboxes(Keyspace):
         while page := self.mail(owner, after):
             yield from page
             after = page[-1].id
+
+    def message(self, owner: str, message_id: str) -> Message | None:
+        """One message of a mailbox."""
+        found = self.client.xrange(self.key("mail", owner), message_id, message_id)
+        return to_message(*found[0]) if found else None
+
+    def wait_mail(self, owner: str, after: str, seconds: float) -> list[Message]:
+        """The first messages after a cursor; if there are none, they are waited for for so long."""
+        return [to_message(*entry) for entry in self.wait_entries("mail", owner, after, seconds)]
 
     def mark_read(self, job_id: str, up_to: str) -> int:
         """The person has read the job's mailbox up to this message; answers how many are left. Raises `UnknownAgent`."""

@@ -5,7 +5,7 @@ An agent asks by parking (`Journal.park`); people look here and answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
@@ -81,8 +81,15 @@ class Questions:
 
     def of_job(self, job_id: str) -> list[Question]:
         """All questions of a job, oldest first, the closed ones too."""
-        found = self._load(self._store.client.smembers(self._store.key("job", job_id, "questions")))
+        found = self._load(self.ids([job_id]))
         return sorted(found, key=lambda question: question.asked_at)
+
+    def ids(self, job_ids: Sequence[str]) -> list[str]:
+        """The ids of all questions of these jobs."""
+        pipeline = self._store.client.pipeline(transaction=False)
+        for job_id in job_ids:
+            pipeline.smembers(self._store.key("job", job_id, "questions"))
+        return [question_id for found in (pipeline.execute() if job_ids else []) for question_id in found]
 
     def _load(self, ids: Iterable[str]) -> list[Question]:
         """Those of them that still exist, in their order, in one round trip."""

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from swarm.agent.spec import AgentSpec
 from swarm.errors import MessageRefused
 from swarm.mailbox import MAX_UNREAD, Kind
+from swarm.records import NANO as NANO
+from swarm.records import Counters as Counters
 
-NANO = 1_000_000_000
-"""Money is counted in whole nano-dollars, so that sums are exact."""
 NOT_LIVE = "only a live agent of the job can do this"
 """Why a step on behalf of an agent was refused, whatever it was to do."""
 
@@ -31,6 +31,18 @@ class Claim:
     """Messages in its mailbox beyond the journal's cursor."""
     length: int | None = None
     """How many entries its journal had then."""
+
+
+@dataclass(frozen=True)
+class JobPermissions:
+    """What a job's agents may do beside what their definitions say."""
+
+    rules: str
+    """The rules that it was submitted with, as JSON; empty for none."""
+    added: Sequence[str]
+    """Those that approvals have added since, as JSON each."""
+    ask_seconds: float
+    """How long its questions can be answered; 0: nobody is there."""
 
 
 @dataclass(frozen=True)
@@ -54,24 +66,6 @@ class Refused:
     """The agent is not to be run now; `why` is its state, `capped` or `unknown`."""
 
     why: str
-
-
-@dataclass(frozen=True)
-class Counters:
-    """What a step adds to the agent's and the job's sums."""
-
-    turns: int = 0
-    tools: int = 0
-    input: int = 0
-    output: int = 0
-    cache_write: int = 0
-    cache_read: int = 0
-    cost: int = 0
-    """Nano-dollars."""
-
-    def changed(self) -> dict[str, int]:
-        """The ones that are not zero."""
-        return {name: value for name, value in vars(self).items() if value}
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from swarm.agent.entries import Condition
-from swarm.agent.spec import TERMINAL_STATES, AgentSpec
+from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition
 from swarm.errors import BadName, ToolError, UnknownReceiver
+from swarm.records import AgentRecord
 from swarm.store.agents import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 
@@ -40,10 +41,10 @@ def naming_types(tool: Tool, definitions: Sequence[AgentDefinition]) -> Tool:
 def find_child(store: Store, spec: AgentSpec, who: str, *, teammates: bool = True) -> str:
     """The id of an agent that this one started, by id or name. Raises `UnknownReceiver` for any other."""
     found = store.directory(spec.job_id).find_agent(who, spec.agent_id)
-    [[parent, teammate]] = store.fields([found.id], "parent", "teammate")
-    if parent != spec.agent_id:
+    [agent] = store.agents([found.id])
+    if agent is None or agent.parent_id != spec.agent_id:
         raise UnknownReceiver(f"{found.name} is not an agent that you started")
-    if teammate == "1" and not teammates:
+    if agent.teammate and not teammates:
         raise BadName(f"{found.name} is a teammate: give it more work with SendMessage or on the board")
     return found.id
 
@@ -60,33 +61,25 @@ def _await_agents(context: ToolContext, given: dict[str, Any]) -> Condition:
     if given.get("agent_ids"):
         chosen = [find_child(context.store, context.spec, who) for who in dict.fromkeys(given["agent_ids"])]
     else:
-        chosen = _at_work_in_background(context)
+        children = context.store.agents(sorted(context.store.children(context.agent_id)))
+        chosen = [child.id for child in children if child and child.background and child.at_work]
     if not chosen:
         raise ToolError("None of your agents is at work in the background: there is nothing to wait for.")
     return Condition(children=chosen, mode=given.get("mode", "all"), mail="talk", until=deadline_of(given))
 
 
-def _at_work_in_background(context: ToolContext) -> list[str]:
-    children = sorted(context.store.children(context.agent_id))
-    records = context.store.fields(children, "state", "background", "idle")
-    return [
-        child
-        for child, (state, background, idle) in zip(children, records, strict=True)
-        if state not in TERMINAL_STATES and background == "1" and idle != "1"
-    ]
-
-
 def _tell_waited(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     assert context.waited is not None
-    agent_ids = context.waited.children
-    records = context.store.fields(agent_ids, "name", "label", "state", "idle", "activity")
     lines, working = [], 0
-    for agent_id, (name, label, state, idle, activity) in zip(agent_ids, records, strict=True):
-        at_work = state not in TERMINAL_STATES and idle != "1"
-        working += at_work
-        now = f"{state}, {activity}" if at_work and activity else "idle" if idle == "1" else state
-        lines.append(f"- {f'{name} ' if name else ''}{agent_id} ({label}): {now}")
-    head = f"{working} of {len(agent_ids)} still at work." if working else "None of them is at work any more."
+    for agent in context.store.agents(context.waited.children):
+        if agent is None:
+            continue
+        working += agent.at_work
+        now: str = "idle" if agent.idle else agent.state
+        if agent.at_work and agent.activity:
+            now += f", {agent.activity}"
+        lines.append(f"- {f'{agent.name} ' if agent.name else ''}{agent.id} ({agent.label}): {now}")
+    head = f"{working} of {len(lines)} still at work." if working else "None of them is at work any more."
     return ToolResult(text="\n".join([f"{head} Results and messages follow below as they arrive.", *lines]))
 
 
@@ -98,7 +91,7 @@ def _list_agents(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     if not below:
         return ToolResult(text="You have started no agents.")
     now = context.store.now()
-    lines = [_describe(agent_id, record, now) for agent_id, record in below.items()]
+    lines = [_describe(agent, now) for agent in below.values()]
     hidden = [f"… and {len(lines) - _SHOWN} older ones"] if len(lines) > _SHOWN else []
     return ToolResult(text="\n".join([*hidden, *lines[-_SHOWN:]]))
 
@@ -110,33 +103,31 @@ def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
         raise ToolError(
             f"{given['agent_id']!r} is not below you: an agent can only stop what it, or its own agents, started."
         )
-    state = below[found.id]["state"]
     # Below one that has ended, some may have gone on.
     context.publish(context.store.cancel(found.id, str(given.get("reason") or "stopped by the agent that started it")))
-    if state in TERMINAL_STATES:
-        return ToolResult(text=f"{found.name} had ended already: {state}.")
+    if below[found.id].ended:
+        return ToolResult(text=f"{found.name} had ended already: {below[found.id].state}.")
     return ToolResult(text=f"{found.name} is stopped, and all that it had started.")
 
 
-def _below(context: ToolContext) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for agent_id, record in context.store.agents_of(context.job_id):
+def _below(context: ToolContext) -> dict[str, AgentRecord]:
+    found: dict[str, AgentRecord] = {}
+    for agent in context.store.agents_of(context.job_id):
         # Parents come first, so one pass finds the whole subtree.
-        if record.get("parent") == context.agent_id or record.get("parent") in found:
-            found[agent_id] = record
+        if agent.parent_id == context.agent_id or agent.parent_id in found:
+            found[agent.id] = agent
     return found
 
 
-def _describe(agent_id: str, record: dict[str, str], now: float) -> str:
-    name = f"{record['name']} " if record.get("name") else ""
-    state = "idle" if record.get("idle") == "1" else record["state"]
-    age = float(record.get("ended") or now) - float(record["created"])
-    tokens = sum(int(record.get(counter, 0)) for counter in ("input", "output", "cache_write", "cache_read"))
+def _describe(agent: AgentRecord, now: float) -> str:
+    name = f"{agent.name} " if agent.name else ""
+    state = "idle" if agent.idle else agent.state
+    age = (agent.ended_at or now) - agent.created_at
     line = (
-        f"- {name}{agent_id} ({record['label']}): {state}, {age:.0f} s, {record.get('turns', 0)} turns, {tokens} tokens"
+        f"- {name}{agent.id} ({agent.label}): {state}, {age:.0f} s, {agent.own.turns} turns, {agent.own.tokens} tokens"
     )
-    if state in ("running", "queued", "parked") and record.get("activity"):
-        line += f"; {record['activity']}, {now - float(record.get('active') or now):.0f} s ago"
+    if not agent.ended and agent.activity:
+        line += f"; {agent.activity}, {now - (agent.active_at or now):.0f} s ago"
     return line
 
 

@@ -13,20 +13,20 @@ from swarm.store.agents import Store
 from tests.chaos.verify import Evidence
 from tests.fleet import Fleet
 
-_SUMS = ("agents", "turns", "input", "output", "cache_write", "cache_read", "cost")
+_SUMS = ("turns", "input", "output", "cache_write", "cache_read", "cost")
 
 
 def collect(fleet: Fleet, job: Job) -> Evidence:
     """The evidence of one job; the fleet still runs, the job does not."""
     store = fleet.swarm.store
     record = store.job(job.id)
-    agents = [agent_id for agent_id, _ in store.agents_of(job.id)]
+    agents = [agent.id for agent in store.agents_of(job.id)]
     log = fleet.workspace / "effects.log"
     return Evidence(
-        root_id=record["root"],
+        root_id=record.root_id,
         agents=agents,
         journals={agent_id: read_journal(store, agent_id) for agent_id in agents},
-        sums={name: int(record.get(name, 0)) for name in _SUMS},
+        sums={"agents": record.agents, **{name: getattr(record.sums, name) for name in _SUMS}},
         effects=log.read_text().splitlines() if log.exists() else (),
         keys=leftover_keys(store, job.id),
     )
@@ -45,9 +45,8 @@ def leftover_keys(store: Store, job_id: str) -> dict[str, int]:
     sizes["running"] = int(client.scard(key("job", job_id, "running")))
     sizes["capped"] = int(client.zcard(key("job", job_id, "capped")))
     sizes["await sets"] = sum(1 for _ in client.scan_iter(key("await", "*"), count=1000))
-    for name in ("reserved_tokens", "reserved_cost"):
-        sizes[name] = int(store.job(job_id).get(name, 0))
-    return sizes
+    record = store.job(job_id)
+    return sizes | {"reserved_tokens": record.reserved_tokens, "reserved_cost": record.reserved_cost}
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:

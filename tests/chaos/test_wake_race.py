@@ -22,7 +22,6 @@ from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters, Effect, GoOn, OutOfBudget, Refused
 from tests.fleet import Fleet
-from tests.repeating import Repeating
 
 
 class Family:
@@ -90,7 +89,7 @@ class Family:
     # -- looks ---------------------------------------------------------------------------------------------
 
     def state(self, agent_id: str | None = None) -> str:
-        return self.store.agent(agent_id or self.root)["state"]
+        return self.store.agent(agent_id or self.root).state
 
     def in_outbox(self) -> bool:
         return self.store.client.zscore(self.store.key("ready"), self.root) is not None
@@ -161,8 +160,8 @@ def test_the_parent_is_woken_once_whenever_its_children_end(
         assert isinstance(again, Claim) and again.generation == 2
         assert store.claim(family.root, "third", 60) == Refused("running"), "a doubled wake-up runs nothing"
     record, job = store.agent(family.root), store.job(family.spec.job_id)
-    assert (record["below_turns"], record["below_input"], record["below_cost"]) == ("2", "20", "14")
-    assert (job["turns"], job["input"], job["cost"], job["agents"]) == ("2", "20", "14", "3")
+    assert record.below == Counters(turns=2, input=20, cost=14)
+    assert (job.sums, job.agents) == (Counters(turns=2, input=20, cost=14), 3)
     assert len(list(store.journal(family.root))) == family.length
 
 
@@ -266,7 +265,7 @@ def test_of_two_deliveries_of_one_wake_up_one_runs(store: Store, unmanned: Fleet
     assert isinstance(first, Claim)
     assert store.claim(family.children[0], "two", 60) == Refused("running")
     assert store.claim(family.children[0], "one", 60) == Refused("running"), "not even on the same worker"
-    assert store.agent(family.children[0])["gen"] == "1"
+    assert store.agent(family.children[0]).generation == 1
 
 
 def test_only_the_claim_of_the_worker_that_died_is_ended(store: Store, unmanned: Fleet) -> None:
@@ -276,7 +275,7 @@ def test_only_the_claim_of_the_worker_that_died_is_ended(store: Store, unmanned:
         if family.exact:
             assert list(rescue.rescued) == rescued
         assert family.state() == ("queued" if rescued else "running")
-    assert store.agent(family.root)["deaths"] == "1"
+    assert store.agent(family.root).deaths == 1
 
 
 def test_beyond_the_cap_agents_wait_and_each_leaver_lets_one_in(store: Store, unmanned: Fleet) -> None:
@@ -411,7 +410,7 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned:
     counters = Counters(turns=1, input=300, cost=5)
     store.append(family.claim, 2, [Prompt(text="reply")], counters=counters, settle=True)
     job = store.job(family.spec.job_id)
-    assert (job["turns"], job["input"], job["cost"], job["reserved_tokens"]) == ("1", "300", "5", "0")
+    assert (job.sums, job.reserved_tokens) == (Counters(turns=1, input=300, cost=5), 0)
     family.length = 2
     family.start_child(0)
     assert family.park(Condition(children=family.children)) is not None
@@ -423,8 +422,8 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned:
     store.finish(claim, 4, Finished(state="completed", text="all"))
     assert [entry.kind for entry in store.journal(family.root)] == ["spawned", "prompt", "parked", "finished"]
     job = store.job(family.spec.job_id)
-    assert (job["state"], job["turns"], job["input"], job["agents"]) == ("completed", "2", "310", "2")
-    assert store.agent(family.root)["below_input"] == "10"
+    assert (job.state, job.sums.turns, job.sums.input, job.agents) == ("completed", 2, 310, 2)
+    assert store.agent(family.root).below.input == 10
     events = [fields["kind"] for _, fields in client.xrange(key("events", family.spec.job_id))]
     assert events.count("spawned") == events.count("parked") == events.count("woken") == events.count("job_ended") == 1
     assert events.count("running") == 4 and events.count("ended") == 2

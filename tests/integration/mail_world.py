@@ -124,7 +124,7 @@ class Office:
 
     def unread(self, name: str) -> int:
         """What its record says."""
-        return int(self.store.agent(self.ids[name]).get("unread", 0))
+        return self.store.agent(self.ids[name]).unread
 
     def bodies(self, name: str) -> list[str]:
         """Everything in a mailbox."""

@@ -46,7 +46,7 @@ def _spend(world: JobWorld, name: str, tokens: int) -> None:
 def _go_on(world: JobWorld, name: str) -> None:
     """It is written to after its end, and a worker takes it."""
     _write(world, name)
-    world.lengths[name] = int(world.store.agent(world.ids[name])["length"])
+    world.lengths[name] = world.store.agent(world.ids[name]).length
     world.run(name)
 
 
@@ -78,12 +78,12 @@ def test_what_is_spent_below_one_that_has_ended_reaches_the_root_once(world: Job
     _go_on(world, "low")
     _spend(world, "low", 1)
     world.end("low")
-    assert world.store.agent(world.root)["below_input"] == "111"
+    assert world.store.agent(world.root).below.input == 111
     _go_on(world, "middle")
     _spend(world, "middle", 1000)
     world.end("middle")
-    assert world.store.agent(world.root)["below_input"] == "1111"
-    assert world.store.job(world.job_id)["input"] == "1111"
+    assert world.store.agent(world.root).below.input == 1111
+    assert world.store.job(world.job_id).sums.input == 1111
 
 
 # -- the answer of the run before --------------------------------------------------------------------------------
@@ -93,16 +93,16 @@ def test_an_answer_that_is_waited_for_is_not_replaced_by_what_is_said_to_somebod
     world.store.finish(world.claims["low"], 1, Finished(state="completed", text="the answer"))
     _go_on(world, "low")
     low = world.ids["low"]
-    assert world.store.ended([low])[low]["text"] == "the answer"
+    assert world.store.ended([low])[low].text == "the answer"
     world.store.finish(world.claims["low"], 3, Finished(state="completed", text="you are welcome"))
-    assert world.store.ended([low])[low]["text"] == "the answer"
+    assert world.store.ended([low])[low].text == "the answer"
 
 
 def test_data_of_the_run_before_is_not_taken_for_the_next_ones(world: JobWorld) -> None:
     world.store.finish(world.claims["root"], world.lengths["root"] + 1, Finished(state="completed", text="1", data=1))
-    assert json.loads(world.store.job(world.job_id)["data"]) == 1
+    assert json.loads(world.store.job(world.job_id).data) == 1
     _go_on(world, "root")
-    assert "data" not in world.store.job(world.job_id) and "data" not in world.store.agent(world.root)
+    assert not world.store.job(world.job_id).data and not world.store.agent(world.root).data
 
 
 # -- one that never began ----------------------------------------------------------------------------------------

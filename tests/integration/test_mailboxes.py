@@ -130,7 +130,7 @@ def test_a_full_mailbox_of_an_agent_that_has_ended_does_not_keep_it_from_going_o
     office.fill("b", ["x"] * MAX_UNREAD)
     assert isinstance(b.finish(unless_mail=False), Effect)
     office.person.send("b", "go on")
-    assert store.agent(b.id)["state"] == "queued"
+    assert store.agent(b.id).state == "queued"
     with pytest.raises(MailboxFull):
         office.person.send("b", "and on")
 
@@ -176,7 +176,7 @@ def test_a_broadcast_passes_over_those_who_have_ended(unmanned: Fleet, store: St
     store.cancel(office.ids["c"], "no more")
     office.at("a").send("*")
     assert office.bodies("b") == office.bodies("c") == []
-    assert store.agent(office.ids["b"])["state"] == "completed"
+    assert store.agent(office.ids["b"]).state == "completed"
     # One that ends between the look-up and the step is passed over, too.
     found = store.directory(office.job_id).find("*", office.job_id)
     letter = Letter(job=office.job_id, sender=office.job_id, name=USER, kind="message", body="x", live_only=True)
@@ -240,7 +240,7 @@ def test_who_was_cancelled_is_written_to_in_vain_and_who_ended_goes_on(unmanned:
         office.person.send("c", "x")
     assert office.bodies("c") == []
     assert not desk.send("b", "again").is_error
-    assert store.agent(office.ids["b"])["state"] == "queued"
+    assert store.agent(office.ids["b"]).state == "queued"
     assert "again" in office.at("b").read()
 
 
@@ -266,7 +266,7 @@ def test_after_the_jobs_end_only_its_root_goes_on(unmanned: Fleet, store: Store)
     with pytest.raises(ReceiverEnded, match="the job is over"):
         office.person.send("b", "x")
     office.person.send("root", "x")
-    assert store.agent(office.root.id)["state"] == "queued" and store.job(office.job_id)["state"] == "running"
+    assert store.agent(office.root.id).state == "queued" and store.job(office.job_id).state == "running"
 
 
 # -- requests ----------------------------------------------------------------------------------------------
@@ -355,10 +355,10 @@ def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(unmann
     office = Office(store, unmanned, "a", "b")
     assert isinstance(office.root.park(Condition(mail="talk", children=list(office.ids.values()))), Effect)
     office.at("b").finish()
-    assert store.agent(office.root.id)["state"] == "parked"
-    assert store.agent(office.root.id)["unread"] == "1"
+    assert store.agent(office.root.id).state == "parked"
+    assert store.agent(office.root.id).unread == 1
     office.at("a").send("parent")
-    assert store.agent(office.root.id)["state"] == "queued"
+    assert store.agent(office.root.id).state == "queued"
 
 
 def test_a_letter_that_is_sent_again_after_a_broken_connection_arrives_once(unmanned: Fleet) -> None:

@@ -106,7 +106,9 @@ def test_pages_pad_and_their_number_have_limits_that_name_themselves(unmanned: F
         write(world, "more", "x")
     write(world, "full/0", "short")
     write(world, "more", "x")
-    assert sum(page.size for page in world.pad.pages()) == int(world.store.job(world.job_id)["pad_bytes"])
+    assert sum(page.size for page in world.pad.pages()) == int(
+        world.store.client.hget(world.store.key("job", world.job_id), "pad_bytes")
+    )
 
 
 def test_a_thousand_pages_are_enough(unmanned: Fleet) -> None:

@@ -46,7 +46,7 @@ def test_a_job_has_one_team_at_a_time_and_the_same_cause_founds_it_once(world: J
 def test_teammates_need_the_team_of_their_parent(world: JobWorld) -> None:
     answer = world.spawn("ada")
     assert isinstance(answer, NotSpawned) and answer.why == "team"
-    assert world.store.job(world.job_id)["agents"] == "1"
+    assert world.store.job(world.job_id).agents == 1
     world.teams.create(world.root, "c", "crew", "")
     assert isinstance(world.spawn("ada"), Effect)
 
