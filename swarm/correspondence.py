@@ -103,7 +103,7 @@ class Correspondence:
         return self._store.job(self._job_id).read_up_to
 
     def mark_read(self, up_to: str) -> int:
-        """The person has read everything up to this message; answers how many are left unread."""
+        """The person has read everything up to this message; returns how many are left unread."""
         position_of(up_to)
         return self._store.mark_read(self._job_id, up_to)
 

@@ -16,14 +16,7 @@ from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, de
 from swarm.agent.spec import AgentSpec
 from swarm.errors import JournalError, UnknownAgent
 from swarm.records import (
-    AGENT_FIELDS,
-    JOB_FIELDS,
-    TERMINAL_STATES,
-    AgentRecord,
     Counters,
-    JobRecord,
-    read_agent,
-    read_job,
 )
 from swarm.store.mailboxes import Mailboxes
 from swarm.store.values import (
@@ -32,8 +25,6 @@ from swarm.store.values import (
     Continuation,
     Effect,
     GoOn,
-    Hint,
-    JobPermissions,
     NotSpawned,
     OutOfBudget,
     Refused,
@@ -81,107 +72,15 @@ class Store(Mailboxes):
         )
         return Effect(publish=answer[1])
 
-    def job(self, job_id: str) -> JobRecord:
-        """The job's record. Raises `UnknownAgent`."""
-        [record] = self.fetch_fields("job", [job_id], JOB_FIELDS)
-        if record["state"] is None:
-            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
-        return read_job(job_id, record)
-
-    def jobs(self, count: int = 50) -> list[JobRecord]:
-        """The newest jobs, newest first; expired ones are forgotten on the way."""
-        found: list[JobRecord] = []
-        job_ids = self.job_ids(count)
-        for job_id, record in zip(job_ids, self.fetch_fields("job", job_ids, JOB_FIELDS), strict=True):
-            if record["state"] is None:
-                self.client.zrem(self.key("jobs"), job_id)
-            else:
-                found.append(read_job(job_id, record))
-        return found
-
-    def job_ids(self, count: int = 0) -> list[str]:
-        """The ids of the newest jobs, newest first, expired ones among them; 0: of all. Records of thousands would take seconds."""
-        return list(self.client.zrevrange(self.key("jobs"), 0, count - 1))
-
-    def agent_ids(self, job_ids: Sequence[str]) -> list[str]:
-        """The ids of all agents of these jobs, of each the oldest first."""
-        pipeline = self.client.pipeline(transaction=False)
-        for job_id in job_ids:
-            pipeline.zrange(self.key("job", job_id, "agents"), 0, -1)
-        return [agent_id for found in (pipeline.execute() if job_ids else []) for agent_id in found]
-
-    def agents_of(self, job_id: str) -> list[AgentRecord]:
-        """The job's agents, oldest first."""
-        return [record for record in self.agents(self.agent_ids([job_id])) if record is not None]
-
     def wait_events(self, job_id: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The job's events after that one, which are waited for for so long: the id and the fields of each."""
         return self.wait_entries("events", job_id, after, seconds)
 
-    def permissions(self, job_id: str) -> JobPermissions:
-        """What the job allows and forbids now."""
-        pipeline = self.client.pipeline(transaction=False)
-        pipeline.hmget(self.key("job", job_id), "rules", "ask_seconds")
-        pipeline.lrange(self.key("job", job_id, "rules"), 0, -1)
-        (rules, seconds), added = pipeline.execute()
-        return JobPermissions(rules or "", list(added), float(seconds or 0))
-
-    def catalogue(self, job_id: str) -> str:
-        """The definitions that travelled with the job, as JSON."""
-        return str(self.client.hget(self.key("job", job_id), "catalogue") or "{}")
-
     # -- one agent -----------------------------------------------------------------------------------------
-
-    def agent(self, agent_id: str) -> AgentRecord:
-        """The agent's record. Raises `UnknownAgent`."""
-        [record] = self.agents([agent_id])
-        if record is None:
-            raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
-        return record
 
     def tell_activity(self, agent_id: str, activity: str) -> None:
         """Say what a running agent does now: something for people to see, which decides nothing."""
         self.client.hset(self.key("agent", agent_id), "activity", activity)
-
-    def children(self, agent_id: str) -> set[str]:
-        """The ids of the agents it started."""
-        return set(self.client.smembers(self.key("children", agent_id)))
-
-    def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
-        """What a wake-up says of each of these agents; None for one that does not exist. One round trip."""
-        answers = self.run("wakeup", *agent_ids) if agent_ids else []
-        return [
-            Hint(
-                state,
-                job,
-                parent or None,
-                int(depth),
-                int(generation),
-                bool(yielded),
-                definition,
-                label,
-                int(max_depth),
-            )
-            if job is not None and max_depth is not None
-            else None
-            for state, job, parent, depth, generation, yielded, definition, label, max_depth in answers
-        ]
-
-    def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentRecord]:
-        """The records of those that have ended, as their parent asked them to; what they told others since is not in them."""
-        found = {}
-        names = (*AGENT_FIELDS, "earlier", "earlier_reason", "earlier_ended")
-        for agent_id, fields in zip(agent_ids, self.fetch_fields("agent", agent_ids, names), strict=True):
-            if fields["earlier_ended"]:
-                earlier = {
-                    "text": fields["earlier"],
-                    "reason": fields["earlier_reason"],
-                    "ended": fields["earlier_ended"],
-                }
-                found[agent_id] = read_agent(agent_id, {**fields, **earlier, "state": "completed"})
-            elif fields["state"] in TERMINAL_STATES:
-                found[agent_id] = read_agent(agent_id, fields)
-        return found
 
     def journal(self, agent_id: str, after: int = 0) -> Iterator[Entry]:
         """The journal's entries after number `after`, in order.
@@ -231,7 +130,7 @@ class Store(Mailboxes):
         counters: Counters | None = None,
         settle: bool = False,
     ) -> int | None:
-        """Append entries, the first as number `number`; answers how many messages are unread, if it was not done already.
+        """Append entries, the first as number `number`; returns how many messages are unread, if it was not done already.
 
         Raises `NotOwner` or `AgentCancelled`, having changed nothing.
         """
@@ -250,7 +149,7 @@ class Store(Mailboxes):
         return int(answer[1]) if answer[0] == "ok" else None
 
     def reserve(self, claim: Claim, tokens: int, cost: int) -> float | OutOfBudget:
-        """Set tokens and nano-dollars aside; answers the share of the tightest limit that is used, or what does not fit."""
+        """Set tokens and nano-dollars aside; returns the share of the tightest limit that is used, or what does not fit."""
         answer = self.run("reserve", claim.agent_id, claim.generation, tokens, cost)
         if answer[0] == "limit":
             return OutOfBudget(answer[1], int(answer[2]), int(float(answer[3])))
@@ -331,15 +230,10 @@ class Store(Mailboxes):
         return Effect(publish=answer[1], kill=answer[2])
 
     def renew(self, worker: str, agent_ids: Sequence[str], lease_seconds: float) -> list[str]:
-        """Prolong leases; answers the agents this worker must stop."""
+        """Prolong leases; returns the agents this worker must stop."""
         if not agent_ids:
             return []
         return list(self.run("renew", worker, lease_seconds, *agent_ids))
-
-    def held_by(self, worker: str) -> list[str]:
-        """The agents a worker holds a lease on."""
-        leased = list(self.client.zrange(self.key("leases"), 0, -1))
-        return [record.id for record in self.agents(leased) if record is not None and record.worker == worker]
 
     def begin_sweep(self, worker: str, seconds: float) -> bool:
         """Whether this worker is the one to look for what fell; for so long then nobody else is."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import redis
 
 from swarm.errors import AgentCancelled, NotOwner
-from swarm.records import AGENT_FIELDS, AgentRecord, read_agent
 from swarm.store.library import STEPS, Library
 from swarm.store.prefixes import Prefixes
 from swarm.store.values import Claim, Effect
@@ -22,6 +20,8 @@ class Keyspace:
         self.client: Any = client
         self.prefix = prefix
         self._prefixes = Prefixes()
+        # Read now, so that processes that are forked share it.
+        STEPS.name  # noqa: B018
 
     def key(self, *parts: str) -> str:
         """A key under this swarm's prefix."""
@@ -33,36 +33,17 @@ class Keyspace:
         return float(seconds) + float(micro) / 1e6
 
     def note(self, job_id: str, kind: str, agent_id: str, **fields: str) -> None:
-        """Add an event that no step makes: something for people to see, which decides nothing."""
-        entry = {"kind": kind, "agent": agent_id, **fields}
-        self.client.xadd(self.key("events", job_id), entry, maxlen=20_000, approximate=True)
+        """Add an event that no other step makes: something for people to see, which decides nothing."""
+        self.run("note", job_id, kind, agent_id, *(part for field in fields.items() for part in field))
 
     def wait_entries(self, kind: str, owner: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The first entries of a stream after that one; if there are none, they are waited for for so long."""
         found = self.client.xread({self.key(kind, owner): after}, count=500, block=max(1, int(seconds * 1000)))
-        streams = found.items() if isinstance(found, dict) else found
-        return [(entry_id, dict(fields)) for _, entries in streams or () for entry_id, fields in entries]
+        return [(entry_id, dict(fields)) for _, entries in found or () for entry_id, fields in entries]
 
     def run(self, step: str, *arguments: str | int | float, library: Library = STEPS) -> Any:
         """Run one of the atomic steps, the swarm's own or a capability's."""
         return library.run(self.client, step, self.prefix, *arguments)
-
-    def agents(self, agent_ids: Sequence[str]) -> list[AgentRecord | None]:
-        """The records of these agents, None for one that does not exist; one round trip."""
-        found = self.fetch_fields("agent", agent_ids, AGENT_FIELDS)
-        return [
-            None if record["state"] is None else read_agent(agent_id, record)
-            for agent_id, record in zip(agent_ids, found, strict=True)
-        ]
-
-    def fetch_fields(self, kind: str, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, str | None]]:
-        """Some fields of several hashes of a kind, in one round trip."""
-        if not ids:
-            return []
-        pipeline = self.client.pipeline(transaction=False)
-        for one in ids:
-            pipeline.hmget(self.key(kind, one), names)
-        return [dict(zip(names, values, strict=True)) for values in pipeline.execute()]
 
     def _effect(self, answer: list[Any], claim: Claim) -> Effect:
         self._check(answer, claim)

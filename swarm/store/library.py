@@ -38,7 +38,7 @@ class Library:
     def __init__(self, *packages: str) -> None:
         self._packages = packages
 
-    @cached_property
+    @property
     def source(self) -> str:
         """The program, without the head that names it."""
         own = [part for package in PACKAGES for part in _read_package(package)]
@@ -96,7 +96,7 @@ def _list_libraries(client: Any) -> list[tuple[str, float]]:
     """Libraries of any version of the swarm that the server knows, and when each was loaded last."""
     found = []
     for library in client.function_list(library="swarm_*", withcode=True):
-        fields = library if isinstance(library, dict) else dict(zip(library[::2], library[1::2], strict=True))
+        fields = dict(zip(library[::2], library[1::2], strict=True))
         loaded = _LOADED_AT.search(fields["library_code"])
         if loaded:
             found.append((fields["library_name"], float(loaded[1])))

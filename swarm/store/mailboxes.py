@@ -13,11 +13,11 @@ from typing import Any
 from swarm.agent.entries import Mail, encode_entry
 from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleRequest, UnknownAgent, UnknownReceiver
 from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
-from swarm.store.keyspace import Keyspace
+from swarm.store.roster import Roster
 from swarm.store.values import Claim, Effect, Letter, Sent
 
 
-class Mailboxes(Keyspace):
+class Mailboxes(Roster):
     """The mailboxes of agents and of jobs' people."""
 
     def directory(self, job_id: str) -> Directory:
@@ -44,14 +44,14 @@ class Mailboxes(Keyspace):
         return [to_message(*entry) for entry in self.wait_entries("mail", owner, after, seconds)]
 
     def mark_read(self, job_id: str, up_to: str) -> int:
-        """The person has read the job's mailbox up to this message; answers how many are left. Raises `UnknownAgent`."""
+        """The person has read the job's mailbox up to this message; returns how many are left. Raises `UnknownAgent`."""
         answer = self.run("mark_read", job_id, up_to)
         if answer[0] == "unknown":
             raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
         return int(answer[1])
 
     def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
-        """Append the entry that holds these messages; answers how many are left unread, if it was not done already."""
+        """Append the entry that holds these messages; returns how many are left unread, if it was not done already."""
         notices = sum(message.kind == "notification" for message in messages)
         answer = self.run(
             "receive", claim.agent_id, claim.generation, number, encode_entry(entry), len(messages), notices

@@ -100,7 +100,7 @@ class Board:
         role: str | None = None,
         blocked_by: Sequence[int] = (),
     ) -> tuple[int, Effect]:
-        """Add a task and answer its number."""
+        """Add a task and return its number."""
         given: dict[str, Any] = {
             "subject": check_subject(subject),
             "description": check_text("description", description),
@@ -113,7 +113,7 @@ class Board:
         return int(said["task"]), effect
 
     def claim(self, agent_id: str, cause: str, number: int | None = None) -> tuple[int, Effect]:
-        """Take a task, or the first one that is open and fits the agent's role; answers its number."""
+        """Take a task, or the first one that is open and fits the agent's role; returns its number."""
         said, effect = self._step("claim", agent_id, cause, {} if number is None else {"task": number})
         return int(said["task"]), effect
 
@@ -151,7 +151,7 @@ class Board:
         return self._step("give", agent_id, cause, {"task": number, "to": ""})[1]
 
     def complete(self, agent_id: str, cause: str, number: int, result: str) -> tuple[list[int], Effect]:
-        """Complete a task; answers the tasks that can be claimed now because of it."""
+        """Complete a task; returns the tasks that can be claimed now because of it."""
         given = {"task": number, "result": check_text("result", result)}
         said, effect = self._step("complete", agent_id, cause, given)
         return [int(n) for n in said["unblocked"].split(", ") if n], effect

@@ -47,7 +47,7 @@ class Teams:
         self._step("create", agent_id, cause, {"name": name, "description": description})
 
     def delete(self, agent_id: str, cause: str, *, force: bool = False) -> tuple[list[str], Effect]:
-        """Dissolve the team; idle teammates are stopped, with `force` also those at work. Answers the names of the stopped.
+        """Dissolve the team; idle teammates are stopped, with `force` also those at work. Returns the names of the stopped.
 
         Raises `TeamRefused`.
         """

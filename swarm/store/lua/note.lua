@@ -1,0 +1,3 @@
+-- Add an event that no other step makes.
+--   about  its fields: name, value, name, value…
+step('note', function(job, kind, id, about) emit(job, kind, id, unpack(about)) end, { list_after = 3 })

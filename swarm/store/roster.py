@@ -1,0 +1,128 @@
+"""Looking at jobs and agents: their records as they stand, without changing any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swarm.errors import UnknownAgent
+from swarm.records import AGENT_FIELDS, JOB_FIELDS, TERMINAL_STATES, AgentRecord, JobRecord, read_agent, read_job
+from swarm.store.keyspace import Keyspace
+from swarm.store.values import Hint, JobPermissions
+
+
+class Roster(Keyspace):
+    """Who there is: the jobs of a swarm and their agents."""
+
+    def job(self, job_id: str) -> JobRecord:
+        """The job's record. Raises `UnknownAgent`."""
+        [record] = self._fetch("job", [job_id], JOB_FIELDS)
+        if record["state"] is None:
+            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
+        return read_job(job_id, record)
+
+    def jobs(self, count: int = 50) -> list[JobRecord]:
+        """The newest jobs, newest first; expired ones are forgotten on the way."""
+        found: list[JobRecord] = []
+        job_ids = self.job_ids(count)
+        for job_id, record in zip(job_ids, self._fetch("job", job_ids, JOB_FIELDS), strict=True):
+            if record["state"] is None:
+                self.client.zrem(self.key("jobs"), job_id)
+            else:
+                found.append(read_job(job_id, record))
+        return found
+
+    def job_ids(self, count: int = 0) -> list[str]:
+        """The ids of the newest jobs, newest first, expired ones among them; 0: of all. Records of thousands would take seconds."""
+        return list(self.client.zrevrange(self.key("jobs"), 0, count - 1))
+
+    def permissions(self, job_id: str) -> JobPermissions:
+        """What the job allows and forbids now."""
+        pipeline = self.client.pipeline(transaction=False)
+        pipeline.hmget(self.key("job", job_id), "rules", "ask_seconds")
+        pipeline.lrange(self.key("job", job_id, "rules"), 0, -1)
+        (rules, seconds), added = pipeline.execute()
+        return JobPermissions(rules or "", list(added), float(seconds or 0))
+
+    def catalogue(self, job_id: str) -> str:
+        """The definitions that travelled with the job, as JSON."""
+        return str(self.client.hget(self.key("job", job_id), "catalogue") or "{}")
+
+    def agent(self, agent_id: str) -> AgentRecord:
+        """The agent's record. Raises `UnknownAgent`."""
+        [record] = self.agents([agent_id])
+        if record is None:
+            raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
+        return record
+
+    def agents(self, agent_ids: Sequence[str]) -> list[AgentRecord | None]:
+        """The records of these agents, None for one that does not exist; one round trip."""
+        found = self._fetch("agent", agent_ids, AGENT_FIELDS)
+        return [
+            None if record["state"] is None else read_agent(agent_id, record)
+            for agent_id, record in zip(agent_ids, found, strict=True)
+        ]
+
+    def agents_of(self, job_id: str) -> list[AgentRecord]:
+        """The job's agents, oldest first."""
+        return [record for record in self.agents(self.agent_ids([job_id])) if record is not None]
+
+    def agent_ids(self, job_ids: Sequence[str]) -> list[str]:
+        """The ids of all agents of these jobs, of each the oldest first."""
+        pipeline = self.client.pipeline(transaction=False)
+        for job_id in job_ids:
+            pipeline.zrange(self.key("job", job_id, "agents"), 0, -1)
+        return [agent_id for found in (pipeline.execute() if job_ids else []) for agent_id in found]
+
+    def children(self, agent_id: str) -> set[str]:
+        """The ids of the agents it started."""
+        return set(self.client.smembers(self.key("children", agent_id)))
+
+    def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
+        """What a wake-up says of each of these agents; None for one that does not exist. One round trip."""
+        answers = self.run("wakeup", *agent_ids) if agent_ids else []
+        return [
+            Hint(
+                state,
+                job,
+                parent or None,
+                int(depth),
+                int(generation),
+                bool(yielded),
+                definition,
+                label,
+                int(max_depth),
+            )
+            if job is not None and max_depth is not None
+            else None
+            for state, job, parent, depth, generation, yielded, definition, label, max_depth in answers
+        ]
+
+    def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentRecord]:
+        """The records of those that have ended, as their parent asked them to; what they told others since is not in them."""
+        found = {}
+        names = (*AGENT_FIELDS, "earlier", "earlier_reason", "earlier_ended")
+        for agent_id, fields in zip(agent_ids, self._fetch("agent", agent_ids, names), strict=True):
+            if fields["earlier_ended"]:
+                earlier = {
+                    "text": fields["earlier"],
+                    "reason": fields["earlier_reason"],
+                    "ended": fields["earlier_ended"],
+                }
+                found[agent_id] = read_agent(agent_id, {**fields, **earlier, "state": "completed"})
+            elif fields["state"] in TERMINAL_STATES:
+                found[agent_id] = read_agent(agent_id, fields)
+        return found
+
+    def held_by(self, worker: str) -> list[str]:
+        """The agents a worker holds a lease on."""
+        leased = list(self.client.zrange(self.key("leases"), 0, -1))
+        return [record.id for record in self.agents(leased) if record is not None and record.worker == worker]
+
+    def _fetch(self, kind: str, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, str | None]]:
+        """Some fields of several hashes of a kind, in one round trip."""
+        if not ids:
+            return []
+        pipeline = self.client.pipeline(transaction=False)
+        for one in ids:
+            pipeline.hmget(self.key(kind, one), names)
+        return [dict(zip(names, values, strict=True)) for values in pipeline.execute()]
