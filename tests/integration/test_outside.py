@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -72,6 +73,42 @@ def test_an_agent_uses_a_network_tool_from_outside_under_rules_that_name_it(
     assert (denied.state, denied.text) == ("completed", "I may not ask.")
     allowed = fleet.swarm.submit("How is the weather?", allow=["get_weather(domain:127.0.0.1)"], **given).wait(60)
     assert (allowed.state, allowed.text) == ("completed", "It is sunny, 21 degrees.")
+
+
+VOTE_WITH_TWO_OTHERS = """
+name: votes
+rules:
+  - name: the votes of all
+    when: {prompt: '^Vote', last_result: 'The votes: (?P<tally>.*)'}
+    reply: {text: '{tally}'}
+  - name: the others have voted
+    when: {prompt: '^Vote', last_result: 'voted'}
+    reply: {tools: [{name: Vote, input: {choice: tea}}]}
+  - name: have two others vote
+    when: {prompt: '^Vote'}
+    reply:
+      tools:
+        - {name: Agent, input: {description: one, prompt: vote for tea}}
+        - {name: Agent, input: {description: two, prompt: vote for coffee}}
+  - name: a voter is done
+    when: {last_result: 'The votes'}
+    reply: {text: 'I have voted.'}
+  - name: a voter votes
+    when: {prompt: 'vote for (?P<choice>.+)'}
+    reply: {tools: [{name: Vote, input: {choice: '{choice}'}}]}
+"""
+
+
+def test_agents_use_a_capability_from_outside_that_keeps_its_own_state(fleet: Fleet, outside_path: str) -> None:
+    fleet.settings = fleet.swarm.settings = fleet.settings.model_copy(update={"tools": "votes"})
+    fleet.start_worker(2, PYTHONPATH=outside_path)
+    server = fleet.rehearse(VOTE_WITH_TWO_OTHERS)
+    job = fleet.swarm.submit("Vote.", workspace=fleet.workspace, base_url=server.url, agent="general-purpose")
+    view = job.wait(60)
+    assert view.state == "completed" and json.loads(view.text) == {"tea": 2, "coffee": 1}
+    # Its keys go when the job's do.
+    client, votes = fleet.swarm.store.client, fleet.swarm.store.key("job", job.id, "votes")
+    assert client.hgetall(votes) == {"tea": "2", "coffee": "1"} and client.ttl(votes) > 0
 
 
 @pytest.mark.parametrize(
