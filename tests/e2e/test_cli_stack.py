@@ -89,7 +89,7 @@ def test_a_job_survives_down_and_goes_on_after_up(world: World, tree_server: Reh
 def test_one_agent_of_a_job_can_be_cancelled(world: World, tree_server: RehearsalServer) -> None:
     model = {"SWARM_BASE_URL": tree_server.url}
     world.run("up", "--concurrency", "3", **model)
-    prompt = "TREE depth=1 fanout=2 steps=25 think=400"
+    prompt = "TREE depth=1 fanout=2 steps=25 think=2000"  # long enough for every command below
     job_id = world.run("run", "--detach", "-w", str(world.workspace), prompt, **model).stdout.decode().strip()
     wait_for("three agents", lambda: len(world.read_json("tree", job_id, "--json")["agents"]) == 3)
     child = world.read_json("tree", job_id, "--json")["agents"][1]["id"]
