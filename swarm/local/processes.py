@@ -36,9 +36,11 @@ def spawn_detached(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, lo
         )
     finally:
         os.close(descriptor)
+    # Before it can be collected: one that ends at once is still there to be named.
+    process = psutil.Process(child.pid)
     # While we live we are its parent: somebody has to collect it, or a dead child would look like a living one.
     threading.Thread(target=child.wait, name=f"collect-{child.pid}", daemon=True).start()
-    return psutil.Process(child.pid)
+    return process
 
 
 def find_process(pid: int, created: float) -> psutil.Process | None:

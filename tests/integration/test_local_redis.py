@@ -17,7 +17,7 @@ import pytest
 from kombu import Connection
 
 from swarm.errors import ConfigurationError, RedisUnavailable
-from swarm.local.processes import is_alive, wait_for_exit
+from swarm.local.processes import is_alive, spawn_detached, wait_for_exit
 from swarm.local.redis_server import (
     ServerBinary,
     ensure_redis,
@@ -335,6 +335,18 @@ def _fake_server(folder: Path, name: str, script: str) -> None:
     path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
+
+
+def test_a_process_that_ends_at_once_is_named_all_the_same(tmp_path: Path) -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that whoever collects it comes between any two steps
+    try:
+        started = [
+            spawn_detached(["/bin/true"], env=os.environ, cwd=tmp_path, log=tmp_path / "log") for _ in range(100)
+        ]
+    finally:
+        sys.setswitchinterval(before)
+    assert wait_for_exit(started, deadline_seconds=30)
 
 
 def test_an_old_server_on_the_path_is_passed_over_for_a_newer_one(tmp_path: Path) -> None:
