@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Any
 from xml.sax.saxutils import unescape
 
@@ -27,24 +28,51 @@ def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis) -> Store:
     return Store(kind.from_url(fleet.url, decode_responses=True), f"t{secrets.token_hex(4)}")
 
 
-class JobWorld:
-    """A job whose root runs; by name its agents, and what they do to board, scratchpad and team."""
+class StoredJob:
+    """A job that was submitted, and what its root and a worker do to have more agents in it."""
 
-    def __init__(self, store: Store, fleet: Fleet, *, team: bool = True, **limits: Any) -> None:
+    def __init__(self, store: Store, fleet: Fleet, **limits: Any) -> None:
         self.store = store
         self.job_id = new_job_id()
-        self.root = root_agent_id(self.job_id)
         self.spec = AgentSpec(
-            agent_id=self.root,
+            agent_id=root_agent_id(self.job_id),
             job_id=self.job_id,
             definition=load_catalogue(fleet.workspace).get("general-purpose"),
             description="root",
             prompt="go",
             model="model",
             workspace=str(fleet.workspace),
-            limits=Limits(**{"max_running": 1_000, **limits}),
+            limits=Limits(**limits),
         )
         store.submit(self.spec, catalogue="{}", retention_seconds=60)
+
+    def child_spec(self, call: str, parent: str | None = None, **changes: Any) -> AgentSpec:
+        """What the agent is made from that this call makes; by default a child of the root."""
+        parent = parent or self.spec.agent_id
+        made = {"agent_id": child_agent_id(parent, call), "parent_id": parent, "depth": 1}
+        return self.spec.model_copy(update={**made, **changes})
+
+    def take_claim(self, agent_id: str, worker: str = "worker") -> Claim:
+        """A worker claims the agent, which must be queued."""
+        claim = self.store.claim(agent_id, worker, 60)
+        assert isinstance(claim, Claim), (agent_id, claim)
+        return claim
+
+    def spawn_all(self, claim: Claim, number: int, children: Mapping[str, AgentSpec]) -> Any:
+        """The owner of `claim` makes these, by call, with its journal's entry `number`; returns what the store returns."""
+        entry = Spawned(
+            children={call: spec.agent_id for call, spec in children.items()},
+            background=[call for call, spec in children.items() if spec.background],
+        )
+        return self.store.spawn(claim, number, entry, list(children.values()))
+
+
+class JobWorld(StoredJob):
+    """A job whose root runs; by name its agents, and what they do to board, scratchpad and team."""
+
+    def __init__(self, store: Store, fleet: Fleet, *, team: bool = True, **limits: Any) -> None:
+        super().__init__(store, fleet, **{"max_running": 1_000, **limits})
+        self.root = self.spec.agent_id
         self.board, self.pad, self.teams = Board(store, self.job_id), Pad(store, self.job_id), Teams(store, self.job_id)
         self.ids = {"root": self.root}
         self.claims: dict[str, Claim] = {}
@@ -69,25 +97,17 @@ class JobWorld:
 
     def spawn(self, name: str, role: str | None = None, *, teammate: bool = True, parent: str = "root") -> Any:
         """Make an agent that is queued; answers what the store answers."""
-        child = child_agent_id(self.ids[parent], name)
-        spec = self.spec.model_copy(
-            update={
-                **{"agent_id": child, "parent_id": self.ids[parent], "depth": 1, "name": name, "role": role},
-                **{"teammate": teammate, "background": teammate},
-            }
-        )
-        entry = Spawned(children={name: child}, background=[name] if teammate else [])
-        answer = self.store.spawn(self.claims[parent], self.lengths[parent] + 1, entry, [spec])
+        given = {"name": name, "role": role, "teammate": teammate, "background": teammate}
+        spec = self.child_spec(name, self.ids[parent], **given)
+        answer = self.spawn_all(self.claims[parent], self.lengths[parent] + 1, {name: spec})
         if isinstance(answer, Effect):
             self.lengths[parent] += 1
-            self.ids[name], self.lengths[name] = child, 0
+            self.ids[name], self.lengths[name] = spec.agent_id, 0
         return answer
 
     def run(self, name: str) -> None:
         """A worker takes the agent."""
-        claim = self.store.claim(self.ids[name], f"worker-{name}", 60)
-        assert isinstance(claim, Claim), (name, claim)
-        self.claims[name] = claim
+        self.claims[name] = self.take_claim(self.ids[name], f"worker-{name}")
 
     def live(self, name: str) -> None:
         """Something happens in its journal."""

@@ -15,54 +15,30 @@ import pytest
 import redis
 
 from swarm.agent.entries import Condition, Finished, Parked, Prompt, Spawned
-from swarm.agent.spec import TERMINAL_STATES, AgentSpec, Limits
-from swarm.definitions.catalogue import load_catalogue
+from swarm.agent.spec import TERMINAL_STATES
 from swarm.errors import AgentCancelled, NotOwner
-from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters, Effect, GoOn, OutOfBudget, Refused
 from tests.fleet import Fleet
+from tests.job_world import StoredJob
 
 
-class Family:
+class Family(StoredJob):
     """A root that runs and has spawned children; its steps and theirs, by name."""
 
     def __init__(self, store: Store, unmanned: Fleet, children: int = 2, **limits: Any) -> None:
-        self.store = store
+        super().__init__(store, unmanned, **limits)
         self.exact = type(store.client) is redis.Redis
         """Whether answers tell what a step did: of a repeated step, the outbox alone tells."""
-        job_id = new_job_id()
-        definition = load_catalogue(unmanned.workspace).get("general-purpose")
-        self.spec = AgentSpec(
-            agent_id=root_agent_id(job_id),
-            job_id=job_id,
-            definition=definition,
-            description="root",
-            prompt="go",
-            model="model",
-            workspace=str(unmanned.workspace),
-            limits=Limits(**limits),
-        )
         self.root = self.spec.agent_id
-        store.submit(self.spec, catalogue="{}", retention_seconds=60)
-        self.claim = self._claim(self.root)
+        self.claim = self.take_claim(self.root)
         self.length = 0
-        self.children = [child_agent_id(self.root, f"call-{i}") for i in range(children)]
+        specs = {call: self.child_spec(call) for call in (f"call-{i}" for i in range(children))}
+        self.children = [spec.agent_id for spec in specs.values()]
         self.claims: dict[int, Claim] = {}
-        self.woken = 0
-        if children:
-            spawned = Spawned(children={f"call-{i}": child for i, child in enumerate(self.children)})
-            effect = store.spawn(self.claim, 1, spawned, [self.child_spec(child) for child in self.children])
-            assert isinstance(effect, Effect)
+        if specs:
+            assert isinstance(self.spawn_all(self.claim, 1, specs), Effect)
             self.length = 1
-
-    def child_spec(self, agent_id: str) -> AgentSpec:
-        return self.spec.model_copy(update={"agent_id": agent_id, "parent_id": self.root, "depth": 1})
-
-    def _claim(self, agent_id: str, lease_seconds: float = 60) -> Claim:
-        claim = self.store.claim(agent_id, "worker", lease_seconds)
-        assert isinstance(claim, Claim), claim
-        return claim
 
     # -- steps ---------------------------------------------------------------------------------------------
 
@@ -250,7 +226,7 @@ def test_a_deadline_and_a_childs_end_wake_once_between_them(
         assert family.state() == state
     family.check_nothing_waits()
     if state == "queued":
-        family.claim = family._claim(family.root)
+        family.claim = family.take_claim(family.root)
     assert isinstance(family.park(Condition(children=family.children)), GoOn), (
         "the child has ended: there is nothing to wait for"
     )
@@ -294,7 +270,7 @@ def test_beyond_the_cap_agents_wait_and_each_leaver_lets_one_in(store: Store, un
     family.start_child(1 - index)
     family.finish_child(1 - index)
     assert family.state() == "queued"
-    family._claim(family.root)
+    family.take_claim(family.root)
 
 
 # -- stale writes --------------------------------------------------------------------------------------------
@@ -316,7 +292,7 @@ def _expire(family: Family) -> None:
 
 def _reclaim(family: Family) -> None:
     _expire(family)
-    family._claim(family.root)
+    family.take_claim(family.root)
 
 
 def _quarantine(family: Family) -> None:
@@ -344,7 +320,7 @@ WRITES: dict[str, Callable[[Family], Any]] = {
     "append two": lambda f: f.store.append(f.claim, f.length + 1, [Prompt(text="x"), Prompt(text="y")]),
     "reserve": lambda f: f.store.reserve(f.claim, 100, 100),
     "spawn": lambda f: f.store.spawn(
-        f.claim, f.length + 1, Spawned(children={"late": "agent-late"}), [f.child_spec("agent-late")]
+        f.claim, f.length + 1, Spawned(children={"late": "agent-late"}), [f.child_spec("late", agent_id="agent-late")]
     ),
     "park": lambda f: f.park(Condition(children=f.children)),
     "finish": lambda f: f.store.finish(f.claim, f.length + 1, Finished(state="completed", text="late")),
@@ -415,9 +391,9 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned:
     family.start_child(0)
     assert family.park(Condition(children=family.children)) is not None
     family.finish_child(0)
-    claim = family._claim(family.root)
+    claim = family.take_claim(family.root)
     store.hand_over(claim, "a deploy")
-    claim = family._claim(family.root)
+    claim = family.take_claim(family.root)
     assert claim.generation == 3
     store.finish(claim, 4, Finished(state="completed", text="all"))
     assert [entry.kind for entry in store.journal(family.root)] == ["spawned", "prompt", "parked", "finished"]

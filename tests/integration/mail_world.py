@@ -6,33 +6,23 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-import redis
-
-from swarm.agent.entries import Assistant, Condition, Finished, Mail, Parked, Prompt, Spawned, Started, ToolFinished
+from swarm.agent.entries import Assistant, Condition, Finished, Mail, Parked, Prompt, Started, ToolFinished
 from swarm.agent.spec import AgentSpec
 from swarm.correspondence import Correspondence
-from swarm.definitions.catalogue import load_catalogue
-from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.models import Block, Usage
 from swarm.runtime.messaging import Messaging
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Effect, GoOn
 from tests.fleet import Fleet
+from tests.job_world import StoredJob
 from tests.segments import make_segment
-
-
-def new_store(unmanned: Fleet, client: type[redis.Redis] = redis.Redis) -> Store:
-    """A swarm of its own in the server."""
-    return Store(client.from_url(unmanned.url, decode_responses=True), f"t{secrets.token_hex(4)}")
 
 
 class Desk:
     """One running agent: its journal and its messages."""
 
-    def __init__(self, store: Store, agent_id: str) -> None:
-        claim = store.claim(agent_id, "worker", 60)
-        assert isinstance(claim, Claim), claim
-        self.id, self.claim, self.store = agent_id, claim, store
+    def __init__(self, store: Store, claim: Claim) -> None:
+        self.id, self.claim, self.store = claim.agent_id, claim, store
         segment = make_segment(claim, store)
         self.journal = segment.journal
         self.journal.load()
@@ -74,22 +64,11 @@ class Desk:
         return self.store.finish(self.claim, self.journal.next_number, entry, unless_mail=unless_mail)
 
 
-class Office:
+class Office(StoredJob):
     """A job: a root at work, with children at work, by name."""
 
     def __init__(self, store: Store, unmanned: Fleet, *names: str) -> None:
-        self.store = store
-        self.job_id = new_job_id()
-        self.spec = AgentSpec(
-            agent_id=root_agent_id(self.job_id),
-            job_id=self.job_id,
-            definition=load_catalogue(unmanned.workspace).get("general-purpose"),
-            description="root",
-            prompt="go",
-            model="model",
-            workspace=str(unmanned.workspace),
-        )
-        store.submit(self.spec, catalogue="{}", retention_seconds=60)
+        super().__init__(store, unmanned)
         self.root = self._begin(self.spec)
         self.person = Correspondence(store, self.job_id, lambda effect: None)
         self.ids: dict[str, str] = {}
@@ -99,22 +78,16 @@ class Office:
     def spawn(self, name: str) -> Any:
         """Have the root start a child of this name."""
         call = f"call-{secrets.token_hex(4)}"
-        child = child_agent_id(self.root.id, call)
-        changed = {"agent_id": child, "parent_id": self.root.id, "depth": 1, "name": name, "background": True}
-        spec = self.spec.model_copy(update=changed)
-        entry = Spawned(children={call: child}, background=[call])
-        answer = self.store.spawn(self.root.claim, self.root.journal.next_number, entry, [spec])
+        spec = self.child_spec(call, name=name, background=True)
+        answer = self.spawn_all(self.root.claim, self.root.journal.next_number, {call: spec})
         if isinstance(answer, Effect):
             self.root.journal.load()
-            self.ids[name] = child
+            self.ids[name] = spec.agent_id
         return answer
 
     def at(self, name: str) -> Desk:
         """Claim this agent."""
-        child = self.ids[name]
-        return self._begin(
-            self.spec.model_copy(update={"agent_id": child, "parent_id": self.root.id, "depth": 1, "name": name})
-        )
+        return self._begin(self.child_spec(name, agent_id=self.ids[name], name=name))
 
     def fill(self, to: str, texts: Sequence[str], sender: str = "root") -> None:
         """Have an agent (the root, which must be at work, or one that has not begun) send all of these."""
@@ -131,7 +104,7 @@ class Office:
         return [message.body for message in self.store.all_mail(self.ids.get(name, name))]
 
     def _begin(self, spec: AgentSpec) -> Desk:
-        desk = Desk(self.store, spec.agent_id)
+        desk = Desk(self.store, self.take_claim(spec.agent_id))
         if desk.journal.life.spec is None:
             desk.journal.append([Started(spec=spec), Prompt(text="go")])
         return desk

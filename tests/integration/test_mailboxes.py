@@ -23,7 +23,8 @@ from swarm.mailbox import MAX_BODY_BYTES, MAX_UNREAD, PAGE_BYTES, USER, check_bo
 from swarm.store.agents import Store
 from swarm.store.values import Effect, GoOn, Letter, NotSpawned
 from tests.fleet import Fleet
-from tests.integration.mail_world import Desk, Office, new_store
+from tests.integration.mail_world import Desk, Office
+from tests.job_world import open_store
 from tests.repeating import Repeating
 
 
@@ -40,7 +41,7 @@ _ANY_TEXT = st.text(st.characters(), max_size=60) | st.sampled_from(["\x00", "\u
 @pytest.fixture(scope="module")
 def talkers(unmanned: Fleet) -> tuple[Office, Desk, Desk]:
     """A job with two agents at work, which stays the same for all examples of a test."""
-    office = Office(new_store(unmanned, Repeating), unmanned, "a", "b")
+    office = Office(open_store(unmanned, Repeating), unmanned, "a", "b")
     return office, office.at("a"), office.at("b")
 
 
@@ -219,7 +220,7 @@ def test_another_job_cannot_be_reached_by_name_or_id(unmanned: Fleet, store: Sto
 
 
 def test_a_name_is_never_given_twice_not_even_after_its_bearers_end(unmanned: Fleet) -> None:
-    store = new_store(unmanned)
+    store = open_store(unmanned)
     office = Office(store, unmanned, "a", "b")
     store.cancel(office.ids["a"], "no more")
     office.at("b").finish()
@@ -273,7 +274,7 @@ def test_after_the_jobs_end_only_its_root_goes_on(unmanned: Fleet, store: Store)
 
 
 def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) -> None:
-    store = new_store(unmanned)
+    store = open_store(unmanned)
     office = Office(store, unmanned, "a", "b")
     a, b = office.at("a"), office.at("b")
 
@@ -342,7 +343,7 @@ def test_a_worker_that_lost_its_claim_neither_sends_nor_takes(unmanned: Fleet, s
 
 
 def test_mail_that_comes_while_the_last_answer_is_given_forbids_the_end(unmanned: Fleet) -> None:
-    office = Office(new_store(unmanned), unmanned, "a")
+    office = Office(open_store(unmanned), unmanned, "a")
     desk = office.at("a")
     office.person.send("a", "wait, one more thing")
     assert desk.finish() == GoOn("mail")
@@ -351,7 +352,7 @@ def test_mail_that_comes_while_the_last_answer_is_given_forbids_the_end(unmanned
 
 
 def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(unmanned: Fleet) -> None:
-    store = new_store(unmanned)
+    store = open_store(unmanned)
     office = Office(store, unmanned, "a", "b")
     assert isinstance(office.root.park(Condition(mail="talk", children=list(office.ids.values()))), Effect)
     office.at("b").finish()
@@ -362,7 +363,7 @@ def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(unmann
 
 
 def test_a_letter_that_is_sent_again_after_a_broken_connection_arrives_once(unmanned: Fleet) -> None:
-    store = new_store(unmanned, Repeating)
+    store = open_store(unmanned, Repeating)
     office = Office(store, unmanned, "b")
     first, second = office.person.send("b", "same"), office.person.send("b", "same")
     assert office.bodies("b") == ["same", "same"] and office.unread("b") == 2
