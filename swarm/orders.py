@@ -6,6 +6,7 @@ what an agent would be allowed sees exactly what it would be given.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.catalogue import Catalogue, load_catalogue
+from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.errors import ConfigurationError
 from swarm.ids import new_job_id, root_agent_id
@@ -25,6 +27,7 @@ from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import first_mode
 from swarm.permissions.rules import Action, Rules, parse_rule
 from swarm.permissions.sources import PermissionSettings, load_permission_settings
+from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
 from swarm.tools.outside import declare_outside_tools
 
@@ -64,6 +67,10 @@ class PreparedJob:
     catalogue: Catalogue
     permissions: PermissionSettings
     ask_seconds: float
+    trusted: bool
+    """What files of the workspace loosen holds."""
+    declined: bool = False
+    """The person was asked about that just now, and does not want it."""
 
     @property
     def rules(self) -> Rules:
@@ -71,9 +78,22 @@ class PreparedJob:
         return self.permissions.rules + self.spec.rules
 
     @property
+    def grants(self) -> list[Grant]:
+        """What files of the workspace would loosen, or loosen, if it is trusted."""
+        return [*self.permissions.grants, *self.catalogue.grants]
+
+    @property
     def warnings(self) -> list[str]:
-        """What the settings files held that could not be used."""
-        return [str(problem) for problem in self.permissions.problems]
+        """What the settings files held that could not be used, or was not."""
+        problems = [str(problem) for problem in self.permissions.problems]
+        if self.trusted or self.declined or not self.grants:
+            return problems
+        sources = ", ".join(dict.fromkeys(grant.source for grant in self.grants))
+        ignored = f"{len(self.grants)} things that files of this workspace would allow are ignored ({sources})"
+        return [
+            *problems,
+            f"{ignored}; `swarm trust {shlex.quote(self.spec.workspace)} --show` lists them, without --show it grants them",
+        ]
 
 
 def find_workspace(given: str | Path) -> Path:
@@ -98,7 +118,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
             f"{order.base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
         )
     _check_rules(order)
-    catalogue = load_catalogue(folder)
+    trusted = is_trusted(folder, settings)
+    catalogue = load_catalogue(folder, trusted=trusted)
     definition = catalogue.get(order.agent)
     if definition.mode == "subagent" and not any_type:
         raise ConfigurationError(
@@ -111,7 +132,9 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         if fault := check_schema(order.result_schema):
             raise ConfigurationError(f"the result schema is not a JSON schema: {fault}")
         definition = definition.model_copy(update={"result_schema": order.result_schema})
-    permissions = load_permission_settings(folder, Path.home(), allow=order.allow, ask=order.ask, deny=order.deny)
+    permissions = load_permission_settings(
+        folder, Path.home(), allow=order.allow, ask=order.ask, deny=order.deny, trusted=trusted
+    )
     mode = first_mode(definition, order.mode or permissions.default_mode or DEFAULT_MODE)
     job_id = new_job_id()
     spec = AgentSpec(
@@ -131,7 +154,18 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         created_at=time.time(),
     )
     seconds = settings.question_seconds if order.ask_seconds is None else order.ask_seconds
-    return PreparedJob(spec, catalogue, permissions, seconds)
+    return PreparedJob(spec, catalogue, permissions, seconds, trusted)
+
+
+def find_grants(folder: Path) -> list[Grant]:
+    """What files of the workspace would loosen."""
+    return [*load_permission_settings(folder, Path.home()).grants, *load_catalogue(folder).grants]
+
+
+def is_trusted(folder: Path, settings: Settings) -> bool:
+    """Whether the person trusts what files of the workspace would loosen, as they are now."""
+    grants = find_grants(folder)
+    return bool(grants) and TrustStore(settings.state_folder()).is_trusted(folder, grants)
 
 
 def _check_prompt(prompt: str) -> None:

@@ -79,6 +79,11 @@ SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                 "permissions:show_permissions",
                 "List the permission rules that hold in a workspace; with a tool, say what becomes of a call.",
             ),
+            Entry(
+                "trust",
+                "trust:trust",
+                "Let what files of a workspace loosen count: rules that allow, modes, agents in place of shipped ones.",
+            ),
         ),
     ),
     (

@@ -37,13 +37,15 @@ def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json
     if ctx.invoked_subcommand is not None:
         return
     from swarm.definitions.catalogue import load_catalogue
-    from swarm.orders import find_workspace
+    from swarm.orders import find_workspace, is_trusted
     from swarm.settings import load_settings
     from swarm.tools.outside import declare_outside_tools
 
-    declare_outside_tools(load_settings().tools)
+    settings = load_settings()
+    declare_outside_tools(settings.tools)
     folder = find_workspace(workspace)
-    catalogue = load_catalogue(folder)
+    trusted = is_trusted(folder, settings)
+    catalogue = load_catalogue(folder, trusted=trusted)
     definitions = [definition for _, definition in sorted(catalogue.definitions.items())]
     if as_json:
         print_json(
@@ -55,6 +57,8 @@ def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json
         )
     else:
         _print_definitions(definitions, folder)
+    for grant in () if trusted else catalogue.grants:
+        print_note(f"not trusted: {grant.text} ({_shorten(grant.source, folder)}); `swarm trust` lets it count")
     for shadow in catalogue.shadowed:
         print_note(f"hidden: {_describe_shadow(shadow, folder)}")
     _print_problems(catalogue.problems, folder)

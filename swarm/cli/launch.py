@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from swarm.cli.credentials import require_credentials
@@ -49,20 +50,19 @@ class Launch:
 def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
     """Put the job on the queue, show it, hand its end to `deliver`, and return the exit code."""
     from swarm.client import Swarm
-    from swarm.orders import prepare_order
 
-    # Before anything is started for it.
-    prepared = prepare_order(launch.order, settings)
-    if launch.scenario is None:
-        require_credentials(settings)
     with contextlib.ExitStack() as cleanup:
+        terminal = open_terminal(cleanup)
+        # Before anything is started for it.
+        prepared = prepare_trusted(launch.order, settings, terminal)
+        if launch.scenario is None:
+            require_credentials(settings)
         interrupts = cleanup.enter_context(Interrupts())
         server = cleanup.enter_context(_rehearsal(launch)) if launch.scenario is not None else None
         stack = cleanup.enter_context(_stack(launch, settings))
         # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
         cleanup.callback(interrupts.disarm)
         swarm = Swarm(settings)
-        terminal = open_terminal(cleanup)
         with interrupts.held():
             # Without a terminal nobody is there who could be asked.
             if terminal is None and launch.order.ask_seconds is None:
@@ -76,6 +76,20 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         if server is not None:
             _report_problems(server)
         return code
+
+
+def prepare_trusted(order: Order, settings: Settings, terminal: TextIO | None) -> PreparedJob:
+    """Prepare the job, once the person has said whether what files of the workspace loosen is to count."""
+    from swarm.cli.trust import ask_for_trust
+    from swarm.orders import prepare_order
+
+    prepared = prepare_order(order, settings)
+    if prepared.grants and not prepared.trusted and terminal is not None:
+        folder = Path(prepared.spec.workspace)
+        if ask_for_trust(folder, prepared.grants, settings, terminal):
+            return prepare_order(order, settings)
+        return replace(prepared, declined=True)
+    return prepared
 
 
 def place(swarm: Swarm, prepared: PreparedJob) -> Job:

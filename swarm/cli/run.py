@@ -135,14 +135,17 @@ def _read_schema(path: Path) -> Any:
 
 
 def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> None:
+    import contextlib
+
     from swarm.cli.credentials import require_credentials
-    from swarm.cli.launch import place
+    from swarm.cli.launch import place, prepare_trusted
     from swarm.cli.output import print_json, print_note
+    from swarm.cli.prompting import open_terminal
     from swarm.client import Swarm
     from swarm.local.stack import has_worker, running
-    from swarm.orders import prepare_order
 
-    prepared = prepare_order(launch.order, settings)
+    with contextlib.ExitStack() as cleanup:
+        prepared = prepare_trusted(launch.order, settings, open_terminal(cleanup))
     if settings.redis_url is None and not running(settings):
         raise ConfigurationError("nobody would run the job: start a worker with `swarm up`, or leave --detach away")
     if settings.redis_url is None:

@@ -1,4 +1,4 @@
-"""Every agent definition that applies in a workspace, under its name: project before user before shipped.
+"""Every agent definition that applies in a workspace, under its name: project before user before shipped, as far as it is trusted.
 
 From the workspace up to the root of its Git repository the nearest folder wins; within a folder `.swarm`,
 then `.claude`, then `.opencode`, then `.codex`; then the person's home; then what is shipped. Built where a
@@ -13,10 +13,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.cache import read_cached, shipped_definitions
 from swarm.definitions.codex import read_codex_config, read_codex_role
+from swarm.definitions.grants import Grant
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import suggest
@@ -49,6 +50,8 @@ class Catalogue(BaseModel):
     definitions: dict[str, AgentDefinition]
     problems: list[Problem] = []
     shadowed: list[Shadowed] = []
+    grants: list[Grant] = Field(default=[], exclude=True)
+    """What definitions of the workspace would loosen; they are among the others only if they were loaded as trusted."""
 
     def get(self, name: str) -> AgentDefinition:
         """The definition of that name. Raises `UnknownDefinition`, which lists the known ones; never a substitute."""
@@ -63,22 +66,40 @@ class Catalogue(BaseModel):
         """What a parent may choose from, sorted by name."""
         return [item for _, item in sorted(self.definitions.items()) if item.mode in ("subagent", "all")]
 
-    def primary(self) -> list[AgentDefinition]:
-        """What may be the root of a job, sorted by name."""
-        return [item for _, item in sorted(self.definitions.items()) if item.mode in ("primary", "all")]
 
-
-def load_catalogue(workspace: Path | None, home: Path | None = None) -> Catalogue:
+def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted: bool = False) -> Catalogue:
     """Read what applies in a workspace; files that have not changed since the last call are not read again.
 
-    `home` stands for the person's home folder; without it the real one is used, and `XDG_CONFIG_HOME` is honoured.
+    `home` stands for the person's home folder; without it the real one is used, and `XDG_CONFIG_HOME` is honoured. A definition of the
+    workspace that would take the place of a shipped one, or of one of the person's, counts only if it is `trusted`.
     """
-    results: list[ReadResult] = []
-    for folder in _project_folders(workspace):
-        results += _read_project(folder)
-    results += _read_home(home)
-    results.append(ReadResult(definitions=list(shipped_definitions().values())))
-    return _merge(results)
+    project = [result for folder in _project_folders(workspace) for result in _read_project(folder)]
+    own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
+    replacing = _find_replacing(project, own)
+    if not trusted:
+        project = [
+            result.model_copy(update={"definitions": [one for one in result.definitions if one not in replacing]})
+            for result in project
+        ]
+    grants = [
+        Grant(
+            text=f"the type {one.name}, in place of the one that is shipped or your own",
+            source=one.source,
+            content=one.model_dump_json(exclude={"warnings"}),
+        )
+        for one in replacing
+    ]
+    return _merge(project + own).model_copy(update={"grants": grants})
+
+
+def _find_replacing(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
+    """The project's definitions that would take the place of the person's own or of shipped ones, be it but for the case of letters."""
+    mine = [definition for result in own for definition in result.definitions]
+    names = {definition.name.casefold() for definition in mine}
+    # What lies in the home is the person's own, also where the home is a repository.
+    sources = {definition.source for definition in mine}
+    found = (definition for result in project for definition in result.definitions)
+    return [one for one in found if one.name.casefold() in names and one.source not in sources]
 
 
 def check_path(path: Path) -> ReadResult:

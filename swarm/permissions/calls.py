@@ -121,7 +121,9 @@ def _matches_spec(rule: Rule, call: Call) -> bool:
         case "type" if ":" not in spec:
             if given.get("agent_id") and not subject:
                 return not broad  # an agent that runs already was judged when it was started
-            return any(fnmatchcase(str(subject or DEFAULT_TYPE), pattern.strip()) for pattern in spec.split(","))
+            # Elsewhere shipped types begin with capitals: `Agent(Explore)` means explore.
+            kind = str(subject or DEFAULT_TYPE).casefold()
+            return any(fnmatchcase(kind, pattern.strip().casefold()) for pattern in spec.split(","))
     return broad and matches_parameter(spec, given)
 
 

@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import is_known_tool, suggest
 from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path
 from swarm.definitions.tools import known_tools
 from swarm.permissions.definition_rules import definition_rules
+from swarm.permissions.modes import at_most
 from swarm.permissions.opencode_rules import read_opencode_permission
 from swarm.permissions.rules import Action, InvalidRule, Rule, Rules, parse_rule
 
-__all__ = ["PermissionSettings", "definition_rules", "load_permission_settings", "load_rules"]
+__all__ = ["PermissionSettings", "definition_rules", "load_permission_settings"]
 
 _ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")
 _MODE_NAMES: Mapping[str, PermissionMode] = {
@@ -38,21 +40,10 @@ class PermissionSettings:
     default_mode: PermissionMode | None = None
     """The mode of a job that names none: the nearest file's word."""
     additional_directories: tuple[str, ...] = ()
-    """Folders beside the workspace that its owner wants reachable; a project's own file cannot name any."""
+    """Folders beside the workspace that are to be reachable."""
     problems: tuple[Problem, ...] = ()
-
-
-def load_rules(
-    workspace: Path,
-    home: Path,
-    *,
-    allow: Iterable[str] = (),
-    ask: Iterable[str] = (),
-    deny: Iterable[str] = (),
-) -> tuple[Rules, list[Problem]]:
-    """All rules that hold in a workspace, and what could not be taken; the three lists are the command line's."""
-    settings = load_permission_settings(workspace, home, allow=allow, ask=ask, deny=deny)
-    return settings.rules, list(settings.problems)
+    grants: tuple[Grant, ...] = ()
+    """What files of the workspace would loosen; it is in the fields above only if they were loaded as trusted."""
 
 
 def load_permission_settings(
@@ -62,66 +53,101 @@ def load_permission_settings(
     allow: Iterable[str] = (),
     ask: Iterable[str] = (),
     deny: Iterable[str] = (),
+    trusted: bool = False,
 ) -> PermissionSettings:
-    """The same with the default mode and the additional folders."""
-    loading = _Loading()
+    """All rules that hold in a workspace, the default mode, the additional folders; the three lists are the command line's.
+
+    What files of the workspace loosen counts only if they are `trusted`; what they restrict always does.
+    """
+    loading = _Loading(workspace, home, trusted)
     given: dict[Action, Iterable[str]] = {"allow": allow, "ask": ask, "deny": deny}
     for action, entries in given.items():
         for entry in entries:
-            loading.add_entry(entry, action, "the command line", Path("the command line"))
+            loading.add_entry(entry, action, _Origin(Path("the command line"), "the command line"))
     # From the farthest to the nearest, so that the nearest default mode is the last one.
+    own = (home / ".claude" / "settings.json", home / ".config" / "swarm" / "settings.json")
+    for path in own:
+        loading.read_settings(loading.origin(path, "user"))
     for path, scope in (
-        (home / ".claude" / "settings.json", "user"),
-        (home / ".config" / "swarm" / "settings.json", "user"),
         (workspace / ".claude" / "settings.json", "project"),
         (workspace / ".swarm" / "settings.json", "project"),
+        # By its name a person's own file; but a clone may bring it along, and nothing tells the two apart.
         (workspace / ".claude" / "settings.local.json", "local"),
     ):
-        loading.read_settings(path, scope, f"{scope} settings ({_shown(path, workspace, home)})")
+        if path not in own:
+            loading.read_settings(loading.origin(path, scope))
     for folder, scope in ((home / ".config" / "opencode", "user"), (workspace, "project")):
         for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"):
-            path = folder / name
-            loading.read_opencode(path, f"{scope} settings ({_shown(path, workspace, home)})")
+            loading.read_opencode(loading.origin(folder / name, scope))
     return PermissionSettings(
         rules=Rules(rules=tuple(dict.fromkeys(loading.rules))),
         default_mode=loading.mode,
         additional_directories=tuple(dict.fromkeys(loading.folders)),
         problems=tuple(loading.problems),
+        grants=tuple(dict.fromkeys(loading.grants)),
     )
 
 
-def _shown(path: Path, workspace: Path, home: Path) -> str:
-    if path.is_relative_to(workspace):
-        return show_path(path.relative_to(workspace))
-    return f"~/{show_path(path.relative_to(home))}" if path.is_relative_to(home) else show_path(path)
+@dataclass(frozen=True)
+class _Origin:
+    """Where something was written."""
+
+    path: Path
+    source: str
+    """In words, as rules name it."""
+    in_workspace: bool = False
 
 
 @dataclass
 class _Loading:
+    workspace: Path
+    home: Path
+    trusted: bool
     rules: list[Rule] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     mode: PermissionMode | None = None
     folders: list[str] = field(default_factory=list)
+    grants: list[Grant] = field(default_factory=list)
+
+    def origin(self, path: Path, scope: str) -> _Origin:
+        if path.is_relative_to(self.workspace):
+            shown = show_path(path.relative_to(self.workspace))
+        else:
+            shown = f"~/{show_path(path.relative_to(self.home))}" if path.is_relative_to(self.home) else show_path(path)
+        return _Origin(path, f"{scope} settings ({shown})", scope != "user")
+
+    def may_loosen(self, text: str, origin: _Origin, content: str = "") -> bool:
+        """Whether something counts that loosens; of the workspace it is noted, and counts if that is trusted."""
+        if not origin.in_workspace:
+            return True
+        self.grants.append(Grant(text=text, source=origin.source, content=content))
+        return self.trusted
+
+    def add_rule(self, rule: Rule, origin: _Origin) -> None:
+        unless = f" unless {', '.join(rule.unless)}" if rule.unless else ""
+        if rule.action != "allow" or self.may_loosen(f"allow {rule.text}{unless}", origin):
+            self.rules.append(rule)
 
     def report(self, path: Path, message: str, remedy: str) -> None:
         self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
 
-    def add_entry(self, entry: object, action: Action, source: str, path: Path) -> None:
+    def add_entry(self, entry: object, action: Action, origin: _Origin) -> None:
         try:
-            rule = parse_rule(entry, action, source)
+            rule = parse_rule(entry, action, origin.source)
         except InvalidRule as error:
-            self.report(path, f"`{action}` rule {error.entry}: {error.problem}", error.remedy)
+            self.report(origin.path, f"`{action}` rule {error.entry}: {error.problem}", error.remedy)
             return
-        self.rules.append(rule)
+        self.add_rule(rule, origin)
         if not is_known_tool(rule.tool):
             hint = suggest(rule.tool, known_tools())
             self.report(
-                path,
+                origin.path,
                 f"`{action}` rule {show(rule.text)}: there is no tool {show(rule.tool)}{hint}",
                 "It is kept, in case a worker offers it.",
             )
 
-    def read_settings(self, path: Path, scope: str, source: str) -> None:
+    def read_settings(self, origin: _Origin) -> None:
+        path = origin.path
         content = self._read(path)
         if content is None:
             return
@@ -133,22 +159,23 @@ class _Loading:
             return
         for key, value in table.items():
             if key in _ACTIONS:
-                self._take_list(key, value, source, path)
+                self._take_list(key, value, origin)
             elif key == "defaultMode":
-                self._take_mode(value, scope, path)
+                self._take_mode(value, origin)
             elif key == "additionalDirectories":
-                self._take_folders(value, scope, path)
+                self._take_folders(value, origin)
             else:
                 known = suggest(str(key), [*_ACTIONS, "defaultMode", "additionalDirectories"])
                 self.report(path, f"`permissions.{show(key)}` is not supported{known}", "It has no effect here.")
 
-    def read_opencode(self, path: Path, source: str) -> None:
-        content = self._read(path)
+    def read_opencode(self, origin: _Origin) -> None:
+        content = self._read(origin.path)
         if content is None or content.get("permission") is None:
             return
-        rules, problems = read_opencode_permission(content["permission"], source)
-        self.rules.extend(rules)
-        self.problems.extend(problem.as_problem(path) for problem in problems)
+        rules, problems = read_opencode_permission(content["permission"], origin.source)
+        for rule in rules:
+            self.add_rule(rule, origin)
+        self.problems.extend(problem.as_problem(origin.path) for problem in problems)
 
     def _read(self, path: Path) -> Mapping[str, Any] | None:
         try:
@@ -166,34 +193,26 @@ class _Loading:
             return None
         return content
 
-    def _take_list(self, action: Action, value: Any, source: str, path: Path) -> None:
+    def _take_list(self, action: Action, value: Any, origin: _Origin) -> None:
+        path = origin.path
         if not isinstance(value, list):
             self.report(path, f"`permissions.{action}` is not a list", 'Write for example ["Bash(git log:*)"].')
             return
         if len(value) > _MAX_ENTRIES:
             self.report(path, f"`permissions.{action}` has more than {_MAX_ENTRIES} entries", "Use wildcards.")
         for entry in value[:_MAX_ENTRIES] if action == "allow" else value:
-            self.add_entry(entry, action, source, path)
+            self.add_entry(entry, action, origin)
 
-    def _take_mode(self, value: Any, scope: str, path: Path) -> None:
+    def _take_mode(self, value: Any, origin: _Origin) -> None:
         mode = _MODE_NAMES.get(value.lower()) if isinstance(value, str) else None
         if mode is None:
             remedy = f"Write one of {', '.join(get_args(PermissionMode))}."
-            self.report(path, f"`permissions.defaultMode` is {show(value)}", remedy)
-        elif mode == "bypassPermissions" and scope == "project":
-            # Whoever writes a file into a repository must not thereby switch the questions of its users off.
-            self.report(path, "a project cannot make bypassPermissions its default", "Give it on the command line.")
-        else:
+            self.report(origin.path, f"`permissions.defaultMode` is {show(value)}", remedy)
+        elif at_most(mode, self.mode or "default") == mode or self.may_loosen(f"the mode {mode}", origin):
             self.mode = mode
 
-    def _take_folders(self, value: Any, scope: str, path: Path) -> None:
+    def _take_folders(self, value: Any, origin: _Origin) -> None:
         if not isinstance(value, list) or not all(isinstance(folder, str) for folder in value):
-            self.report(path, "`permissions.additionalDirectories` is not a list of folders", 'Write ["~/x"].')
-        elif scope == "project":
-            self.report(
-                path,
-                "a project cannot give itself folders outside of it (`permissions.additionalDirectories`)",
-                "Put it into the local or the user settings.",
-            )
-        else:
-            self.folders.extend(value)
+            self.report(origin.path, "`permissions.additionalDirectories` is not a list of folders", 'Write ["~/x"].')
+            return
+        self.folders += [folder for folder in value if self.may_loosen(f"the folder {folder}", origin)]

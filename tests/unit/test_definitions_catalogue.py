@@ -85,7 +85,7 @@ def test_an_unknown_name_is_an_error_that_lists_the_known_ones(home: Path) -> No
 def test_a_catalogue_travels_as_json(home: Path, project: Path) -> None:
     write(project / ".claude/agents/mine.md", "mine", extra="tools: Read\n")
     (project / ".claude/agents/bad.md").write_text("nothing")
-    catalogue = load_catalogue(project, home)
+    catalogue = load_catalogue(project, home, trusted=True)
     assert len(catalogue.problems) == 1
     assert Catalogue.model_validate_json(catalogue.model_dump_json()) == catalogue
 
@@ -110,17 +110,17 @@ def test_sources_win_in_the_documented_order(home: Path, project: Path) -> None:
         write_role(home / ".codex/agents/x.toml", "x"),
     ]
     for index, winner in enumerate(places):
-        catalogue = load_catalogue(workspace, home)
+        catalogue = load_catalogue(workspace, home, trusted=True)
         assert catalogue.get("x").source == str(winner)
         assert [item.source for item in catalogue.shadowed] == [str(place) for place in places[index + 1 :]]
         assert all(item.hidden_by == str(winner) for item in catalogue.shadowed)
         winner.unlink()
-    assert "x" not in load_catalogue(workspace, home).definitions
+    assert "x" not in load_catalogue(workspace, home, trusted=True).definitions
 
 
 def test_a_project_can_replace_a_shipped_type_and_this_is_shown(home: Path, project: Path) -> None:
     path = write(project / ".claude/agents/explore.md", "explore")
-    catalogue = load_catalogue(project, home)
+    catalogue = load_catalogue(project, home, trusted=True)
     assert catalogue.get("explore").source == str(path)
     assert [(item.name, item.source, item.hidden_by) for item in catalogue.shadowed] == [
         ("explore", "shipped", str(path))
@@ -129,21 +129,21 @@ def test_a_project_can_replace_a_shipped_type_and_this_is_shown(home: Path, proj
 
 def test_nothing_above_the_repository_is_read(home: Path, project: Path) -> None:
     write(project.parent / ".claude/agents/planted.md", "planted")
-    assert "planted" not in load_catalogue(project, home).definitions
+    assert "planted" not in load_catalogue(project, home, trusted=True).definitions
 
 
 def test_without_a_repository_only_the_workspace_is_read(home: Path, tmp_path: Path) -> None:
     workspace = tmp_path / "loose" / "folder"
     write(workspace / ".claude/agents/mine.md", "mine")
     write(workspace.parent / ".claude/agents/planted.md", "planted")
-    definitions = load_catalogue(workspace, home).definitions
+    definitions = load_catalogue(workspace, home, trusted=True).definitions
     assert "mine" in definitions and "planted" not in definitions
 
 
 def test_a_home_that_is_also_the_project_gives_each_file_once(home: Path) -> None:
     write(home / ".claude/agents/x.md", "x")
     (home / ".claude/agents/bad.md").write_text("nothing")
-    catalogue = load_catalogue(home, home)
+    catalogue = load_catalogue(home, home, trusted=True)
     assert catalogue.shadowed == [] and len(catalogue.problems) == 1
 
 
@@ -153,7 +153,7 @@ def test_one_bad_file_keeps_no_other_from_loading(home: Path, project: Path) -> 
     (project / "opencode.json").write_text("{")
     (project / ".codex").mkdir()
     (project / ".codex/config.toml").write_text("= 1")
-    catalogue = load_catalogue(project, home)
+    catalogue = load_catalogue(project, home, trusted=True)
     assert "good" in catalogue.definitions
     assert sorted(Path(problem.path).name for problem in catalogue.problems) == [
         "bad.md",
@@ -164,14 +164,14 @@ def test_one_bad_file_keeps_no_other_from_loading(home: Path, project: Path) -> 
 
 def test_folders_inside_a_folder_of_agents_are_read_too(home: Path, project: Path) -> None:
     write(project / ".claude/agents/team/web/deep.md", "deep")
-    assert "deep" in load_catalogue(project, home).definitions
+    assert "deep" in load_catalogue(project, home, trusted=True).definitions
 
 
 def test_an_agent_of_opencode_is_called_as_its_path(home: Path, project: Path) -> None:
     path = project / ".opencode/agents/review/security.md"
     path.parent.mkdir(parents=True)
     path.write_text("---\ndescription: d\n---\nWork.\n")
-    definition = load_catalogue(project, home).get("review-security")
+    definition = load_catalogue(project, home, trusted=True).get("review-security")
     assert definition.warnings == ["the name 'review/security' is written 'review-security' here"]
 
 
@@ -179,7 +179,7 @@ def test_a_disabled_name_hides_weaker_sources_and_is_shown(home: Path, project: 
     write(home / ".claude/agents/mine.md", "mine")
     config = project / "opencode.json"
     config.write_text('{"agent": {"mine": {"disable": true}, "worker": {"disable": true}}}')
-    catalogue = load_catalogue(project, home)
+    catalogue = load_catalogue(project, home, trusted=True)
     assert not {"mine", "worker"} & set(catalogue.definitions)
     assert {(item.name, item.hidden_by) for item in catalogue.shadowed} == {
         ("mine", str(config)),
@@ -191,7 +191,7 @@ def test_a_name_that_a_file_switches_off_is_refused_with_the_file(home: Path, pr
     config = project / "opencode.json"
     config.write_text('{"agent": {"build": {"disable": true}}}')
     with pytest.raises(UnknownDefinition, match=r"opencode\.json switches it off"):
-        load_catalogue(project, home).get("build")
+        load_catalogue(project, home, trusted=True).get("build")
 
 
 @pytest.mark.parametrize("name", ["README.md", "readme-tools.md", "INDEX.md", "CLAUDE.md"])
@@ -200,25 +200,25 @@ def test_documentation_among_the_agents_is_passed_over(home: Path, project: Path
         path = project / folder / name
         path.parent.mkdir(parents=True)
         path.write_text("# About these agents\n")
-    catalogue = load_catalogue(project, home)
+    catalogue = load_catalogue(project, home, trusted=True)
     assert catalogue.problems == [] and set(catalogue.definitions) == SHIPPED
     written = write(project / ".claude/agents" / name, "x")
-    assert load_catalogue(project, home).get("x").source == str(written)
+    assert load_catalogue(project, home, trusted=True).get("x").source == str(written)
 
 
 def test_the_modes_of_older_configurations_are_primary_agents(home: Path, project: Path) -> None:
     path = project / ".opencode/mode/architect.md"
     path.parent.mkdir(parents=True)
     path.write_text("---\ndescription: d\n---\nDesign.\n")
-    assert load_catalogue(project, home).get("architect").mode == "primary"
-    assert check_path(path).definitions == [load_catalogue(project, home).get("architect")]
+    assert load_catalogue(project, home, trusted=True).get("architect").mode == "primary"
+    assert check_path(path).definitions == [load_catalogue(project, home, trusted=True).get("architect")]
 
 
 def test_a_role_file_that_the_configuration_names_is_not_an_agent_of_its_own(home: Path, project: Path) -> None:
     write_role(project / ".codex/agents/part.toml", "part")
     write_role(project / ".codex/agents/whole.toml", "whole")
     (project / ".codex/config.toml").write_text('[agents.role]\ndescription = "d"\nconfig_file = "agents/part.toml"\n')
-    definitions = load_catalogue(project, home).definitions
+    definitions = load_catalogue(project, home, trusted=True).definitions
     assert {"role", "whole"} <= set(definitions) and "part" not in definitions
 
 
@@ -227,12 +227,12 @@ def test_a_project_cannot_put_a_file_from_outside_into_a_prompt_but_the_person_c
     secret.write_text("the secret")
     config = json.dumps({"agent": {"x": {"description": "d", "prompt": f"{{file:{secret}}}"}}})
     (project / "opencode.json").write_text(config)
-    catalogue = load_catalogue(project, home)
+    catalogue = load_catalogue(project, home, trusted=True)
     assert "x" not in catalogue.definitions and "outside" in catalogue.problems[0].message
     (project / "opencode.json").unlink()
     (project / "inside.md").symlink_to(secret)
     (project / "opencode.json").write_text('{"agent": {"x": {"description": "d", "prompt": "{file:./inside.md}"}}}')
-    assert "x" not in load_catalogue(project, home).definitions
+    assert "x" not in load_catalogue(project, home, trusted=True).definitions
     (home / ".config/opencode").mkdir(parents=True)
     (home / ".config/opencode/opencode.json").write_text(config)
     assert load_catalogue(None, home).get("x").prompt == "the secret"
@@ -253,31 +253,31 @@ def test_the_configuration_folder_of_the_environment_is_honoured(
 
 def test_a_changed_a_new_and_a_removed_file_are_seen_without_a_restart(home: Path, project: Path) -> None:
     path = write(project / ".claude/agents/x.md", "x", description="first")
-    assert load_catalogue(project, home).get("x").description == "first"
+    assert load_catalogue(project, home, trusted=True).get("x").description == "first"
     write(path, "x", description="second, longer")
-    assert load_catalogue(project, home).get("x").description == "second, longer"
+    assert load_catalogue(project, home, trusted=True).get("x").description == "second, longer"
     other = write(project / ".claude/agents/y.md", "y")
-    assert "y" in load_catalogue(project, home).definitions
+    assert "y" in load_catalogue(project, home, trusted=True).definitions
     other.unlink()
-    assert "y" not in load_catalogue(project, home).definitions
+    assert "y" not in load_catalogue(project, home, trusted=True).definitions
 
 
 def test_an_unchanged_file_is_not_read_again(home: Path, project: Path) -> None:
     path = write(project / ".claude/agents/x.md", "x")
-    first = load_catalogue(project, home).get("x")
-    assert load_catalogue(project, home).get("x") is first
+    first = load_catalogue(project, home, trusted=True).get("x")
+    assert load_catalogue(project, home, trusted=True).get("x") is first
     status = path.stat()
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert load_catalogue(project, home).get("x") is not first
+    assert load_catalogue(project, home, trusted=True).get("x") is not first
 
 
 def test_a_changed_prompt_file_is_seen_although_its_configuration_is_unchanged(home: Path, project: Path) -> None:
     prompt = project / "prompt.md"
     prompt.write_text("first")
     (project / "opencode.json").write_text('{"agent": {"x": {"description": "d", "prompt": "{file:prompt.md}"}}}')
-    assert load_catalogue(project, home).get("x").prompt == "first"
+    assert load_catalogue(project, home, trusted=True).get("x").prompt == "first"
     prompt.write_text("second, longer")
-    assert load_catalogue(project, home).get("x").prompt == "second, longer"
+    assert load_catalogue(project, home, trusted=True).get("x").prompt == "second, longer"
 
 
 # -- checking a path --------------------------------------------------------------------------------------

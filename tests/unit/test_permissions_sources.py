@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from swarm.permissions.judge import Call, judge
 from swarm.permissions.opencode_rules import read_opencode_permission
 from swarm.permissions.rules import Rules
-from swarm.permissions.sources import load_permission_settings, load_rules
+from swarm.permissions.sources import load_permission_settings
 
 SEVERITY = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -40,9 +40,9 @@ def test_rules_come_from_every_file_and_say_which(places: tuple[Path, Path]) -> 
     write(workspace / ".claude/settings.local.json", {"permissions": {"ask": ["Bash(d)"]}})
     write(workspace / ".swarm/settings.json", {"permissions": {"deny": ["Bash(e)"]}})
     write(workspace / "opencode.json", {"permission": {"bash": {"f": "deny"}}})
-    known, problems = load_rules(workspace, home, allow=["Read"], ask=["Bash(g)"], deny=["Bash(h)"])
-    assert problems == []
-    assert {(rule.text, rule.action, rule.source) for rule in known.rules} == {
+    loaded = load_permission_settings(workspace, home, allow=["Read"], ask=["Bash(g)"], deny=["Bash(h)"])
+    assert (loaded.problems, loaded.grants) == ((), ())
+    assert {(rule.text, rule.action, rule.source) for rule in loaded.rules.rules} == {
         ("Read", "allow", "the command line"),
         ("Bash(g)", "ask", "the command line"),
         ("Bash(h)", "deny", "the command line"),
@@ -72,7 +72,8 @@ def test_what_cannot_be_used_is_named_and_the_rest_loads(places: tuple[Path, Pat
     write(home / ".claude/settings.json", {"permissions": ["x"]})
     write(home / ".config/swarm/settings.json", "[]")
     write(workspace / "opencode.json", {"permission": {"bash": {"ls": "maybe"}, "doom_loop": "ask"}})
-    known, problems = load_rules(workspace, home, deny=["Bash(x"])
+    loaded = load_permission_settings(workspace, home, deny=["Bash(x"], trusted=True)
+    known, problems = loaded.rules, loaded.problems
     texts = [str(problem) for problem in problems]
     for words in (
         *("'Bash(ls'", "(a int)", "a pattern of tool names", "there is no tool 'Raed' (did you mean 'Read'?)"),
@@ -85,15 +86,55 @@ def test_what_cannot_be_used_is_named_and_the_rest_loads(places: tuple[Path, Pat
     assert {rule.action for rule in known.rules if rule.text == "Bash(ls)"} == {"allow", "deny"}
 
 
-def test_a_project_cannot_switch_its_users_questions_off(places: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("name", [".claude/settings.json", ".claude/settings.local.json", ".swarm/settings.json"])
+def test_what_a_file_of_the_workspace_loosens_counts_only_if_it_is_trusted(
+    places: tuple[Path, Path], name: str
+) -> None:
     workspace, home = places
-    table = {"permissions": {"defaultMode": "bypassPermissions", "additionalDirectories": ["/x"]}}
-    write(workspace / ".claude/settings.json", table)
+    table = {
+        "defaultMode": "bypassPermissions",
+        "additionalDirectories": ["/x"],
+        "allow": ["Bash", "Edit(//**)"],
+        "deny": ["Bash(rm:*)"],
+        "ask": ["WebFetch"],
+    }
+    write(workspace / name, {"permissions": table})
     loaded = load_permission_settings(workspace, home)
-    assert loaded.default_mode is None and loaded.additional_directories == () and len(loaded.problems) == 2
-    write(workspace / ".claude/settings.local.json", table)
+    assert loaded.default_mode is None and loaded.additional_directories == ()
+    assert {(rule.action, rule.text) for rule in loaded.rules.rules} == {("deny", "Bash(rm:*)"), ("ask", "WebFetch")}
+    wanted = {"the mode bypassPermissions", "the folder /x", "allow Bash", "allow Edit(//**)"}
+    assert {grant.text for grant in loaded.grants} == wanted and all(name in grant.source for grant in loaded.grants)
+    trusting = load_permission_settings(workspace, home, trusted=True)
+    assert (trusting.default_mode, trusting.additional_directories) == ("bypassPermissions", ("/x",))
+    assert len(trusting.rules) == 4 and trusting.grants == loaded.grants
+
+
+def test_opencodes_tables_in_the_workspace_grant_nothing_either(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    write(workspace / "opencode.json", {"permission": {"bash": {"*": "allow", "git push *": "ask"}, "edit": "deny"}})
     loaded = load_permission_settings(workspace, home)
-    assert loaded.default_mode == "bypassPermissions" and loaded.additional_directories == ("/x",)
+    assert {rule.action for rule in loaded.rules.rules} == {"ask", "deny"}
+    assert [grant.text for grant in loaded.grants] == ["allow Bash"]
+    write(home / ".config/opencode/opencode.json", {"permission": {"webfetch": "allow"}})
+    assert "allow" in {rule.action for rule in load_permission_settings(workspace, home).rules.rules}
+
+
+def test_a_stricter_mode_of_the_workspace_counts_at_once_and_a_milder_one_does_not(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    write(home / ".claude/settings.json", {"permissions": {"defaultMode": "plan"}})
+    write(workspace / ".claude/settings.json", {"permissions": {"defaultMode": "default"}})
+    loaded = load_permission_settings(workspace, home)
+    assert loaded.default_mode == "plan" and [grant.text for grant in loaded.grants] == ["the mode default"]
+    write(home / ".claude/settings.json", {"permissions": {"defaultMode": "bypassPermissions"}})
+    loaded = load_permission_settings(workspace, home)
+    assert loaded.default_mode == "default" and loaded.grants == ()
+
+
+def test_in_a_home_as_workspace_the_persons_own_file_is_their_own(places: tuple[Path, Path]) -> None:
+    _, home = places
+    write(home / ".claude/settings.json", {"permissions": {"allow": ["Bash(a)"]}})
+    loaded = load_permission_settings(home, home)
+    assert [rule.text for rule in loaded.rules.rules] == ["Bash(a)"] and loaded.grants == ()
 
 
 def test_the_nearest_file_decides_the_default_mode(places: tuple[Path, Path]) -> None:
@@ -103,7 +144,7 @@ def test_the_nearest_file_decides_the_default_mode(places: tuple[Path, Path]) ->
     write(workspace / ".claude/settings.json", {"permissions": {"defaultMode": "plan"}})
     assert load_permission_settings(workspace, home).default_mode == "plan"
     write(workspace / ".claude/settings.local.json", {"permissions": {"defaultMode": "manual"}})
-    assert load_permission_settings(workspace, home).default_mode == "default"
+    assert load_permission_settings(workspace, home, trusted=True).default_mode == "default"
 
 
 @given(
@@ -118,9 +159,9 @@ def test_no_settings_file_makes_the_reader_fail(
     workspace = tmp_path_factory.mktemp("w")
     write(workspace / ".claude/settings.json", {"permissions": table})
     write(workspace / "opencode.json", {"permission": table})
-    found, problems = load_rules(workspace, workspace / "none")
-    assert {rule.action for rule in found.rules} <= {"allow", "ask", "deny"}
-    assert all(str(workspace) in str(problem) for problem in problems)
+    loaded = load_permission_settings(workspace, workspace / "none")
+    assert {rule.action for rule in loaded.rules.rules} <= {"ask", "deny"}
+    assert all(str(workspace) in str(problem) for problem in loaded.problems)
 
 
 # -- OpenCode ---------------------------------------------------------------------------------------------

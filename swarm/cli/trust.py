@@ -1,0 +1,86 @@
+"""`swarm trust`, and the question at `swarm run`: what files of a workspace would loosen, and whether that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from swarm.cli.options import JsonOption
+from swarm.cli.output import one_line, plain, print_json, print_note, show_number
+from swarm.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from swarm.definitions.grants import Grant
+    from swarm.settings import Settings
+
+
+def trust(
+    path: Annotated[Path, typer.Argument(metavar="[PATH]", help="The workspace.", show_default="here")] = Path(),
+    show: Annotated[bool, typer.Option("--show", help="Only list what would be granted.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let what files of a workspace loosen count: rules that allow, modes, agents in place of shipped ones.
+
+    Such files may come with a clone, or be written by an agent, so without this they can only restrict. When what they ask for changes,
+    it must be trusted again.
+    """
+    from swarm.orders import find_grants, find_workspace, is_trusted
+    from swarm.permissions.trust import TrustStore
+    from swarm.settings import load_settings
+
+    if show and revoke:
+        raise typer.BadParameter("--show and --revoke do not go together")
+    settings = load_settings()
+    folder = find_workspace(path)
+    store = TrustStore(settings.state_folder())
+    if revoke:
+        print_note(f"no longer trusted: {folder}" if store.revoke(folder) else f"it was not trusted: {folder}")
+        return
+    grants = find_grants(folder)
+    if grants and not show:
+        store.trust(folder, grants)
+    trusted = is_trusted(folder, settings)
+    if as_json:
+        print_json({"workspace": str(folder), "trusted": trusted, "grants": [grant.model_dump() for grant in grants]})
+        return
+    for line in list_grants(grants):
+        typer.echo(line)
+    if not grants:
+        print_note(f"nothing in {plain(str(folder))} would loosen anything; there is nothing to trust")
+    else:
+        print_note(
+            f"{'trusted' if trusted else 'not trusted'}: {show_number(len(grants), 'grant')} of {plain(str(folder))}"
+        )
+
+
+def list_grants(grants: Sequence[Grant]) -> list[str]:
+    """A line for each, by the file that asks for it."""
+    width = max((len(one_line(grant.text, 120)) for grant in grants), default=0)
+    return [f"{one_line(grant.text, 120).ljust(width)}  {one_line(grant.source, 200)}" for grant in grants]
+
+
+def ask_for_trust(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: TextIO) -> bool:
+    """Show the person what would be granted and ask; the answer yes is kept. Raises `ConfigurationError` to stop the command."""
+    from swarm.permissions.trust import TrustStore
+
+    print_note(f"Files in {plain(str(folder))} would allow agents more than you have allowed:")
+    for line in list_grants(grants):
+        print_note(f"  {line}")
+    while True:
+        print_note("Trust them, for as long as they do not change? [y]es, [n]o: go on without, [s]top")
+        answer = terminal.readline()
+        match answer.strip().lower()[:1]:
+            case "y":
+                TrustStore(settings.state_folder()).trust(folder, grants)
+                return True
+            case "n":
+                return False
+            case "s" | "":
+                if answer.strip() or not answer:
+                    raise ConfigurationError(
+                        "stopped; nothing was started. `swarm trust --show` lists what was asked about"
+                    )

@@ -1,0 +1,155 @@
+"""Trust: what came with a workspace grants nothing until its person trusted exactly that."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from swarm.definitions.catalogue import load_catalogue
+from swarm.definitions.grants import Grant, hash_grants
+from swarm.errors import ConfigurationError
+from swarm.orders import Order, find_grants, is_trusted, prepare_order
+from swarm.permissions.trust import MAX_KEPT, TrustStore
+from swarm.settings import Settings
+
+BUILD = "---\nname: {name}\ndescription: d\n---\n{prompt}\n"
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (tmp_path / "home").mkdir()
+    folder = tmp_path / "w"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(state_dir=tmp_path / "state")
+
+
+# -- the store -------------------------------------------------------------------------------------------------
+
+
+def test_trust_is_of_one_folder_and_of_exactly_what_was_shown(tmp_path: Path) -> None:
+    store, grant = TrustStore(tmp_path / "state"), Grant(text="allow Bash", source="a.json")
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    store.trust(one, [grant])
+    (tmp_path / "link").symlink_to(one)
+    assert TrustStore(tmp_path / "state").is_trusted(tmp_path / "link", [grant])
+    assert not store.is_trusted(other, [grant])
+    for changed in (
+        [],
+        [grant, grant.model_copy(update={"text": "allow Edit"})],
+        [Grant(text="allow Bash", source="b.json")],
+    ):
+        assert not store.is_trusted(one, changed)
+    assert not store.is_trusted(one, [grant.model_copy(update={"content": "another prompt"})])
+
+
+def test_going_back_to_what_was_trusted_before_asks_nothing_until_it_is_revoked(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path)
+    grants = [[Grant(text=f"allow {n}", source="a")] for n in range(MAX_KEPT + 1)]
+    for one in grants:
+        store.trust(tmp_path, one)
+    assert not store.is_trusted(tmp_path, grants[0]) and all(store.is_trusted(tmp_path, one) for one in grants[1:])
+    assert store.revoke(tmp_path) and not store.revoke(tmp_path)
+    assert not store.is_trusted(tmp_path, grants[-1])
+
+
+def test_the_file_is_the_persons_alone_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "state")
+    store.trust(tmp_path, [])
+    assert stat.S_IMODE((tmp_path / "state" / "trust.json").stat().st_mode) == 0o600
+    (tmp_path / "state" / "trust.json").write_text("{")
+    with pytest.raises(ConfigurationError, match=r"trust\.json cannot be read: .*Remove it"):
+        store.is_trusted(tmp_path, [])
+
+
+def test_the_hash_does_not_depend_on_the_order_and_takes_any_text() -> None:
+    grants = [Grant(text="allow \udc80", source="a"), Grant(text="b", source="\0")]
+    assert hash_grants(grants) == hash_grants(grants[::-1]) != hash_grants(grants[:1])
+
+
+# -- definitions -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".claude/agents/build.md", BUILD.format(name="build", prompt="evil")),
+        (".claude/agents/x.md", BUILD.format(name="Explore", prompt="evil")),
+        (".swarm/agents/plan.md", BUILD.format(name="plan", prompt="evil")),
+        (".opencode/agent/build.md", "---\ndescription: d\n---\nevil"),
+        (".codex/config.toml", '[agents.plan]\ndescription = "d"\ndeveloper_instructions = "evil"\n'),
+        ("opencode.json", '{"agent": {"build": {"prompt": "evil"}}}'),
+        (".claude/agents/mine.md", BUILD.format(name="mine", prompt="evil")),
+    ],
+)
+def test_no_file_of_the_workspace_takes_the_place_of_a_shipped_or_own_agent(
+    workspace: Path, name: str, text: str
+) -> None:
+    write(Path.home() / ".claude/agents/mine.md", BUILD.format(name="mine", prompt="my own"))
+    before = load_catalogue(workspace)
+    write(workspace / name, text)
+    catalogue = load_catalogue(workspace)
+    assert catalogue.definitions == before.definitions
+    [grant] = catalogue.grants
+    assert name in grant.source and "in place of" in grant.text
+    trusted = load_catalogue(workspace, trusted=True)
+    assert trusted.grants == catalogue.grants
+    assert any("evil" in definition.prompt for definition in trusted.definitions.values())
+
+
+def test_a_changed_prompt_is_another_grant_and_a_new_name_is_none(workspace: Path) -> None:
+    write(workspace / ".claude/agents/deploy.md", BUILD.format(name="deploy", prompt="deploy it"))
+    assert load_catalogue(workspace).grants == [] and "deploy" in load_catalogue(workspace).definitions
+    write(workspace / ".claude/agents/build.md", BUILD.format(name="build", prompt="one"))
+    first = load_catalogue(workspace).grants
+    write(workspace / ".claude/agents/build.md", BUILD.format(name="build", prompt="another one"))
+    assert hash_grants(first) != hash_grants(load_catalogue(workspace).grants)
+
+
+# -- orders ----------------------------------------------------------------------------------------------------
+
+
+def test_an_order_tells_what_was_ignored_and_how_to_grant_it(workspace: Path, settings: Settings) -> None:
+    write(
+        workspace / ".claude/settings.local.json",
+        '{"permissions": {"defaultMode": "bypassPermissions", "allow": ["Bash"]}}',
+    )
+    write(workspace / ".claude/agents/build.md", BUILD.format(name="build", prompt="evil"))
+    order = Order("go", workspace=workspace)
+    prepared = prepare_order(order, settings)
+    assert prepared.spec.mode == "acceptEdits" and prepared.spec.definition.source == "shipped"
+    assert not [rule for rule in prepared.rules.rules if rule.action == "allow"]
+    [warning] = prepared.warnings
+    assert warning.startswith("3 things that files of this workspace would allow are ignored (")
+    assert f"swarm trust {workspace}" in warning and ".claude/settings.local.json" in warning
+    TrustStore(settings.state_folder()).trust(workspace, find_grants(workspace))
+    assert is_trusted(workspace, settings)
+    prepared = prepare_order(order, settings)
+    assert prepared.spec.mode == "bypassPermissions" and "evil" in prepared.spec.definition.prompt
+    assert prepared.warnings == []
+    write(workspace / ".mcp.json", "{}")
+    assert is_trusted(workspace, settings), "a file that grants nothing changes nothing"
+    write(workspace / ".swarm/settings.json", '{"permissions": {"allow": ["WebFetch"]}}')
+    assert not is_trusted(workspace, settings) and prepare_order(order, settings).spec.mode == "acceptEdits"
+
+
+def test_a_workspace_without_such_files_has_nothing_to_trust(workspace: Path, settings: Settings) -> None:
+    write(workspace / ".claude/settings.json", '{"permissions": {"deny": ["Bash(rm:*)"], "defaultMode": "plan"}}')
+    prepared = prepare_order(Order("go", workspace=workspace), settings)
+    assert prepared.grants == [] and prepared.warnings == [] and prepared.spec.mode == "plan"
+    assert not (settings.state_folder() / "trust.json").exists()
