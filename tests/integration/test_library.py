@@ -64,8 +64,8 @@ def _names(client: redis.Redis) -> set[str]:
     return {library[1] for library in client.function_list(library="swarm_*")}
 
 
-def test_a_capability_from_outside_brings_steps_that_see_the_same_data(server: Fleet, votes: Library) -> None:
-    world = JobWorld(open_store(server), server)
+def test_a_capability_from_outside_brings_steps_that_see_the_same_data(unmanned: Fleet, votes: Library) -> None:
+    world = JobWorld(open_store(unmanned), unmanned)
     world.start("ada")
     world.rest("ada")
     ada, job, store = world.ids["ada"], world.job_id, world.store
@@ -78,8 +78,8 @@ def test_a_capability_from_outside_brings_steps_that_see_the_same_data(server: F
     assert store.run("count_votes", job, library=votes) == 1
 
 
-def test_keys_of_a_capability_from_outside_live_and_expire_with_the_job(server: Fleet, votes: Library) -> None:
-    world = JobWorld(open_store(server), server, team=False)
+def test_keys_of_a_capability_from_outside_live_and_expire_with_the_job(unmanned: Fleet, votes: Library) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
     key, client = world.store.key("job", world.job_id, "votes"), world.store.client
     world.store.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
     assert client.ttl(key) == -1
@@ -91,8 +91,8 @@ def test_keys_of_a_capability_from_outside_live_and_expire_with_the_job(server: 
     assert [found for found in client.scan_iter(f"*{world.job_id}*") if client.ttl(found) < 0] == []
 
 
-def test_places_that_were_never_given_back_expire_with_the_job(server: Fleet) -> None:
-    world = JobWorld(open_store(server), server, team=False)
+def test_places_that_were_never_given_back_expire_with_the_job(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
     client, job = world.store.client, world.job_id
     client.sadd(world.store.key("job", job, "running"), "agent-of-yore")
     client.zadd(world.store.key("job", job, "capped"), {"agent-of-yore": 1, "agent-of-old": 2})
@@ -102,16 +102,16 @@ def test_places_that_were_never_given_back_expire_with_the_job(server: Fleet) ->
         assert 0 < client.ttl(world.store.key("job", job, part)) <= 60
 
 
-def test_a_step_that_only_reads_cannot_write(server: Fleet, votes: Library) -> None:
-    world = JobWorld(open_store(server), server, team=False)
+def test_a_step_that_only_reads_cannot_write(unmanned: Fleet, votes: Library) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
     world.store.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
     with pytest.raises(redis.ResponseError, match="Write commands are not allowed"):
         world.store.run("cheat", world.job_id, library=votes)
     assert world.store.run("count_votes", world.job_id, library=votes) == 1
 
 
-def test_a_call_that_fell_in_the_middle_leaves_nothing_to_the_next(server: Fleet, votes: Library) -> None:
-    world, other = JobWorld(open_store(server), server, team=False), open_store(server)
+def test_a_call_that_fell_in_the_middle_leaves_nothing_to_the_next(unmanned: Fleet, votes: Library) -> None:
+    world, other = JobWorld(open_store(unmanned), unmanned, team=False), open_store(unmanned)
     with pytest.raises(redis.ResponseError, match="in the middle"):
         world.store.run("fall", world.root, library=votes)
     assert world.store.run("left_over", library=votes) == [[], []]
@@ -120,28 +120,28 @@ def test_a_call_that_fell_in_the_middle_leaves_nothing_to_the_next(server: Fleet
     assert not other.client.exists(world.store.key("job", "job-x", "votes"))
 
 
-def test_two_versions_work_side_by_side_on_one_server(server: Fleet, votes: Library) -> None:
-    store = open_store(server)
+def test_two_versions_work_side_by_side_on_one_server(unmanned: Fleet, votes: Library) -> None:
+    store = open_store(unmanned)
     assert votes.name != STEPS.name
     for _ in range(2):
-        world = JobWorld(store, server, team=False)
+        world = JobWorld(store, unmanned, team=False)
         store.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
     assert {votes.name, STEPS.name} <= _names(store.client)
 
 
-def test_a_server_that_has_lost_the_library_is_given_it_again(server: Fleet) -> None:
-    store = open_store(server)
-    JobWorld(store, server, team=False)
+def test_a_server_that_has_lost_the_library_is_given_it_again(unmanned: Fleet) -> None:
+    store = open_store(unmanned)
+    JobWorld(store, unmanned, team=False)
     store.client.function_flush("SYNC")
-    world = JobWorld(store, server, team=False)
+    world = JobWorld(store, unmanned, team=False)
     assert world.state("root") == "running"
     assert STEPS.name in _names(store.client)
 
 
 def test_libraries_that_nobody_has_loaded_for_long_are_removed(
-    server: Fleet, votes: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unmanned: Fleet, votes: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store(server)
+    store = open_store(unmanned)
     other = tmp_path / "other"
     other.mkdir()
     (other / "other.lua").write_text("step('other', function() return 1 end)\n")
