@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from swarm.errors import ConfigurationError
@@ -15,6 +15,10 @@ from swarm.errors import ConfigurationError
 def _state_home() -> Path:
     base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(base).expanduser() / "swarm"
+
+
+def _folders(text: str | None) -> list[Path]:
+    return [Path(part).expanduser() for part in (text or "").split(os.pathsep) if part]
 
 
 class Settings(BaseSettings):
@@ -48,6 +52,18 @@ class Settings(BaseSettings):
     question_seconds: float = Field(default=3_600.0, ge=0)
     """How long a question to a person can be answered; then the call is denied."""
 
+    workspaces: str | None = None
+    """Of a worker: the only folders, separated by colons, that workspaces may be or lie below. Unset: any folder."""
+    mode_ceiling: Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "bypassPermissions"] | None = None
+    """Of a worker: the most permissive mode that its agents work in, whatever a job asks for. Unset: any."""
+    network: Literal["off", "public", "private"] = "public"
+    """Of a worker: what agents reach whose job has the network. Never this host, link-local addresses or Redis."""
+
+    flower_hosts: str = ""
+    """Host names, separated by commas, under which Flower is reached, beside `localhost` and addresses."""
+    flower_open: str = ""
+    """Which of `healthcheck` and `metrics` Flower shows without its login, separated by commas."""
+
     lease_seconds: float = Field(default=15.0, gt=0)
     """How long a worker may be silent before its agents are given to others."""
     sweep_seconds: float = Field(default=2.0, gt=0)
@@ -60,6 +76,26 @@ class Settings(BaseSettings):
     """An agent that kills its worker this often in the same place is failed instead of tried again."""
     retention_seconds: float = 7 * 86_400.0
     """How long finished jobs are kept."""
+
+    @field_validator("workspaces")
+    @classmethod
+    def _check_workspaces(cls, value: str | None) -> str | None:
+        wrong = [folder for folder in _folders(value) if not folder.is_absolute()]
+        if wrong:
+            raise ValueError(f"{str(wrong[0])!r} is not an absolute path")
+        return value
+
+    @field_validator("flower_open")
+    @classmethod
+    def _check_flower_open(cls, value: str) -> str:
+        wrong = set(filter(None, map(str.strip, value.split(",")))) - {"healthcheck", "metrics"}
+        if wrong:
+            raise ValueError(f"{min(wrong)!r} is neither healthcheck nor metrics")
+        return value
+
+    def workspace_folders(self) -> list[Path]:
+        """The folders of `workspaces`; none where any folder will do."""
+        return _folders(self.workspaces)
 
     def state_folder(self) -> Path:
         """The local state folder, resolved; it need not exist yet."""

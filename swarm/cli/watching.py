@@ -167,7 +167,7 @@ class Picture:
     def show(self, events: Sequence[Event]) -> None:
         """Redraw, if there is anything new or the clocks must move on; messages to the person stay above the tree."""
         for event in events:
-            if line := describe_message(self._job, event):
+            if line := describe_message(self._job, event) or describe_bound(event):
                 self._console.print(line, soft_wrap=True)
         self._stale = self._stale or bool(events)
         now = time.monotonic()
@@ -221,6 +221,7 @@ class Lines:
         """Write what is worth a line."""
         for event in events:
             described = describe_message(self._job, event) or describe_question(self._swarm, event)
+            described = described or describe_bound(event)
             if event.kind in ("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied"):
                 described = _describe(event, self._swarm.agent(event.agent_id))
             if described is None:
@@ -241,6 +242,13 @@ def describe_message(job: Job, event: Event) -> str | None:
         return None
     message = job.message(event.fields["id"])
     return None if message is None else f"message from {message.sender_name}: {one_line(message.body, 1_000)}"
+
+
+def describe_bound(event: Event) -> str | None:
+    """What a worker keeps an agent from, as one line; None for any other event."""
+    if event.kind != "bounded":
+        return None
+    return f"bounded by its worker: {event.agent_id} {one_line(event.fields['why'], 300)}"
 
 
 def describe_question(swarm: Swarm, event: Event) -> str | None:

@@ -71,7 +71,7 @@ class Approvals:
                 given,
                 segment.spec,
                 rules=segment.rules,
-                mode=segment.life.mode,
+                mode=segment.mode,
                 sandboxed=self._toolbox.is_sandboxed(),
             )
         )

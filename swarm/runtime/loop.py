@@ -38,6 +38,7 @@ from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
+from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
@@ -71,11 +72,11 @@ class Loop:
         """Run until the agent ends or gives its process back."""
         try:
             self.journal.load()
-            while True:
+            outcome = self._keep_below_ceiling()
+            while outcome is None:
                 self.stop.check()
                 outcome = self._step()
-                if outcome is not None:
-                    return outcome
+            return outcome
         except AgentCancelled:
             return self._cancelled()
         except NotOwner as error:
@@ -92,6 +93,20 @@ class Loop:
     def life(self) -> Life:
         """What the journal tells so far."""
         return self.segment.life
+
+    def _keep_below_ceiling(self) -> Outcome | None:
+        """End an agent that may not work in its folder here; tell people once what another one loses here."""
+        if self.life.finished is not None:
+            return None
+        host, ceiling, wanted = socket.gethostname(), self.segment.ceiling, self.segment.claim.spec
+        refusal = ceiling.refuse_workspace(self.spec.workspace, host)
+        if refusal:
+            return self._end(Finished(state="failed", reason=refusal))
+        modes = [wanted.mode, wanted.after_plan or "plan", self.life.mode if self.life.spec else "plan"]
+        why = ceiling.explain_bounds(max(modes, key=MODES.index), network=wanted.network)
+        if why and self.store.note_once(self.spec.job_id, "bounded", self.spec.agent_id, why=why):
+            log.warning("agent.bounded", agent_id=self.spec.agent_id, host=host, why=why)
+        return None
 
     def _step(self) -> Outcome | None:
         match next_action(self.life):

@@ -9,6 +9,8 @@ from functools import cached_property
 from swarm.agent.entries import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import PermissionMode
+from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.rules import Rule, Rules
 from swarm.runtime.journal import Journal
 from swarm.runtime.stop import Stop
@@ -29,10 +31,23 @@ class Segment:
     """Carries out what a step of the store asks for: wakes, stops."""
     stop: Stop
 
-    @property
+    @cached_property
+    def ceiling(self) -> Ceiling:
+        """The most that this worker allows."""
+        return read_ceiling(self.settings)
+
+    @cached_property
     def spec(self) -> AgentSpec:
-        """What the agent was started with."""
-        return self.claim.spec
+        """What the agent was started with, as far as this worker allows it; its folder is `Loop`'s to refuse."""
+        spec, ceiling = self.claim.spec, self.ceiling
+        after = None if spec.after_plan is None else ceiling.bound_mode(spec.after_plan)
+        network = spec.network and ceiling.network
+        return spec.model_copy(update={"mode": ceiling.bound_mode(spec.mode), "after_plan": after, "network": network})
+
+    @property
+    def mode(self) -> PermissionMode:
+        """The permission mode in force on this worker."""
+        return self.ceiling.bound_mode(self.life.mode)
 
     @property
     def life(self) -> Life:

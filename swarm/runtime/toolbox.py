@@ -24,10 +24,12 @@ from swarm.permissions.sandbox import (
     SandboxPolicy,
     choose_backend,
     confine_argv,
+    resolve_hosts,
     toolchain_folders,
 )
 from swarm.runtime.offering import choose_tools
 from swarm.runtime.segment import Segment
+from swarm.store.connection import redis_hosts
 from swarm.store.questions import Ask
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.background import kill_shells
@@ -138,7 +140,7 @@ class Toolbox:
             tool_use_id=tool_use_id,
             workspace=Path(segment.spec.workspace).resolve(),
             outputs=self._outputs,
-            mode=segment.life.mode,
+            mode=segment.mode,
             files_read=dict(segment.life.files_read),
             scratch=self._scratch,
             confine=self._confine,
@@ -165,7 +167,7 @@ class Toolbox:
     def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
         """The command that runs `argv` in the agent's sandbox. Raises `ToolError` where there must be one and is none."""
         backend = choose_backend(self._segment.settings.sandbox)
-        read_only = self._segment.spec.definition.read_only or self._segment.life.mode == "plan"
+        read_only = self._segment.spec.definition.read_only or self._segment.mode == "plan"
         if not isinstance(backend, Backend):
             if read_only:
                 raise ToolError(backend.refusal)
@@ -175,6 +177,8 @@ class Toolbox:
             scratch=_private_folder(context),
             read_only=read_only,
             network=self._segment.spec.network,
+            private_network=self._segment.settings.network == "private",
+            unreachable=resolve_hosts(redis_hosts(self._segment.settings)) if self._segment.spec.network else (),
             readable=toolchain_folders(os.environ, Path.home()),
             hidden=(self._segment.settings.state_folder(), scratch_root()),
         )

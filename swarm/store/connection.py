@@ -68,6 +68,17 @@ def redis_url(settings: Settings) -> str:
     return settings.redis_url or local_url(settings)
 
 
+def redis_hosts(settings: Settings) -> list[str]:
+    """The hosts that Redis, or its sentinels, are on; none for a socket of this host."""
+    url = redis_url(settings)
+    match _scheme(url):
+        case "unix":
+            return []
+        case "sentinel":
+            return [host for host, _ in _parse_sentinel(url).hosts]
+    return [urlsplit(url).hostname or "localhost"]
+
+
 def hide_password(url: str) -> str:
     """The URL as it may be shown or logged."""
     head, mark, query = url.partition("?")

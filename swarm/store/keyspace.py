@@ -36,6 +36,15 @@ class Keyspace:
         """Add an event that no other step makes: something for people to see, which decides nothing."""
         self.run("note", job_id, kind, agent_id, *(part for field in fields.items() for part in field))
 
+    def note_once(self, job_id: str, kind: str, agent_id: str, *, why: str) -> bool:
+        """The same with a reason, unless the agent's last event of this kind gave the same one; whether it was news."""
+        record = self.key("agent", agent_id)
+        if self.client.hget(record, kind) == why:
+            return False
+        self.client.hset(record, kind, why)
+        self.note(job_id, kind, agent_id, why=why)
+        return True
+
     def wait_entries(self, kind: str, owner: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The first entries of a stream after that one; if there are none, they are waited for for so long."""
         found = self.client.xread({self.key(kind, owner): after}, count=500, block=max(1, int(seconds * 1000)))

@@ -1,7 +1,7 @@
 """The sandbox made of Linux namespaces by bubblewrap (`bwrap`): the better one, where user namespaces are allowed.
 
 The command sees a file system that is put together for it from folders of the host, its scratch folder as /tmp,
-only its own processes, and a network of its own without a way out.
+only its own processes, and a network of its own, without a way out unless `network` gives it one.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from swarm.permissions.sandbox.host import (
     PROCESSORS,
     SYSTEM_FOLDERS,
     hidden_paths,
-    name_server_file,
     private_configuration,
     python_folders,
 )
+from swarm.permissions.sandbox.network import NAME_SERVERS, attach_argv, descriptor_words, name_server_place
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
 from swarm.permissions.sandbox.words import common_words, enter_argv
@@ -61,7 +61,8 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     assert backend.program is not None
     bwrap = [backend.program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     bwrap += ["--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]
-    bwrap += [] if policy.network else ["--unshare-net"]
+    # Not even one that may use the network shares the host's: `network` attaches its own.
+    bwrap += ["--unshare-net", *(descriptor_words() if policy.network else [])]
     for folder in SYSTEM_FOLDERS:
         if folder.is_symlink():
             bwrap += ["--symlink", os.readlink(folder), str(folder)]
@@ -87,7 +88,8 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
         argv = ["/bin/sh", "-c", _OWN_LIMIT, str(policy.max_processes), *argv]
     else:
         words.append(f"processes={policy.max_processes}")
-    return enter_argv(words, [*bwrap, "--", *argv])
+    bwrap += ["--", *argv]
+    return enter_argv(words, attach_argv(policy, bwrap) if policy.network else bwrap)
 
 
 def promises_of(*, root: bool) -> frozenset[Promise]:
@@ -102,8 +104,9 @@ def _mounts(policy: SandboxPolicy) -> list[_Mount]:
     # Much is written to /tmp by name, and shared memory and semaphores are files too.
     mounts += [_Mount(Path(place), "write", policy.scratch) for place in ("/tmp", "/var/tmp", "/dev/shm")]
     readable = [*python_folders(), *(path.resolve() for path in policy.readable)]
-    readable += [path for path in [name_server_file()] if path is not None and policy.network]
     mounts += [_Mount(path, "read") for path in readable]
+    if policy.network and (place := name_server_place()) is not None:
+        mounts.append(_Mount(place, "read", NAME_SERVERS))
     given = [policy.workspace, *policy.writable]
     mounts += [_Mount(path, "read" if policy.read_only else "write") for path in given]
     if not policy.read_only:

@@ -13,7 +13,6 @@ from swarm.permissions.sandbox.host import (
     PROCESSORS,
     SYSTEM_FOLDERS,
     hidden_paths,
-    name_server_file,
     public_configuration,
     python_folders,
 )
@@ -30,13 +29,17 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 
 def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     """The command that runs `argv` under the policy. Raises `CannotConfine` for what Landlock cannot express."""
+    if policy.network:
+        raise CannotConfine(
+            "This agent may use the network, and Landlock cannot keep a process from this host's own services while it "
+            "reaches others. Install bubblewrap and slirp4netns on this host."
+        )
     for path in hidden_paths(policy):
         raise CannotConfine(
             f"{path} must stay hidden, lies in a folder that this agent may read, and Landlock cannot take it away "
             "from there. Install bubblewrap on this host, or move one of the two."
         )
     readable = [*SYSTEM_FOLDERS, *public_configuration(), PROCESSORS, *python_folders(), *policy.readable]
-    readable += [path for path in [name_server_file()] if path is not None and policy.network]
     writable = [policy.scratch]
     (readable if policy.read_only else writable).extend([policy.workspace, *policy.writable])
     words = common_words(policy, scratch=str(policy.scratch))
@@ -46,7 +49,7 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     words += ["scope=1"] if backend.abi >= SCOPES_ABI else []
     words += [f"read={path}" for path in readable] + [f"write={path}" for path in writable]
     words += [f"device={path}" for path in _DEVICES]
-    code = make_filter("landlock", network=policy.network, read_only=policy.read_only, abi=backend.abi)
+    code = make_filter("landlock", network=False, read_only=policy.read_only, abi=backend.abi)
     return enter_argv([*words, f"filter={code.hex()}"], argv)
 
 

@@ -21,6 +21,11 @@ class SandboxPolicy:
     read_only: bool
     """The workspace may be read and nothing but `scratch` written."""
     network: bool = False
+    """Its processes may use the network: public addresses, never this host or what is link-local."""
+    private_network: bool = False
+    """With `network`: private addresses, too."""
+    unreachable: tuple[str, ...] = ()
+    """IPv4 addresses that stay out of reach with `network`, those of Redis for example."""
     memory_bytes: int = 4 * GIBIBYTE
     """Private memory of each process; the kernel counts it per process, not in all."""
     max_processes: int = 512
