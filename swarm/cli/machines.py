@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from swarm.cli.options import JsonOption
-from swarm.cli.output import print_json, print_note, show_duration, show_number
+from swarm.cli.output import print_json, print_line, print_note, show_duration, show_number
+from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from swarm.local.stack import StackStatus
@@ -56,7 +57,7 @@ def take_down() -> None:
     with Interrupts() as interrupts, interrupts.held():
         down(settings)
     ours = before.redis.running and before.redis.origin != "external"
-    typer.echo("stopped" if before.workers or before.flower or ours else "nothing was running")
+    print_line("stopped" if before.workers or before.flower or ours else "nothing was running")
 
 
 def show_status(as_json: JsonOption = False) -> None:
@@ -72,7 +73,7 @@ def show_status(as_json: JsonOption = False) -> None:
         return
     _print_status(found)
     if asking:
-        typer.echo(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
+        print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
 
 
 def _count_questions(settings: Settings) -> int:
@@ -89,18 +90,18 @@ def _print_status(status: StackStatus) -> None:
     about = f"{redis.version or 'unknown version'}, {redis.origin}" if redis.running else "does not answer"
     if not redis.running and redis.origin != "external":
         about = "stopped"
-    typer.echo(f"redis   {about}  {redis.url}")
+    print_line(f"redis   {about}  {redis.url}")
     for worker in status.workers:
         age = show_duration((datetime.now(UTC) - worker.started_at).total_seconds())
         state = "ready" if worker.ready else "starting"
         where = f", model at {worker.base_url}" if worker.base_url else ""
-        typer.echo(
+        print_line(
             f"worker  {state}, process {worker.pid}, {worker.concurrency} agents at once, since {age}{where}  {worker.log}"
         )
     if not status.workers:
-        typer.echo("worker  none here; `swarm up` starts one")
+        print_line("worker  none here; `swarm up` starts one")
     if status.flower is not None:
-        typer.echo(f"flower  {status.flower.url}, process {status.flower.pid}")
+        print_line(f"flower  {status.flower.url}, process {status.flower.pid}")
 
 
 def run_worker(ctx: typer.Context) -> None:
@@ -124,11 +125,23 @@ def run_flower(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on.")] = 5555,
     address: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
 ) -> None:
-    """Run the Flower dashboard in the foreground; further arguments are Flower's own."""
-    if address not in _LOOPBACK and not _has_option(list(ctx.args), "--basic-auth", "--basic_auth", "--auth"):
-        print_note(f"note: whoever reaches {address}:{port} can see and stop jobs; consider --basic-auth=USER:PASSWORD")
-    configuration = Path(__file__).resolve().parents[1] / "flower_config.py"
-    _become_celery(["flower", f"--port={port}", f"--address={address}", f"--conf={configuration}", *ctx.args])
+    """Run the Flower dashboard in the foreground; further arguments are Flower's own.
+
+    FLOWER_BASIC_AUTH=USER:PASSWORD in its environment gives it a login.
+    """
+    from swarm.local.workers import flower_arguments
+
+    given = list(ctx.args)
+    if _has_option(given, "--basic-auth", "--basic_auth"):
+        raise ConfigurationError(
+            "a password on the command line is read by every user of this machine; set FLOWER_BASIC_AUTH=USER:PASSWORD "
+            "in Flower's environment instead"
+        )
+    if address not in _LOOPBACK and not os.environ.get("FLOWER_BASIC_AUTH") and not _has_option(given, "--auth"):
+        print_note(
+            f"note: whoever reaches {address}:{port} sees every job; set FLOWER_BASIC_AUTH=USER:PASSWORD in its environment"
+        )
+    _become_celery([*flower_arguments(address, port), *given])
 
 
 def _has_option(given: list[str], *names: str) -> bool:

@@ -71,7 +71,7 @@ def start_flower(settings: Settings, *, port: int) -> ProcessRecord:
     """Start Flower for this machine alone and note it. Port 0 takes a free one; a taken one is refused."""
     port = _check_port(port)
     record_id = new_id()
-    arguments = ["flower", "--address=127.0.0.1", f"--port={port}"]
+    arguments = flower_arguments("127.0.0.1", port)
     pid, created, log = _spawn(settings, "flower", record_id, arguments, settings.base_url)
     record = ProcessRecord(
         kind="flower",
@@ -84,6 +84,12 @@ def start_flower(settings: Settings, *, port: int) -> ProcessRecord:
     )
     save_record(settings, record)
     return record
+
+
+def flower_arguments(address: str, port: int) -> list[str]:
+    """Celery's arguments for Flower; its configuration guards it."""
+    configuration = Path(__file__).resolve().parents[1] / "flower_config.py"
+    return ["flower", f"--address={address}", f"--port={port}", f"--conf={configuration}"]
 
 
 def wait_until_ready(records: Sequence[ProcessRecord]) -> None:
