@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swarm.cli.output import plain, print_note
+from swarm.cli.output import plain, print_line, print_note
 
 if TYPE_CHECKING:
     from swarm.demo import Demo
@@ -123,9 +123,9 @@ def _say(text: str) -> None:
 
         output_console().print(line, style="bold")
     else:
-        typer.echo(line)
+        print_line(line)
 
 
 def _print(text: str) -> None:
     if text.strip():
-        typer.echo("\n".join(f"  {line}" for line in plain(text).splitlines()))
+        print_line("\n".join(f"  {line}" for line in plain(text).splitlines()))

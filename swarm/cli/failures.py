@@ -6,6 +6,7 @@ import os
 import sys
 
 from swarm.cli.interrupts import Terminated
+from swarm.cli.output import print_note
 from swarm.errors import BadMessageId, ConfigurationError, SwarmError, UnknownAgent, UnknownDefinition, UnknownReceiver
 
 _USAGE = (ConfigurationError, UnknownDefinition, UnknownAgent, UnknownReceiver, BadMessageId)
@@ -37,7 +38,7 @@ def report(error: BaseException) -> int:
 
 
 def _say(message: str) -> None:
-    print(f"swarm: {message}", file=sys.stderr)
+    print_note(f"swarm: {message}")
 
 
 def _is_redis_error(error: BaseException) -> bool:

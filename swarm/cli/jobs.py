@@ -14,6 +14,7 @@ from swarm.cli.output import (
     one_line,
     output_console,
     print_json,
+    print_line,
     print_note,
     show_cost,
     show_count,
@@ -125,7 +126,7 @@ def _print_event(event: Event, *, as_json: bool) -> None:
         if value
     )
     moment = time.strftime("%H:%M:%S", time.localtime(event.at))
-    typer.echo(f"{moment}.{int(event.at * 1000) % 1000:03d} {event.kind:<11} {event.agent_id} {fields}".rstrip())
+    print_line(f"{moment}.{int(event.at * 1000) % 1000:03d} {event.kind:<11} {event.agent_id} {fields}".rstrip())
 
 
 def cancel(
@@ -143,4 +144,4 @@ def cancel(
         name = before.job_id if before.parent_id is None else agent_id
         ended_before = before.ended_at is not None
         state = after.state.replace("_", " ")
-        typer.echo(f"{name} had already ended: {state}" if ended_before else f"{name} {state}")
+        print_line(f"{name} had already ended: {state}" if ended_before else f"{name} {state}")

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from swarm.cli.options import JsonOption, parse_duration, read_text
-from swarm.cli.output import one_line, output_console, plain, print_json, print_note, print_result, show_number
+from swarm.cli.output import (
+    one_line,
+    output_console,
+    plain,
+    print_json,
+    print_line,
+    print_note,
+    print_result,
+    show_number,
+)
 from swarm.errors import SwarmError
 
 if TYPE_CHECKING:
@@ -75,7 +84,7 @@ def send(
     elif wait_reply:
         print_result(described["reply"]["body"])
     else:
-        typer.echo(delivery.id)
+        print_line(delivery.id)
 
 
 def _find_receiver(swarm: Swarm, target: str, to: str | None, job: str | None) -> tuple[Job, str]:

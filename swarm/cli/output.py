@@ -1,12 +1,14 @@
 """Writing for people and for programs: consoles, JSON, and values in the form a person reads.
 
-Whatever a model, a file or a tool wrote passes through `plain` before it reaches a terminal.
+Whatever a model, a file or a tool wrote passes through `plain` before it reaches a terminal: lines, tables and consoles of this
+module see to it. What is text with styles already (Rich's `Text`) was made from plain text.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,7 +17,12 @@ if TYPE_CHECKING:
 
 _UNBROKEN_WIDTH = 4_000
 """Width of what does not go to a terminal: programs and `grep` want whole lines."""
-_CONTROLS = dict.fromkeys((*range(32), 127, *range(128, 160)), "�") | {0x09: "    ", 0x0A: "\n", 0x0D: ""}
+_SPACES = {0x09: "    ", 0x0D: ""}
+_HIDDEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Co", "Cn", "Cs"})
+"""Kinds of characters that a terminal obeys, that cannot be seen, or that change how others are seen."""
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
+"""Of other kinds, and as invisible."""
+_TAGS = range(0xE0100, 0xE01F0)
 
 
 def output_console() -> Console:
@@ -29,18 +36,18 @@ def message_console() -> Console:
 
 
 def _console(*, stderr: bool) -> Console:
-    from rich.console import Console
+    from swarm.cli.consoles import PlainConsole
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _UNBROKEN_WIDTH
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
+    return PlainConsole(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
 
 def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
     """A table without lines; the columns of `numbers` are set to the right."""
-    from rich.table import Table
+    from swarm.cli.consoles import PlainTable
 
-    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    table = PlainTable(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for column in columns:
         right = column in numbers
         table.add_column(column, justify="right" if right else "left", no_wrap=True, overflow="ellipsis")
@@ -55,9 +62,22 @@ def print_result(text: str) -> None:
     sys.stdout.flush()
 
 
+def print_line(text: str = "") -> None:
+    """Write a line to stdout."""
+    sys.stdout.write(plain(text) + "\n")
+    sys.stdout.flush()
+
+
 def print_json(document: Any, *, indent: int | None = 2) -> None:
     """Write one JSON document to stdout."""
-    sys.stdout.write(json.dumps(document, indent=indent, ensure_ascii=False) + "\n")
+    print_json_text(json.dumps(document, indent=indent, ensure_ascii=False))
+
+
+def print_json_text(text: str) -> None:
+    """Write a document that is JSON already; to a terminal with what `plain` would show in JSON's own escapes."""
+    if sys.stdout.isatty():
+        text = "".join(_json_escape(each) if is_hidden(each) and each != "\n" else each for each in text)
+    sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
@@ -70,8 +90,27 @@ def print_note(text: str) -> None:
 
 
 def plain(text: str) -> str:
-    """The text without control characters: it can move no cursor, set no title and answer no terminal."""
-    return text.translate(_CONTROLS)
+    """The text with every character written out that a terminal would obey, or that cannot be seen.
+
+    So it can move no cursor, set no title, answer no terminal, and reads as it is. Lines stay lines.
+    """
+    text = text.translate(_SPACES)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escape(each) if is_hidden(each) and each != "\n" else each for each in text)
+
+
+def is_hidden(character: str) -> bool:
+    """Whether a terminal would obey this character instead of showing it, or show nothing."""
+    return unicodedata.category(character) in _HIDDEN or character in _BLANK or ord(character) in _TAGS
+
+
+def _escape(character: str) -> str:
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+
+
+def _json_escape(character: str) -> str:
+    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
 def one_line(text: str, length: int = 100) -> str:

@@ -18,7 +18,7 @@ from swarm.cli.options import (
     NetworkOption,
     WorkspaceOption,
 )
-from swarm.cli.output import new_table, one_line, output_console, plain, print_json, print_note, show_number
+from swarm.cli.output import new_table, one_line, output_console, plain, print_json, print_line, print_note, show_number
 from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     if as_json:
         print_json(_describe_verdict(verdict, spec.mode, lasting, sandboxed=sandboxed))
         return
-    typer.echo(f"{verdict.action}: {plain(verdict.reason)}")
+    print_line(f"{verdict.action}: {plain(verdict.reason)}")
     where = (
         f"in the sandbox {backend.name}" if isinstance(backend, Backend) else f"without a sandbox ({backend.reason})"
     )

@@ -7,7 +7,6 @@ off without saying so.
 from __future__ import annotations
 
 import json
-import unicodedata
 from typing import TYPE_CHECKING
 
 from swarm.cli.output import one_line, plain
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
-_HIDDEN = frozenset({"Cf", "Zl", "Zp", "Co", "Cn"})
-"""Kinds of characters that cannot be seen, or that change how others are seen."""
 
 
 def show_heading(question: Question) -> str:
@@ -68,22 +65,9 @@ def read_always(question: Question) -> str:
     return reveal_line(Rule.model_validate_json(question.always).text)
 
 
-def reveal(text: str) -> str:
-    """The text with every character that could deceive written out."""
-    return "".join(_escape(character) if _is_hidden(character) else character for character in plain(text))
-
-
 def reveal_line(text: str, length: int = 200) -> str:
-    """The same as at most `length` characters of one line."""
-    return one_line(reveal(text), length)
-
-
-def _is_hidden(character: str) -> bool:
-    return not character.isascii() and unicodedata.category(character) in _HIDDEN
-
-
-def _escape(character: str) -> str:
-    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+    """The text as a title: at most `length` characters of one line, nothing of it hidden."""
+    return one_line(text, length)
 
 
 def _cut(line: str) -> str:
@@ -98,9 +82,9 @@ def _lines(question: Question) -> list[str]:
         lines = _call_lines(question.detail)
     elif options := read_options(question):
         text = question.detail.rsplit("\n", len(options))[0]
-        lines = [*reveal(text).split("\n"), *(f"{n}. {reveal_line(each, 1_000)}" for n, each in enumerate(options, 1))]
+        lines = [*plain(text).split("\n"), *(f"{n}. {reveal_line(each, 1_000)}" for n, each in enumerate(options, 1))]
     else:
-        lines = reveal(question.detail.rstrip("\n")).split("\n")
+        lines = plain(question.detail.rstrip("\n")).split("\n")
     if len(question.detail) >= MAX_DETAIL_CHARACTERS:
         lines.append("… it is longer than what is kept of it; the agent's transcript has all of it")
     return lines
@@ -109,15 +93,15 @@ def _lines(question: Question) -> list[str]:
 def _call_lines(detail: str) -> list[str]:
     """The reason, then the call's input, each parameter with its name."""
     reason, _, document = detail.rpartition("\n\n")  # JSON has no empty line
-    lines = [f"because {line}" if n == 0 else line for n, line in enumerate(reveal(reason).split("\n"))]
+    lines = [f"because {line}" if n == 0 else line for n, line in enumerate(plain(reason).split("\n"))]
     try:
         given = json.loads(document)
     except ValueError:
-        return [*lines, *reveal(document).split("\n")]
+        return [*lines, *plain(document).split("\n")]
     if not isinstance(given, dict):
-        return [*lines, reveal(document)]
+        return [*lines, plain(document)]
     for name, value in given.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        first, *rest = reveal(text).split("\n")
+        first, *rest = plain(text).split("\n")
         lines += [f"{reveal_line(name)}: {first}", *(f"    {line}" for line in rest)]
     return lines

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from swarm.cli.options import JsonOption, Mode
-from swarm.cli.output import new_table, one_line, output_console, print_json, print_note, show_duration, show_number
-from swarm.cli.question_view import read_always, read_options, reveal, reveal_line, show_detail, show_heading
+from swarm.cli.output import (
+    new_table,
+    one_line,
+    output_console,
+    print_json,
+    print_line,
+    print_note,
+    show_duration,
+    show_number,
+)
+from swarm.cli.question_view import read_always, read_options, reveal_line, show_detail, show_heading
 from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -92,9 +101,9 @@ def approve(
         if mode is Mode.PLAN:
             raise typer.BadParameter("a plan cannot be carried out in plan mode", param_hint="--mode")
         swarm.answer(found.id, "allow", reason=reason, mode="" if mode is None else mode.value, always=always)
-    typer.echo(f"approved: {reveal_line(found.title)}")
+    print_line(f"approved: {reveal_line(found.title)}")
     if always:
-        typer.echo(f"from now on in {found.job_id}: {read_always(found)}")
+        print_line(f"from now on in {found.job_id}: {read_always(found)}")
 
 
 def deny(
@@ -110,7 +119,7 @@ def deny(
         found = find_question(swarm, question)
         _require_verdict(found)
         swarm.answer(found.id, "deny", reason=reason)
-    typer.echo(f"denied: {reveal_line(found.title)}")
+    print_line(f"denied: {reveal_line(found.title)}")
 
 
 def answer(
@@ -132,7 +141,7 @@ def answer(
         if text.isdecimal() and 1 <= int(text) <= len(options):
             text = options[int(text) - 1]
         swarm.answer(found.id, text)
-    typer.echo(f"answered: {one_line(text)}")
+    print_line(f"answered: {one_line(text)}")
 
 
 def _require_verdict(question: Question) -> None:
@@ -178,22 +187,22 @@ def _print_table(questions: Sequence[Question], *, closed: bool) -> None:
 
 
 def _print_question(question: Question) -> None:
-    typer.echo(f"{question.id} of {question.job_id}: {_outcome(question)}")
-    typer.echo(show_heading(question))
+    print_line(f"{question.id} of {question.job_id}: {_outcome(question)}")
+    print_line(show_heading(question))
     for line in show_detail(question, full=True):
-        typer.echo(f"  {line}")
+        print_line(f"  {line}")
     if question.state != "open":
         if question.reason:
-            typer.echo(f"with the words: {reveal(question.reason)}")
+            print_line(f"with the words: {question.reason}")
         return
-    typer.echo(f"to be answered within {show_duration(question.expires_at - time.time())}:")
+    print_line(f"to be answered within {show_duration(question.expires_at - time.time())}:")
     if question.kind == "question":
-        typer.echo(f"  swarm answer {question.id} TEXT")
+        print_line(f"  swarm answer {question.id} TEXT")
         return
-    typer.echo(f"  swarm approve {question.id}")
+    print_line(f"  swarm approve {question.id}")
     if rule := read_always(question):
-        typer.echo(f"  swarm approve {question.id} --always   (from now on in this job: {rule})")
-    typer.echo(f"  swarm deny {question.id} --reason TEXT")
+        print_line(f"  swarm approve {question.id} --always   (from now on in this job: {rule})")
+    print_line(f"  swarm deny {question.id} --reason TEXT")
 
 
 def _outcome(question: Question) -> str:

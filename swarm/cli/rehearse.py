@@ -19,7 +19,7 @@ def rehearse(
 ) -> None:
     """Serve a scenario's scripted replies under the Messages API, for workers to be started against."""
     from swarm.cli.interrupts import Interrupts
-    from swarm.cli.output import print_note
+    from swarm.cli.output import print_line, print_note
     from swarm.errors import ConfigurationError
     from swarm.rehearsal import RehearsalServer, load_scenario
 
@@ -30,7 +30,7 @@ def rehearse(
         raise ConfigurationError(f"port {port} cannot be used ({error.strerror}); name another with --port") from error
     with Interrupts() as interrupts:
         try:
-            typer.echo(f"rehearsing {loaded.name} at {server.url}")
+            print_line(f"rehearsing {loaded.name} at {server.url}")
             print_note(
                 f"Start workers against it:  SWARM_BASE_URL={server.url} swarm up\n"
                 f"then give them work:       SWARM_BASE_URL={server.url} swarm run PROMPT\n"

@@ -139,7 +139,7 @@ def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> N
 
     from swarm.cli.credentials import require_credentials
     from swarm.cli.launch import place, prepare_trusted
-    from swarm.cli.output import print_json, print_note
+    from swarm.cli.output import print_json, print_line, print_note
     from swarm.cli.prompting import open_terminal
     from swarm.client import Swarm
     from swarm.local.stack import has_worker, running
@@ -154,7 +154,7 @@ def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> N
     if as_json:
         print_json({"job_id": job.id})
     else:
-        typer.echo(job.id)
+        print_line(job.id)
     if settings.redis_url is not None and not launch.quiet and not has_worker(settings):
         print_note("note: no worker answers; the job waits until one does (`swarm worker`)")
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swarm.cli.output import one_line, output_console, plain, show_cost, show_count, show_duration, show_number
+from swarm.cli.output import (
+    one_line,
+    output_console,
+    plain,
+    print_json_text,
+    show_cost,
+    show_count,
+    show_duration,
+    show_number,
+)
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -41,7 +50,7 @@ def show_transcript(
         entries = swarm.journal(find_agent(swarm, target))
     if as_json:
         for entry in entries:
-            typer.echo(encode_entry(entry))
+            print_json_text(encode_entry(entry))
     else:
         Teller(output_console(), full=full).tell(entries)
 

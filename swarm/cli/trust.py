@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from swarm.cli.options import JsonOption
-from swarm.cli.output import one_line, plain, print_json, print_note, show_number
+from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
 from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def trust(
         print_json({"workspace": str(folder), "trusted": trusted, "grants": [grant.model_dump() for grant in grants]})
         return
     for line in list_grants(grants):
-        typer.echo(line)
+        print_line(line)
     if not grants:
         print_note(f"nothing in {plain(str(folder))} would loosen anything; there is nothing to trust")
     else:

@@ -11,16 +11,25 @@ import signal
 import struct
 import termios
 import time
+from typing import Protocol
 
-from tests.e2e.cli_world import PATIENCE_SECONDS, ROOT, World
+from tests.e2e.cli_world import PATIENCE_SECONDS, ROOT
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Commanding(Protocol):
+    """Where the command runs: its command line, and its environment."""
+
+    def command(self, *arguments: str) -> list[str]: ...
+
+    def environment(self) -> dict[str, str]: ...
 
 
 class Terminal:
     """A command on a terminal of 100 × 24 characters."""
 
-    def __init__(self, world: World, *arguments: str) -> None:
+    def __init__(self, world: Commanding, *arguments: str) -> None:
         command, environment = world.command(*arguments), {**world.environment(), "TERM": "xterm-256color"}
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
@@ -28,6 +37,8 @@ class Terminal:
             os.execve(command[0], command, environment)
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self._text = ""
+        self.raw = b""
+        """All that was shown, escapes included."""
         self._seen = 0
 
     def wait_for(self, text: str) -> str:
@@ -70,5 +81,6 @@ class Terminal:
             data = os.read(self._descriptor, 65_536)
         except OSError:  # how Linux says that nobody is at the other end
             return False
+        self.raw += data
         self._text += _ESCAPES.sub("", data.decode(errors="replace"))
         return bool(data)

@@ -103,7 +103,7 @@ def test_values_are_short() -> None:
         ["0.0s", "4.2s", "1m00s", "1m05s", "1h00m", "2h03m", "3d04h"]
     )
     assert [show_cost(c) for c in (0, 0.00123, 12.345)] == ["$0", "$0.0012", "$12.35"]
-    assert plain("a\tb\r\nc\x00") == "a    b\nc�"
+    assert plain("a\tb\r\nc\x00") == "a    b\nc\\u0000"
     assert one_line("a\n b" * 100, 10) == "a ba ba b…"
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from swarm.cli.question_view import is_cut, read_always, read_options, reveal, show_detail, show_heading
+from swarm.cli.output import plain
+from swarm.cli.question_view import is_cut, read_always, read_options, show_detail, show_heading
 from swarm.permissions.rules import Rule
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Question
 
@@ -41,8 +42,8 @@ def test_characters_that_cannot_be_seen_are_written_out(character: str) -> None:
 
 
 def test_controls_reach_no_terminal_and_ordinary_writing_stays() -> None:
-    assert "\x1b" not in reveal("\x1b[2Jx") and "\r" not in reveal("a\rb")
-    assert reveal("Grüße, 世界, שלום") == "Grüße, 世界, שלום"
+    assert "\x1b" not in plain("\x1b[2Jx") and "\r" not in plain("a\rb")
+    assert plain("Grüße, 世界, שלום") == "Grüße, 世界, שלום"
     assert "\u202e" not in show_heading(_call().model_copy(update={"title": "x\u202ey", "label": "l\u202em"}))
 
 
