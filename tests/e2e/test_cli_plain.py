@@ -15,25 +15,25 @@ from tests.e2e.terminal import Terminal
 from tests.fleet import Fleet, wait_for
 
 EVIL = "\u202eevil\u200b\x1b]0;title\x07\x1b[2J\x9b31m\x7f\ufeff\u2066\U000e0041"
-SCENARIO = f"""
+SCENARIO = """
 name: evil
 rules:
-  - when: {{prompt: '^child', turn: 0}}
-    reply: {{tools: [{{name: SendMessage, input: {{to: user, message: EVIL}}}}]}}
-  - when: {{prompt: '^child'}}
-    reply: {{text: EVIL}}
-  - when: {{turn: 0}}
-    reply: {{text: EVIL, tools: [
-      {{name: Agent, input: {{description: EVIL, prompt: child, name: helper}}}},
-      {{name: TeamCreate, input: {{description: EVIL}}}}]}}
-  - when: {{turn: 1}}
-    reply: {{tools: [
-      {{name: ScratchpadWrite, input: {{page: notes, content: EVIL}}}},
-      {{name: BoardAdd, input: {{subject: EVIL, description: EVIL}}}},
-      {{name: Bash, input: {{command: EVIL}}}}]}}
-  - when: {{turn: 2}}
-    reply: {{tools: [{{name: AskUserQuestion, input: {{question: EVIL, options: [EVIL, b]}}}}]}}
-  - reply: {{text: EVIL}}
+  - when: {prompt: '^child', turn: 0}
+    reply: {tools: [{name: SendMessage, input: {to: user, message: EVIL}}]}
+  - when: {prompt: '^child'}
+    reply: {text: EVIL}
+  - when: {turn: 0}
+    reply: {text: EVIL, tools: [
+      {name: Agent, input: {description: EVIL, prompt: child, name: helper}},
+      {name: TeamCreate, input: {description: EVIL}}]}
+  - when: {turn: 1}
+    reply: {tools: [
+      {name: ScratchpadWrite, input: {page: notes, content: EVIL}},
+      {name: BoardAdd, input: {subject: EVIL, description: EVIL}},
+      {name: Bash, input: {command: EVIL}}]}
+  - when: {turn: 2}
+    reply: {tools: [{name: AskUserQuestion, input: {question: EVIL, options: [EVIL, b]}}]}
+  - reply: {text: EVIL}
 """.replace("EVIL", json.dumps(EVIL))
 
 

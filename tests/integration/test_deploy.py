@@ -33,6 +33,7 @@ from tests.waiting import wait_for
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+PASSWORD = secrets.token_hex(32)
 LONGEST_TURN_SECONDS = 600 + 600
 """A model request at its default limit and a shell command at its highest."""
 
@@ -57,10 +58,15 @@ def folder() -> Iterator[Path]:
 def running_redis(binary: Path, folder: Path, *extra: str) -> Iterator[tuple[redis.Redis, subprocess.Popen[bytes]]]:
     """Redis with our file; only where it listens and keeps its files is the test's own."""
     address = folder / "r.sock"
-    argv = [str(binary), str(DEPLOY / "redis" / "redis.conf"), "--dir", str(folder), "--port", "0"]
+    password = folder / "redis-password.conf"
+    password.write_text(f"requirepass {PASSWORD}\n")
+    configuration = folder / "redis.conf"
+    shipped = (DEPLOY / "redis" / "redis.conf").read_text()
+    configuration.write_text(shipped.replace("/etc/swarm/redis-password.conf", str(password)))
+    argv = [str(binary), str(configuration), "--dir", str(folder), "--port", "0"]
     with (folder / "redis.log").open("ab") as log:
         process = subprocess.Popen([*argv, "--unixsocket", str(address), *extra], stdout=log, stderr=log)
-    client = redis.Redis(unix_socket_path=str(address), decode_responses=True)
+    client = redis.Redis(unix_socket_path=str(address), password=PASSWORD, decode_responses=True)
     try:
         wait_for("Redis answers", lambda: _answers(client) or process.poll() is not None)
         assert process.poll() is None, (folder / "redis.log").read_text()
@@ -147,7 +153,7 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     for unit in UNITS:
         copy = tmp_path / unit.name
         # It looks whether the program is there; in the test it is there in another place.
-        copy.write_text(unit.read_text().replace("/opt/swarm/bin/celery", sys.executable))
+        copy.write_text(re.sub(r"/opt/swarm/bin/\w+", sys.executable, unit.read_text()))
         copies.append(str(copy))
     ran = subprocess.run(["systemd-analyze", "verify", *copies], capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stdout + ran.stderr) == (0, "")
@@ -168,8 +174,10 @@ def test_worker_unit_stops_at_a_turn_boundary_and_leaves_sandboxes_possible() ->
     assert (options["KillSignal"], options["KillMode"]) == (["SIGTERM"], ["mixed"])
     assert int(options["TimeoutStopSec"][0]) > LONGEST_TURN_SECONDS
     forbidding = {"RestrictNamespaces", "PrivateUsers", "ProtectHostname", "ProtectProc", "ProcSubset"}
-    forbidding |= {"ProtectKernelTunables", "ProtectKernelLogs", "SystemCallFilter", "MemoryDenyWriteExecute"}
+    forbidding |= {"ProtectKernelTunables", "ProtectKernelLogs", "PrivateDevices", "MemoryDenyWriteExecute"}
     assert not forbidding & options.keys()
+    assert all(value.startswith("~") and "@mount" not in value for value in options["SystemCallFilter"])
+    assert options["DeviceAllow"] == ["/dev/net/tun rw"]
 
 
 # -- Docker -----------------------------------------------------------------------------------------------------------
@@ -257,7 +265,9 @@ def test_kustomize_builds_the_manifests() -> None:
 
 def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
     found, readme = manifests(), (DEPLOY / "README.md").read_text()
-    given = set(re.findall(r"--from-literal=([a-z-]+)=", readme))
+    script = (DEPLOY / "make-secrets").read_text()
+    made = re.findall(r'"\$folder/([a-z.-]+)"$', script[script.index("    kubernetes)") :], re.MULTILINE)
+    assert "create secret generic swarm --from-file=" in readme
     asked = set()
     for kind, name in (("Deployment", "swarm-worker"), ("Deployment", "swarm-flower"), ("StatefulSet", "swarm-redis")):
         spec = found[kind, name]["spec"]
@@ -271,13 +281,18 @@ def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
             volume["name"]
             for volume in [*pod.get("volumes", []), *(one["metadata"] for one in spec.get("volumeClaimTemplates", []))]
         }
-        asked |= {variable["valueFrom"]["secretKeyRef"]["key"] for variable in only["env"]}
+        asked |= {each["valueFrom"]["secretKeyRef"]["key"] for each in only["env"] if "valueFrom" in each}
         for volume in pod.get("volumes", []):
             if "persistentVolumeClaim" in volume:
                 assert ("PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]) in found
+            elif "secret" in volume:
+                assert volume["secret"]["secretName"] == "swarm"
+                asked |= {item["key"] for item in volume["secret"]["items"]}
+            elif "emptyDir" in volume:
+                assert only["securityContext"]["readOnlyRootFilesystem"] is True
             else:
                 assert f"create configmap {volume['configMap']['name']} --from-file=deploy/redis/redis.conf" in readme
-    assert asked == given
+    assert asked == set(made)
     worker = found["Deployment", "swarm-worker"]["spec"]["template"]["spec"]
     assert worker["terminationGracePeriodSeconds"] > LONGEST_TURN_SECONDS
     for name in ("swarm-redis", "swarm-flower"):
@@ -332,7 +347,7 @@ def test_all_start_workers_in_the_same_way() -> None:
 @contextmanager
 def started(argv: list[str], folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process of a fleet, started in the folder that a service starts in: one of nobody's modules."""
-    log = folder / f"{argv[3]}.log"
+    log = folder / f"{Path(argv[0]).name}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             ours(argv), cwd="/", env=fleet_environment(folder, **environment), stdout=output, stderr=output
@@ -349,15 +364,15 @@ def started(argv: list[str], folder: Path, **environment: str) -> Iterator[subpr
 
 def ours(argv: list[str]) -> list[str]:
     """The same command with the programs of this Python's environment."""
-    assert Path(argv[0]).name == "celery"
-    return [sys.executable, "-m", "celery", *argv[1:]]
+    assert Path(argv[0]).name in ("celery", "swarm")
+    return [sys.executable, "-m", Path(argv[0]).name, *argv[1:]]
 
 
 def fleet_environment(folder: Path, **extra: str) -> dict[str, str]:
     hidden = ("SWARM_", "ANTHROPIC_", "CELERY_", "FLOWER_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     path = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH")]))
-    return {**kept, "PYTHONPATH": path, "SWARM_REDIS_URL": f"unix://{folder}/r.sock?db=0", **extra}
+    return {**kept, "PYTHONPATH": path, "SWARM_REDIS_URL": f"unix://:{PASSWORD}@{folder}/r.sock?db=0", **extra}
 
 
 def test_worker_command_and_its_health_check_work_and_sigterm_ends_it(folder: Path) -> None:
@@ -380,7 +395,7 @@ def test_worker_command_and_its_health_check_work_and_sigterm_ends_it(folder: Pa
         assert ran.returncode != 0, "without a worker the check has to fail"
 
 
-def test_flower_command_asks_for_the_password_and_its_health_check_does_not(folder: Path) -> None:
+def test_flower_command_asks_for_the_password_and_its_opened_health_check_does_not(folder: Path) -> None:
     argv, password = compose_command("flower"), secrets.token_hex(8)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -389,13 +404,15 @@ def test_flower_command_asks_for_the_password_and_its_health_check_does_not(fold
     assert [part.split("=")[0] for part in argv] == [
         Path(part).name.split("=")[0] for part in unit_command("swarm-flower.service")
     ]
-    with running_redis(find_server().path, folder), started(argv, folder, FLOWER_BASIC_AUTH=f"swarm:{password}"):
+    opened = compose()["services"]["flower"]["environment"]["SWARM_FLOWER_OPEN"]
+    environment = {"FLOWER_BASIC_AUTH": f"swarm:{password}", "SWARM_FLOWER_OPEN": opened}
+    with running_redis(find_server().path, folder), started(argv, folder, **environment):
         url = f"http://127.0.0.1:{port}"
         wait_for("Flower answers", lambda: _status(f"{url}/healthcheck") == 200, 60)
         health: list[str] = compose()["services"]["flower"]["healthcheck"]["test"][1:]
         code = health[2].replace("5555", str(port))
         assert subprocess.run([sys.executable, "-c", code], timeout=30).returncode == 0
-        assert _status(f"{url}/workers") == 401
+        assert _status(f"{url}/workers") == _status(f"{url}/metrics") == 401
         assert _status(f"{url}/workers", f"swarm:{password}") == 200
 
 

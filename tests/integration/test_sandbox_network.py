@@ -16,12 +16,12 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.unit.tool_world import wait_until
 
 from swarm.permissions.sandbox import Backend, CannotConfine, SandboxPolicy, confine_argv
 from swarm.permissions.sandbox.network import forbidden_networks, network_trouble, resolve_hosts
 from swarm.permissions.sandbox.probe import choose_backend
 from tests.integration.sandbox_world import IS_ROOT, SandboxWorld, open_world, unavailable
-from tests.unit.tool_world import wait_until
 
 SERVER = """
 import socket
