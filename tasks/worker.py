@@ -19,6 +19,7 @@ from celery.worker.control import control_command
 from redis.exceptions import RedisError
 
 from swarm.errors import SwarmError
+from swarm.exposure import find_exposures
 from swarm.log import EventLog
 from swarm.runtime.toolbox import scratch_root
 from swarm.store.agents import Store
@@ -55,9 +56,16 @@ def _leave(how: str = "Warm", **_: Any) -> None:
 
 @signals.worker_ready.connect  # type: ignore[untyped-decorator]
 def _say_ready(**_: Any) -> None:
+    # After the fork, since it connects; and on the side, since it tries things that take their time.
+    threading.Thread(target=_say_what_is_open, name="swarm-exposure", daemon=True).start()
     ready_file = os.environ.get("SWARM_READY_FILE")
     if ready_file:
         Path(ready_file).touch()
+
+
+def _say_what_is_open() -> None:
+    for exposure in find_exposures(process.runtime().settings):
+        log.warning("worker.exposed", what=exposure.name, found=exposure.found, remedy=exposure.remedy)
 
 
 # -- the agents that run here, as the main process knows them ------------------------------------------------

@@ -61,7 +61,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_server if settings.redis_url is None else _check_redis,
         _check_worker,
     ]
-    return [check(settings) for check in checks]
+    return [*(check(settings) for check in checks), *_check_exposures(settings)]
 
 
 def _print_checks(checks: list[Check]) -> None:
@@ -193,6 +193,14 @@ def _check_redis(settings: Settings) -> Check:
     if not info.get("aof_enabled"):
         worries.append("a restart of it loses the latest steps: set appendonly yes")
     return Check("Redis", not worries, found, "; ".join(worries), needed=False)
+
+
+def _check_exposures(settings: Settings) -> list[Check]:
+    """What is open, as a worker says it when it starts; the sandbox has a line of its own already."""
+    from swarm.exposure import find_exposures
+
+    found = [each for each in find_exposures(settings) if each.name not in ("no sandbox", "no bubblewrap", "old Redis")]
+    return [Check(each.name, False, each.found, each.remedy, needed=False) for each in found]
 
 
 def _check_worker(settings: Settings) -> Check:

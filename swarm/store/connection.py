@@ -79,6 +79,15 @@ def redis_hosts(settings: Settings) -> list[str]:
     return [urlsplit(url).hostname or "localhost"]
 
 
+def without_login(url: str) -> str:
+    """The URL as somebody would use it who has no password."""
+    scheme, separator, rest = url.partition("://")
+    place, mark, query = rest.partition("?")
+    netloc, slash, path = place.partition("/")
+    kept = [field for field in query.split("&") if field.partition("=")[0] not in ("username", "password")]
+    return scheme + separator + netloc.rpartition("@")[2] + slash + path + (mark + "&".join(kept) if any(kept) else "")
+
+
 def hide_password(url: str) -> str:
     """The URL as it may be shown or logged."""
     head, mark, query = url.partition("?")

@@ -12,7 +12,8 @@ import pytest
 from swarm import Job
 from swarm.cli.output import is_hidden
 from tests.e2e.terminal import Terminal
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 EVIL = "\u202eevil\u200b\x1b]0;title\x07\x1b[2J\x9b31m\x7f\ufeff\u2066\U000e0041"
 SCENARIO = """

@@ -16,7 +16,8 @@ from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.modes import MODES
 from swarm.rehearsal.server import RehearsalServer
 from swarm.settings import Settings, load_settings
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 WRITE = """
 name: write

@@ -18,7 +18,8 @@ import pytest
 
 from swarm.flower_guard import is_known_host
 from swarm.local.stack import down, up
-from tests.fleet import Fleet, wait_for
+from tests.fleet import Fleet
+from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = secrets.token_hex(8)

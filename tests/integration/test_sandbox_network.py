@@ -16,12 +16,13 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.unit.tool_world import wait_until
 
 from swarm.permissions.sandbox import Backend, CannotConfine, SandboxPolicy, confine_argv
 from swarm.permissions.sandbox.network import forbidden_networks, network_trouble, resolve_hosts
 from swarm.permissions.sandbox.probe import choose_backend
-from tests.integration.sandbox_world import IS_ROOT, SandboxWorld, open_world, unavailable
+from tests.integration.sandbox_world import IS_ROOT, SandboxWorld, open_world
+from tests.needs import lack
+from tests.waiting import wait_for
 
 SERVER = """
 import socket
@@ -83,7 +84,7 @@ def _serving(*prefix: str, port: int) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def neighbour() -> Iterator[Neighbour]:
     if not IS_ROOT or not all(map(shutil.which, ("ip", "unshare", "nsenter"))):
-        unavailable("only root can lay a cable between network namespaces")
+        lack("only root can lay a cable between network namespaces")
     last = random.randrange(1, 60) * 4
     port = random.randrange(20_000, 30_000)
     cable = f"sw{os.getpid()}"
@@ -95,7 +96,7 @@ def neighbour() -> Iterator[Neighbour]:
         stack.callback(other.wait)
         stack.callback(other.kill)
         own = os.readlink("/proc/self/ns/net")
-        wait_until(lambda: os.readlink(f"/proc/{other.pid}/ns/net") != own)
+        wait_for("it has a namespace of its own", lambda: os.readlink(f"/proc/{other.pid}/ns/net") != own)
         inside = ["nsenter", "-t", str(other.pid), "-n"]
         more = [found.private, found.link_local, found.redis]
         for command in (
@@ -110,7 +111,7 @@ def neighbour() -> Iterator[Neighbour]:
         ):
             ran = subprocess.run(command, capture_output=True, text=True)
             if ran.returncode != 0:
-                unavailable(f"{' '.join(command)}: {ran.stderr.strip()}")
+                lack(f"{' '.join(command)}: {ran.stderr.strip()}")
         stack.enter_context(_serving(*inside, port=port))
         stack.enter_context(_serving(port=port))
         yield found
@@ -123,7 +124,7 @@ def world() -> Iterator[SandboxWorld]:
         assert isinstance(backend, Backend)
         trouble = network_trouble(backend)
         if trouble is not None:
-            unavailable(trouble)
+            lack(trouble)
         yield world
 
 
@@ -176,11 +177,13 @@ def test_names_are_asked_of_the_host_name_server_by_a_file_of_its_own(world: San
 
 def test_slirp4netns_ends_with_the_command_and_with_its_supervisor(world: SandboxWorld) -> None:
     process = world.start("echo started > here; sleep 300", network=True)
-    wait_until(lambda: (world.workspace / "here").read_text() == "started\n")
+    wait_for("it runs", lambda: (world.workspace / "here").read_text() == "started\n")
     family = psutil.Process(process.pid).children(recursive=True)
     assert [one for one in family if one.name() == "slirp4netns"]
     process.kill()
-    wait_until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family))
+    wait_for(
+        "all have ended", lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family)
+    )
     world.end(process)
 
 
