@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from swarm.permissions.shell.words import UNKNOWN, word_value
+from swarm.permissions.shell.evaluation import Evaluation
+from swarm.permissions.shell.variables import is_harmless
+from swarm.permissions.shell.words import UNKNOWN, may_split, word_value
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -27,7 +29,6 @@ MAX_COMMAND = 10_000
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _ODD_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]|[^\S \t\n]")
 _JOINED_LINE = re.compile(r"(?:\S|\\[ \t])\\\n\S")
-_SUBSCRIPT = re.compile(r"(?<=[^\s;&|(!\[])\[|\[(?![\s\[])")
 _WORD_METACHARACTERS = frozenset(";|&<>()` \t\n")
 _FILE_DESCRIPTOR = re.compile(r"[0-9]+-?|-")
 
@@ -46,7 +47,7 @@ _HARMLESS = frozenset(
         *("comment", "heredoc_start", "heredoc_body", "heredoc_content", "heredoc_end", "heredoc_redirect"),
         *("herestring_redirect", "file_descriptor", "string_content", "subscript", "extglob_pattern"),
         *("binary_expression", "unary_expression", "postfix_expression", "ternary_expression"),
-        *("parenthesized_expression", "test_operator"),
+        *("parenthesized_expression", "test_operator", "test_command"),
     )
 )
 """Parts of the grammar that run nothing by themselves; their children are looked at."""
@@ -73,7 +74,6 @@ _RESERVED = frozenset(
     )
 )
 """Words that are never the name of a program unless quoted."""
-_ARITHMETIC = frozenset({"arithmetic_expansion", "c_style_for_statement", "subscript", "test_command"})
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,20 @@ class SimpleCommand:
     words: tuple[str, ...]
     raw: str
     assigned: tuple[str, ...] = ()
+    splitting: frozenset[int] = frozenset()
+    """Places of the words that the shell may turn into several, or into none."""
 
     @property
     def is_dynamic(self) -> bool:
         """Whether only the running shell knows which program it is."""
         return bool(self.words) and _PRIVATE.search(self.words[0]) is not None
+
+    @property
+    def settled_words(self) -> tuple[str, ...]:
+        """The words with those that may become several wholly unknown: any of these may be an option."""
+        return tuple(
+            UNKNOWN if index in self.splitting and UNKNOWN in word else word for index, word in enumerate(self.words)
+        )
 
 
 @dataclass(frozen=True)
@@ -118,10 +127,8 @@ def parse_command(text: str) -> ShellCommand:
     root = _parser().parse(source).root_node
     if root.has_error:
         return ShellCommand(text, opaque="its syntax is not understood", broken=True)
-    walk = _Walk(source)
+    walk = _Walk(source, Evaluation(source))
     walk.visit(root)
-    if walk.calculates and _SUBSCRIPT.search(text):
-        walk.give_up("its arithmetic may run a command inside an index")
     return ShellCommand(
         text=text,
         parts=tuple(walk.parts),
@@ -149,11 +156,11 @@ class _Walk:
     """Collects from the tree, without recursion: a command may be nested thousands deep."""
 
     source: bytes
+    evaluation: Evaluation
     parts: list[SimpleCommand] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
     opaque: str | None = None
-    calculates: bool = False
 
     def give_up(self, reason: str) -> None:
         self.opaque = self.opaque or reason
@@ -164,22 +171,23 @@ class _Walk:
             node = pending.pop()
             self._take(node)
             pending.extend(reversed(node.children))
+        for name in dict.fromkeys(self.evaluation.assigned):
+            if not is_harmless(name):
+                self.parts.append(SimpleCommand((), f"{name}=", (name,)))
+        if self.evaluation.reason:
+            self.give_up(self.evaluation.reason)
 
     def _take(self, node: Node) -> None:
         if not node.is_named:
             return
         kind = node.type
-        if kind in _ARITHMETIC or (kind == "compound_statement" and self._text(node).startswith("((")):
-            self.calculates = True
+        self.evaluation.inspect(node)
         if kind == "command":
             self._take_command(node)
         elif kind == "declaration_command":
             self._take_declaration(node)
         elif kind == "unset_command":
             self.parts.append(SimpleCommand(("unset", *map(self._value, node.named_children)), self._text(node)))
-        elif kind == "test_command":
-            if any(mark in self._text(node) for mark in ("$(", "`")) and ("'" in self._text(node)):
-                self.give_up("a test may run a command inside an index")
         elif kind == "variable_assignment":
             if node.parent is not None and node.parent.type not in ("command", "declaration_command"):
                 self.parts.append(SimpleCommand((), self._text(node), (self._assigned(node),)))
@@ -192,9 +200,8 @@ class _Walk:
                 self.give_up("it has backslashes inside backquotes")
         elif kind == "heredoc_redirect":
             self._check_here_document(node)
-        elif kind == "expansion":
-            if any(child.type in ("@", "!") for child in node.children):
-                self.give_up("it expands a variable indirectly")
+        elif kind == "translated_string":
+            self.give_up("it has a text that is translated before it is read")
         elif kind not in _HARMLESS and kind not in _WORDS:
             self.give_up(f"it uses a construct that is not known ({kind})")
         if kind == "word":
@@ -219,6 +226,8 @@ class _Walk:
 
     def _take_command(self, node: Node) -> None:
         words: list[str] = []
+        nodes: list[Node] = []
+        splitting: set[int] = set()
         assigned: list[str] = []
         last: Node | None = None
         for child in [*node.children, *self._words_behind_redirects(node)]:
@@ -229,6 +238,7 @@ class _Walk:
                 if self._text(child) in _RESERVED:
                     self.give_up("its syntax is not understood")
                 words.append(self._value(child.named_children[0]) if child.named_children else UNKNOWN)
+                nodes.append(child)
             elif child.type not in _REDIRECTS and child.type != "comment":
                 if not child.is_named:  # a word such as `==`, behind which the grammar reads on as in a test
                     self.give_up("its words are not understood")
@@ -236,15 +246,21 @@ class _Walk:
                     # One word, which the grammar takes for two; braces may span both.
                     braces = b"{" in self.source[last.start_byte : child.end_byte]
                     words[-1] = UNKNOWN if braces else words[-1] + self._value(child)
+                    splitting.update({len(words) - 1} if braces else ())
                     follows = False
                 else:
                     words.append(self._value(child))
+                    nodes.append(child)
+                if may_split(child):
+                    splitting.add(len(words) - 1)
+                    nodes[-1] = child
             if follows and child.type in _AT_WORD:
                 self.give_up("its words are not understood")
             last = child
         if words and words[0] == UNKNOWN and len(words) == 1 and self._text(node).startswith(("$(", "`")):
             self.give_up("it runs what another command prints")
-        self.parts.append(SimpleCommand(tuple(words), self._text(node), tuple(assigned)))
+        self.evaluation.inspect_command([*zip(nodes, words, strict=True)])
+        self.parts.append(SimpleCommand(tuple(words), self._text(node), tuple(assigned), frozenset(splitting)))
 
     def _words_behind_redirects(self, node: Node) -> list[Node]:
         """Words of the command that the grammar has given to a redirection: `git > /dev/null push`."""

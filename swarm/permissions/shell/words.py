@@ -18,10 +18,21 @@ GLOB_MARKS = {"*": "\ue003", "?": "\ue004", "[": "\ue005"}
 _LITERAL_GLOBS = str.maketrans({mark: character for character, mark in GLOB_MARKS.items()})
 _BRACES = re.compile(r"\{[^\s]*(,|\.\.)[^\s]*\}")
 
+_SPLITTING = frozenset(("simple_expansion", "expansion", "command_substitution", "brace_expression"))
+
 
 def literal(word: str) -> str:
     """The word with the marks of file patterns as the characters that they were."""
     return word.translate(_LITERAL_GLOBS)
+
+
+def may_split(node: Node) -> bool:
+    """Whether the shell may make several words of it, or none: something to replace stands outside of quotes."""
+    if node.type == "concatenation":
+        return _BRACES.search((node.text or b"").decode()) is not None or any(map(may_split, node.children))
+    if node.type in ("word", "extglob_pattern"):
+        return re.search(r"[*?\[{(]", re.sub(r"\\.", "", (node.text or b"").decode())) is not None
+    return node.type in _SPLITTING
 
 
 def word_value(node: Node, source: bytes) -> str:
