@@ -102,7 +102,7 @@ class Evaluation:
                 if not all(re.fullmatch(r"-[fv]|\w+", self._text(child)) for child in node.named_children):
                     self._give_up()
             case "file_redirect" | "herestring_redirect" | "heredoc_redirect":
-                if self._source[:node.start_byte].endswith(b"}"):
+                if self._source[: node.start_byte].endswith(b"}"):
                     self._give_up("a redirection sets a variable")
 
     def inspect_command(self, words: Sequence[Word]) -> None:
@@ -214,7 +214,12 @@ class Evaluation:
     def _expand(self, node: Node) -> None:
         inner = node.children[1:-1]
         if inner and inner[0].type == "#":
-            plain = [child.type for child in inner[1:]] in (["variable_name"], ["subscript"], ["special_variable_name"], [])
+            plain = [child.type for child in inner[1:]] in (
+                ["variable_name"],
+                ["subscript"],
+                ["special_variable_name"],
+                [],
+            )
         elif inner and inner[0].type in ("variable_name", "special_variable_name", "subscript"):
             operator = inner[1].type if len(inner) > 1 else "-"
             plain = operator in _PLAIN_EXPANSIONS
@@ -253,7 +258,7 @@ class Evaluation:
         names: list[str] = []
         index = 0
         while index < len(rest):
-            node, value = rest[index]
+            value = rest[index][1]
             if value in ("-p", "-d", "-rd", "-rp", "-n", "-t", "-u") and index + 1 < len(rest):
                 index += 1
                 if may_split(rest[index][0]):
@@ -275,7 +280,9 @@ class Evaluation:
             if child.type in _EXPRESSIONS and child.type != "arithmetic_expansion":
                 pending.extend(reversed(child.children))
             elif child.is_named:
-                words.append((child, word_value(child, self._source) if child.type != "test_operator" else self._text(child)))
+                words.append(
+                    (child, word_value(child, self._source) if child.type != "test_operator" else self._text(child))
+                )
             else:
                 words.append((child, self._text(child)))
         return words
@@ -283,15 +290,17 @@ class Evaluation:
     def _test(self, words: Sequence[Word], *, splits: bool) -> None:
         for index, (node, value) in enumerate(words):
             following = words[index + 1][1] if index + 1 < len(words) else ""
-            if value in _NAMING or (splits and any(_may_be_option(words[index], option) for option in _NAMING)):
-                # What may be the operator is none if a plain word, which names no more than a variable, follows.
-                if UNKNOWN in following or "[" in literal(following):
-                    self._give_up()
+            naming = value in _NAMING or (splits and any(_may_be_option(words[index], option) for option in _NAMING))
+            # A plain word that follows names no more than a variable.
+            if naming and (UNKNOWN in following or "[" in literal(following)):
+                self._give_up()
             if splits and may_split(node):
                 if not self._is_number(node):
                     self._calculate([node])
             elif not splits and value in _COMPARISONS:
-                self._calculate(operand for operand, _ in (*words[max(index - 1, 0) : index], *words[index + 1 : index + 2]))
+                self._calculate(
+                    operand for operand, _ in (*words[max(index - 1, 0) : index], *words[index + 1 : index + 2])
+                )
 
     def _text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte].decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from swarm.permissions.shell.paths import (
     looks_outside,
     named_paths,
     removes_critical_folder,
+    resolve_home,
+    uses_loose_repository,
     written_targets,
 )
 from swarm.permissions.shell.readonly import enters_repository, is_read_only_part
@@ -32,7 +35,7 @@ def judge_shell(call: Call) -> Verdict:
     if denied is not None and denied.certain:
         return by_rule("deny", denied.rule)
     folders = folders_of(command, call.workspace)
-    looks = _only_looks(command)
+    looks = _only_looks(command, call.workspace)
     on_paths = _judge_paths(command, call, folders, looks=looks)
     if on_paths is not None and on_paths.action == "deny":
         return on_paths
@@ -57,7 +60,9 @@ def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None, 
     whole = whole_rule(command, allowing)
     if whole is not None:
         return by_rule("allow", whole)
-    outside = not call.sandboxed and not call.read_only_sandbox and looks_outside(command, call.workspace)
+    confined = call.sandboxed or call.read_only_sandbox
+    reads_elsewhere = not all(is_read_only_part(part, confined=confined) for part in command.parts)
+    outside = not confined and ((looks and reads_elsewhere) or looks_outside(command, call.workspace))
     if looks and not outside:
         return Verdict("allow", "the command changes nothing")
     if call.read_only_sandbox:
@@ -71,7 +76,8 @@ def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None, 
     covering: Rule | None = None
     for part in command.parts:
         rule = allowing_rule(part, allowing)
-        if rule is None and (outside or not is_read_only_part(part) or enters_repository(command)):
+        reads = not outside and is_read_only_part(part, confined=confined) and not enters_repository(command)
+        if rule is None and (not reads or uses_loose_repository(command, call.workspace)):
             shown = part.raw if len(part.raw) <= 100 else f"{part.raw[:99]}…"
             return Verdict("ask", f"no rule allows this part of the command: {shown}")
         covering = covering or rule
@@ -86,8 +92,10 @@ def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None, 
     return Verdict("allow", "every part of the command is allowed")
 
 
-def _only_looks(command: ShellCommand) -> bool:
+def _only_looks(command: ShellCommand, workspace: Path) -> bool:
     if command.opaque or written_targets(command) or enters_repository(command):
+        return False
+    if uses_loose_repository(command, workspace):
         return False
     return bool(command.text.strip()) and all(is_read_only_part(part) for part in command.parts)
 
@@ -102,13 +110,21 @@ def _judge_paths(command: ShellCommand, call: Call, folders: list[Path] | None, 
         if verdict.action == "ask":
             worst = worst or verdict
     looked_from = folders or [call.workspace]
+    # `$HOME/x` names what `~/x` does.
+    resolved = parse_command(resolve_home(command.text))
     for action in ("deny", "ask"):
         reading = [rule for rule in call.rules.about(action, READ) if rule.spec is not None]
         editing = [rule for rule in call.rules.about(action, EDIT) if rule.spec is not None]
         for rules, tool, writers_only in ((reading, READ, False), (editing, EDIT, True)):
             if not rules or (writers_only and looks) or (action == "ask" and worst is not None):
                 continue
-            for path in named_paths(command, looked_from, writers_only=writers_only):
+            if folders is None and worst is None and _names_relative(resolved, writers_only=writers_only):
+                doubt = f"{_doubtful(rules[0])}: the folder that it goes to is known only when it runs"
+                worst = Verdict("ask", doubt, rules[0])
+            paths = (
+                named_paths(one, looked_from, writers_only=writers_only, attached=True) for one in (command, resolved)
+            )
+            for path in dict.fromkeys(itertools.chain(*paths)):
                 named = replace(call, tool=tool, given={"file_path": path})
                 for rule in rules:
                     if matches(rule, named):
@@ -117,11 +133,11 @@ def _judge_paths(command: ShellCommand, call: Call, folders: list[Path] | None, 
                             return verdict
                         worst = worst or verdict
     if worst is None and call.mode != "bypassPermissions" and not looks:
-        paths = [*named_paths(command, looked_from, writers_only=True)]
+        named_files = [*named_paths(command, looked_from, writers_only=True)]
         targets = [
             str(folder / os.path.expanduser(target)) for folder in looked_from for target in written_targets(command)
         ]
-        for path in (*paths, *targets):
+        for path in (*named_files, *targets):
             if UNKNOWN not in path and is_protected(path, call.workspace):
                 return Verdict("ask", f"{path} is configuration that tools obey; changing it is always asked about")
     return worst
@@ -150,5 +166,13 @@ def _judge_target(target: str, call: Call, folders: list[Path] | None) -> Verdic
     return worst or Verdict("ask", "which file its output is written to cannot be told")
 
 
+def _names_relative(command: ShellCommand, *, writers_only: bool) -> bool:
+    nowhere = Path("/\ue000")
+    return any(
+        Path(path).is_relative_to(nowhere) for path in named_paths(command, [nowhere], writers_only=writers_only)
+    )
+
+
 def _doubtful(rule: Rule) -> str:
-    return f"it may be what the rule {rule.text} of {rule.source} denies"
+    what = "denies" if rule.action == "deny" else "asks about"
+    return f"it may be what the rule {rule.text} of {rule.source} {what}"

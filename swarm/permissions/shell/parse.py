@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from swarm.permissions.shell.evaluation import Evaluation
 from swarm.permissions.shell.variables import is_harmless
-from swarm.permissions.shell.words import UNKNOWN, may_split, word_value
+from swarm.permissions.shell.words import UNKNOWN, hides_substitution, may_split, word_value
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -204,6 +204,8 @@ class _Walk:
             self.give_up("it has a text that is translated before it is read")
         elif kind not in _HARMLESS and kind not in _WORDS:
             self.give_up(f"it uses a construct that is not known ({kind})")
+        if hides_substitution(node):
+            self.give_up("it has a substitution in a place that is not understood")
         if kind == "word":
             self._check_word(self._text(node))
         else:

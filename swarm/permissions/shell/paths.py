@@ -16,8 +16,8 @@ from pathlib import Path
 from swarm.permissions.path_rules import is_inside
 from swarm.permissions.shell.parse import ShellCommand
 from swarm.permissions.shell.readonly import is_null_device
-from swarm.permissions.shell.views import view_command
-from swarm.permissions.shell.words import UNKNOWN, literal
+from swarm.permissions.shell.views import strip_transparent, view_command
+from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN, literal
 
 _WRITERS = frozenset(
     (
@@ -35,6 +35,7 @@ _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "jq"})
 _MAX_FOLDERS = 8
 _MAX_MATCHES = 1_000
 _HOME = re.compile(r"\$\{?HOME\b")
+_HOME_VARIABLE = re.compile(r"\$HOME\b|\$\{HOME\}")
 _CRITICAL = re.compile(r"[/~]?/?\*?|/(bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users)(/\*?)?")
 
 
@@ -50,18 +51,28 @@ def folders_of(command: ShellCommand, workspace: Path) -> list[Path] | None:
     """The folders that relative paths of the command may be relative to; None if that cannot be told."""
     folders = [workspace]
     for part in command.parts:
-        if not part.words or part.words[0] not in ("cd", "pushd", "popd"):
+        words = strip_transparent(part.words)
+        if not words or words[0] not in ("cd", "pushd", "popd"):
             continue
-        operands = [word for word in part.words[1:] if not word.startswith("-")]
-        if part.words[0] == "popd" or len(operands) != 1 or UNKNOWN in operands[0] or len(folders) > _MAX_FOLDERS:
+        operands = [word for word in words[1:] if word == "-" or not word.startswith("-")]
+        if words == ("cd",):
+            operands = ["~"]
+        if words[0] == "popd" or len(operands) != 1 or len(folders) > _MAX_FOLDERS:
             return None
-        target = os.path.expanduser(literal(operands[0]))
+        target = os.path.expanduser(operands[0])
+        if UNKNOWN in target or literal(target) != target or target.startswith(("~", "-", "+")):
+            return None
         folders.extend([folder / target for folder in folders])
     return list(dict.fromkeys(folders))
 
 
-def named_paths(command: ShellCommand, folders: list[Path], *, writers_only: bool = False) -> Iterator[str]:
-    """Absolute paths of what its words name: file patterns are looked up, unknown words left out."""
+def named_paths(
+    command: ShellCommand, folders: list[Path], *, writers_only: bool = False, attached: bool = False
+) -> Iterator[str]:
+    """Absolute paths of what its words name: file patterns are looked up, unknown words left out.
+
+    With `attached`, also what may be a path behind the letter of an option: `-f.env`.
+    """
     words: dict[str, None] = {} if writers_only else dict.fromkeys(command.reads)
     for part in command.parts:
         views = view_command(part)
@@ -72,7 +83,7 @@ def named_paths(command: ShellCommand, folders: list[Path], *, writers_only: boo
                 continue
             words.update(dict.fromkeys(view[1:] if view[0] not in _SEARCHERS else _without_expression(view)))
     for word in words:
-        for path in _paths_in(word):
+        for path in (*_paths_in(word), *([word[2:]] if attached and re.match(r"-\w[^=]", word) else ())):
             for folder in folders:
                 yield from _look_up(path, folder)
 
@@ -113,13 +124,36 @@ def looks_outside(command: ShellCommand, workspace: Path) -> bool:
             return True
     if any(UNKNOWN in read for read in command.reads):
         return True
+    if any(_grows_option(word, folder) for part in command.parts for word in part.words[1:] for folder in folders):
+        return True
     return any(not is_inside(path, workspace) and not is_null_device(path) for path in named_paths(command, folders))
 
 
 def _is_unknown_path(word: str) -> bool:
     if word.startswith("~") and os.path.expanduser(word).startswith("~"):
         return True  # `~-` and their like
-    return word.startswith(UNKNOWN) or (UNKNOWN in word and ("/" in word or "=" in word))
+    return UNKNOWN in word
+
+
+def _grows_option(word: str, folder: Path) -> bool:
+    """Whether a file pattern stands for a name that a program would take for an option."""
+    if not word.startswith(tuple(GLOB_MARKS.values())):
+        return False
+    matches = itertools.islice(glob.iglob(literal(word), root_dir=folder), _MAX_MATCHES)
+    return any(match.startswith("-") for match in matches)
+
+
+def resolve_home(text: str) -> str:
+    """The command with the home's path for `$HOME`, as far as that can stand there."""
+    home = os.path.expanduser("~")
+    return _HOME_VARIABLE.sub(home.replace("\\", ""), text) if re.fullmatch(r"[\w./-]+", home) else text
+
+
+def uses_loose_repository(command: ShellCommand, workspace: Path) -> bool:
+    """Whether it uses Git in a workspace that is itself a repository's inside: files of the project are its settings."""
+    if not any("git" in strip_transparent(part.words)[:1] for part in command.parts):
+        return False
+    return (workspace / "HEAD").exists() and not (workspace / ".git").exists()
 
 
 def removes_critical_folder(command: ShellCommand, workspace: Path) -> bool:

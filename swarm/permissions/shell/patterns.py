@@ -78,6 +78,11 @@ def _loosen(text: str) -> str:
     return " ".join(text.replace(_BLANK, " ").replace(_EMPTY, " ").split())
 
 
+def is_wildcard(token: str) -> bool:
+    """Whether a word of a pattern may stand for others."""
+    return _STAR in token
+
+
 def escape_pattern(command: str) -> str:
     """The spec that matches this command and nothing else."""
     return command.replace("*", "\\*")

@@ -8,23 +8,54 @@ it could be what a rule denies, a person is asked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from swarm.definitions.tools import SHELL
 from swarm.permissions.rules import Rule
+from swarm.permissions.shell.git_options import git_hides
+from swarm.permissions.shell.options import Words, has_option
 from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
-from swarm.permissions.shell.patterns import CommandPattern, compile_pattern
-from swarm.permissions.shell.readonly import SAFE_VARIABLES, is_read_only_command
-from swarm.permissions.shell.views import FINDERS, strip_transparent, view_command
-from swarm.permissions.shell.words import UNKNOWN, literal
+from swarm.permissions.shell.patterns import compile_pattern, is_wildcard
+from swarm.permissions.shell.readonly import is_read_only_command
+from swarm.permissions.shell.variables import SAFE_VARIABLES
+from swarm.permissions.shell.views import runs_another, strip_transparent, view_command
+from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN, literal
 
 __all__ = ["Finding", "allowing_rule", "find_rule", "is_read_only_command", "whole_rule"]
 
 _SEPARATORS = re.compile(r"[;&|\n(){}<>`]|\$\(")
 _QUOTES = re.compile(r"\\\n|[\\'\"]|\$(?=['\"])")
 _MAX_TAILS = 40
-_FIND_WRITES = re.compile(r"-(delete|fprint\w*|fls)")
+_HIDING: Mapping[str, tuple[str, ...]] = {
+    "find": (
+        "-exec",
+        "-execdir",
+        "-ok",
+        "-okdir",
+        "-delete",
+        "-fprint",
+        "-fprint0",
+        "-fprintf",
+        "-fls",
+        "-files0-from",
+    ),
+    "sort": ("-o", "--output", "--compress-program"),
+    "rg": ("--pre", "--hostname-bin"),
+    "tree": ("-o", "--output", "-R"),
+    "tar": (
+        "--to-command",
+        "--checkpoint-action",
+        "--use-compress-program",
+        "--rsh-command",
+        "--info-script",
+        "-I",
+        "-F",
+    ),
+    **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec", "--exec-batch")),
+}
+"""Options under which a program does what nobody means who allows the program by its name."""
+_UNSETTLED = (UNKNOWN, *GLOB_MARKS.values())
 
 
 @dataclass(frozen=True)
@@ -73,18 +104,31 @@ def _covers(rule: Rule, part: SimpleCommand) -> bool:
     if not part.words or part.is_dynamic or not all(SAFE_VARIABLES.fullmatch(name) for name in part.assigned):
         return False
     bare = strip_transparent(part.words)
+    settled = part.settled_words[len(part.words) - len(bare) :]
     if bare[0] == "xargs" and len(bare) > 1 and not bare[1].startswith("-"):
-        bare = (*bare[1:], UNKNOWN)
-    return any(_matches_openly(pattern, words) for words in {part.words, bare} if words)
-
-
-def _matches_openly(pattern: CommandPattern, words: tuple[str, ...]) -> bool:
-    """Whether the pattern matches, and says itself what `find` is to run or delete."""
-    if not pattern.matches(words):
+        bare, settled = (*bare[1:], UNKNOWN), (*settled[1:], UNKNOWN)
+    if runs_another(bare):
         return False
-    actions = FINDERS.get(words[0], ()) if words[0] != "git" else ()
-    hidden = [word for word in words[1:] if word in actions or (words[0] == "find" and _FIND_WRITES.fullmatch(word))]
-    return all(word in pattern.tokens.split() for word in hidden)
+    pattern_words = pattern.tokens.split()
+    place = next((place for place, word in enumerate(part.words) if word == bare[0]), 0)
+    # A pattern means the program that it names, not whatever stands behind `timeout`.
+    names_it = len(pattern_words) > place and not any(map(is_wildcard, pattern_words[: place + 1]))
+    candidates = {bare, part.words} if names_it else {bare}
+    return any(map(pattern.matches, candidates)) and not _hides(pattern_words, bare, settled)
+
+
+def _hides(named: Sequence[str], words: Words, settled: Words) -> bool:
+    """Whether it has an option, or may grow one, that a program's name does not stand for and the pattern does not name."""
+    hidden = git_hides(words) if words[0] == "git" else _HIDING.get(words[0], ())
+    for word in settled[1:] if hidden else ():
+        name = word.partition("=")[0]
+        if word == "--" and words[0] != "find":
+            return False
+        if word.startswith(_UNSETTLED) or (word.startswith("-") and (UNKNOWN in name or literal(name) != name)):
+            return True
+        if word not in named and (word in hidden or (words[0] != "find" and has_option(word, hidden))):
+            return True
+    return False
 
 
 def _may_be(part: SimpleCommand, rule: Rule) -> bool:

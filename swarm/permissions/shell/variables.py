@@ -17,7 +17,9 @@ CODE_VARIABLES = re.compile(
     r"|LD_(PRELOAD|AUDIT|LIBRARY_PATH)|PERL5OPT|RUBYOPT|NODE_OPTIONS|TAR_OPTIONS|ZIPOPT|RIPGREP_CONFIG_PATH|RSYNC_RSH"
 )
 """Variables whose value is a command, or makes a program run one."""
-_CALCULATED = frozenset(("RANDOM", "SRANDOM", "HISTCMD", "OPTIND", "LINENO", "SECONDS", "EPOCHSECONDS", "BASHPID", "UID"))
+_CALCULATED = frozenset(
+    ("RANDOM", "SRANDOM", "HISTCMD", "OPTIND", "LINENO", "SECONDS", "EPOCHSECONDS", "BASHPID", "UID")
+)
 
 
 def is_plain_name(text: str) -> bool:

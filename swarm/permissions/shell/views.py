@@ -11,21 +11,81 @@ import functools
 import re
 from dataclasses import dataclass, field
 
+from swarm.permissions.shell.carriers import find_carried_code
 from swarm.permissions.shell.parse import SimpleCommand, parse_command
+from swarm.permissions.shell.variables import CODE_VARIABLES
 from swarm.permissions.shell.words import UNKNOWN, literal
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"))
 _CODE_CARRIERS = frozenset(
-    ("eval", "trap", "env", "watch", "script", "su", "runuser", "flock", "parallel", "ssh", "entr", "hyperfine")
+    (
+        *("eval", "trap", "env", "watch", "script", "su", "runuser", "flock", "parallel", "ssh", "entr", "hyperfine"),
+        *("tmux", "screen", "dtach", "abduco", "expect", "rsync", "scp", "sftp"),
+    )
 )
 """Wrappers of whose words some may be shell code."""
-_WRAPPERS = _CODE_CARRIERS | frozenset(
-    (
-        *("!", "timeout", "gtimeout", "nice", "nohup", "sudo", "doas", "xargs", "command", "builtin", "exec", "time"),
-        *("stdbuf", "setsid", "ionice", "chrt", "taskset", "noglob", "nocorrect", "busybox", "toybox", "unbuffer"),
-        *("chroot", "unshare", "nsenter", "strace", "ltrace", "systemd-run", "fakeroot", "setarch", "prlimit"),
-        *("firejail", "bwrap", "rlwrap", "coproc", "uv", "poetry", "pipenv", "pdm", "hatch", "rye", "npx", "bunx"),
-        *("direnv", "mise", "catchsegv", "choom", "numactl", "cgexec", "setpriv", "capsh"),
+_RUNNERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "rye", "npx", "bunx", "direnv", "mise"))
+"""Wrappers that people allow by their names, for the project's own programs."""
+_COPIERS = frozenset(("rsync", "scp", "sftp"))
+"""Programs that run another one only for an option of theirs."""
+_WRAPPERS = (
+    _CODE_CARRIERS
+    | _RUNNERS
+    | frozenset(
+        (
+            *(
+                "!",
+                "timeout",
+                "gtimeout",
+                "nice",
+                "nohup",
+                "sudo",
+                "doas",
+                "xargs",
+                "command",
+                "builtin",
+                "exec",
+                "time",
+            ),
+            *("stdbuf", "setsid", "ionice", "chrt", "taskset", "noglob", "nocorrect", "busybox", "toybox", "unbuffer"),
+            *("chroot", "unshare", "nsenter", "strace", "ltrace", "systemd-run", "fakeroot", "setarch", "prlimit"),
+            *(
+                "firejail",
+                "bwrap",
+                "rlwrap",
+                "coproc",
+                "catchsegv",
+                "choom",
+                "numactl",
+                "cgexec",
+                "setpriv",
+                "capsh",
+                "jobs",
+            ),
+            *(
+                "proot",
+                "start-stop-daemon",
+                "daemonize",
+                "dbus-run-session",
+                "xvfb-run",
+                "torsocks",
+                "proxychains",
+                "pkexec",
+            ),
+            *(
+                "at",
+                "batch",
+                "chronic",
+                "parallel-ssh",
+                "pssh",
+                "sem",
+                "time",
+                "gtime",
+                "chpst",
+                "setuidgid",
+                "softlimit",
+            ),
+        )
     )
 )
 _OPERANDS_FIRST = {
@@ -38,7 +98,7 @@ FINDERS = {
     "find": ("-exec", "-execdir", "-ok", "-okdir"),
     "fd": ("-x", "-X", "--exec", "--exec-batch"),
     "fdfind": ("-x", "-X", "--exec", "--exec-batch"),
-    "git": ("run", "foreach", "--exec", "-x"),
+    "git": ("run", "foreach", "--exec", "-x", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter"),
 }
 """Programs that run another one named behind such a word."""
 _GIT_OPTIONS_WITH_VALUE = frozenset(
@@ -46,7 +106,9 @@ _GIT_OPTIONS_WITH_VALUE = frozenset(
 )
 _SPLIT_OPTION = re.compile(r"-[a-zA-Z]*S|--split-string=?")
 """With it `env` takes one word for a whole command."""
+_LOADER = re.compile(r"ld(-linux|-musl|\.so|-\d|64\.so)[\w.-]*")
 _CODE = re.compile(r"[\s;|&$`()]")
+_SETTERS = frozenset(("env", "export", "declare", "typeset", "local", "readonly"))
 _MAX_TAILS = 64
 _MAX_VIEWS = 2_000
 _MAX_DEPTH = 5
@@ -70,12 +132,20 @@ def view_command(part: SimpleCommand) -> Views:
     """All that this simple command may come down to."""
     gathering = _Gathering()
     gathering.add(part.words, 0)
+    for name in part.assigned:
+        gathering.see_assigned(name)
     return Views(
         commands=tuple(gathering.commands),
         writes=tuple(gathering.writes),
         reads=tuple(gathering.reads),
         opaque=gathering.opaque,
     )
+
+
+def runs_another(words: Words) -> bool:
+    """Whether the program only runs the one that stands behind it: no rule about its own name can mean that one."""
+    name = literal(words[0]).rpartition("/")[2]
+    return len(words) > 1 and (name in _WRAPPERS - _RUNNERS - _COPIERS or _LOADER.fullmatch(name) is not None)
 
 
 def strip_transparent(words: Words) -> Words:
@@ -155,13 +225,23 @@ class _Gathering:
             return
         if name in _SHELLS:
             self._look_into_shell(words, depth)
-        if name in _WRAPPERS or (name == "-" and len(words) > 1):
+        if name in _WRAPPERS or _LOADER.fullmatch(name) or (name == "-" and len(words) > 1):
             self._look_into_wrapper(name, words, depth)
+        if name in _SETTERS:
+            for word in words[1:]:
+                self.see_assigned(word.partition("=")[0] if "=" in word else "")
+        reason = find_carried_code(name, words)
+        if reason is not None:
+            self.give_up(reason)
         for position, word in enumerate(words):
             if word in FINDERS.get(name, ()):
                 self._add_carried(words[position + 1 :], depth)
         if name == "git":
             self._look_into_git(words, depth)
+
+    def see_assigned(self, name: str) -> None:
+        if CODE_VARIABLES.fullmatch(name) or UNKNOWN in name:
+            self.give_up(f"the variable {literal(name)} may make it run something else")
 
     def _add_tails(self, words: Words, depth: int, appended: Words = ()) -> None:
         if len(words) > _MAX_TAILS:
@@ -188,9 +268,12 @@ class _Gathering:
             self._parse(" ".join(words[1:]), depth, strict=True)
         elif name in _CODE_CARRIERS:
             splits = any(_SPLIT_OPTION.match(word) for word in words[1:])
+            strict = (name != "env" or splits) and name not in _COPIERS
             for word in words[1:]:
                 if _CODE.search(word) or (UNKNOWN in word and (name != "env" or splits)):
-                    self._parse(_SPLIT_OPTION.sub("", word), depth, strict=name != "env" or splits)
+                    self._parse(_SPLIT_OPTION.sub("", word), depth, strict=strict)
+                    if "=" in word:
+                        self._parse(word.partition("=")[2], depth, strict=False)
 
     def _look_into_shell(self, words: Words, depth: int) -> None:
         options = [word for word in words[1:] if word.startswith(("-", "+"))]

@@ -16,8 +16,13 @@ UNKNOWN = "\ue000"
 GLOB_MARKS = {"*": "\ue003", "?": "\ue004", "[": "\ue005"}
 """Unquoted characters that the shell replaces by file names."""
 _LITERAL_GLOBS = str.maketrans({mark: character for character, mark in GLOB_MARKS.items()})
-_BRACES = re.compile(r"\{[^\s]*(,|\.\.)[^\s]*\}")
+_BRACES = re.compile(r"\{.*(,|\.\.).*\}", re.DOTALL)
 
+_HIDDEN_CODE = re.compile(r"`|\$[({\['\"]")
+_HIDDEN_VARIABLE = re.compile(r"\$[\w@*#?!$-]")
+_LEAVES = frozenset({"word", "regex", "extglob_pattern", "string_content", "heredoc_content", "variable_name"})
+"""Parts in which the grammar leaves nothing that Bash would replace; it forgets so inside `${x#…}`."""
+_BARE = frozenset(("word", "number", "brace_expression", "{", "}", ","))
 _SPLITTING = frozenset(("simple_expansion", "expansion", "command_substitution", "brace_expression"))
 
 
@@ -29,20 +34,56 @@ def literal(word: str) -> str:
 def may_split(node: Node) -> bool:
     """Whether the shell may make several words of it, or none: something to replace stands outside of quotes."""
     if node.type == "concatenation":
-        return _BRACES.search((node.text or b"").decode()) is not None or any(map(may_split, node.children))
+        return _has_braces(node) or any(map(may_split, node.children))
     if node.type in ("word", "extglob_pattern"):
         return re.search(r"[*?\[{(]", re.sub(r"\\.", "", (node.text or b"").decode())) is not None
     return node.type in _SPLITTING
+
+
+def hides_substitution(node: Node) -> bool:
+    """Whether the text of a leaf holds something to replace, which the grammar has not seen."""
+    quoted = node.type in ("raw_string", "ansi_c_string")
+    if (
+        (quoted and not _is_expanded(node))
+        or (not quoted and node.type not in _LEAVES)
+        or _is_quoted_document(node.parent)
+    ):
+        return False
+    bare = re.sub(r"\\.", "", (node.text or b"").decode(), flags=re.DOTALL)
+    return bool(_HIDDEN_CODE.search(bare) or (node.type != "regex" and _HIDDEN_VARIABLE.search(bare)))
+
+
+def _is_expanded(node: Node) -> bool:
+    """Whether a quoted text stands inside `${…}`, where quotes need not mean what they do elsewhere."""
+    parent = node.parent
+    while parent is not None and parent.type in ("concatenation", "string", "array"):
+        parent = parent.parent
+    return parent is not None and parent.type == "expansion"
+
+
+def _is_quoted_document(body: Node | None) -> bool:
+    if body is None or body.type != "heredoc_body":
+        return False
+    start = body.prev_named_sibling
+    while start is not None and start.type != "heredoc_start":
+        start = start.prev_named_sibling
+    return start is not None and (start.text or b"").startswith((b"'", b'"'))
 
 
 def word_value(node: Node, source: bytes) -> str:
     """The word as the program would get it."""
     raw = source[node.start_byte : node.end_byte].decode()
     if node.type == "concatenation":
-        if _BRACES.search(re.sub(r"\\.", "", raw)):
+        if _has_braces(node):
             return UNKNOWN
         return "".join(word_value(child, source) for child in node.children)
     return _single_value(node, raw, source)
+
+
+def _has_braces(node: Node) -> bool:
+    """Whether a word of several pieces holds a brace expansion; what is quoted or substituted is no part of one."""
+    pieces = ((child.text or b"").decode() if child.type in _BARE else "x" for child in node.children)
+    return _BRACES.search(re.sub(r"\\.", "", "".join(pieces))) is not None
 
 
 def _single_value(node: Node, raw: str, source: bytes) -> str:
