@@ -24,7 +24,7 @@ _CARRYING: dict[str, re.Pattern[str]] = {
     "rsync": re.compile(r"-[a-zA-Z]*e|--rsh|--rsync-path"),
     **dict.fromkeys(("scp", "sftp"), re.compile(r"-[a-zA-Z]*[SoD]")),
     "git": re.compile(
-        r"-c|--config|--exec-path=|--(upload|receive)-pack|filter-branch|--extcmd|--ext-diff|-O|--open-files|.*-filter"
+        r"-c|--config|--exec(-path)?=|--(upload|receive)-pack|filter-branch|--extcmd|--ext-diff|-O|--open-files|.*-filter"
         r"|ext::|(core|alias|diff|merge|filter|gpg|credential|pager|sequence|interactive|include)\.|instaweb|send-email|daemon"
         r"|--edit"
     ),
@@ -59,7 +59,7 @@ def _carries_in_git(place: int, words: Words) -> bool:
     if word in ("-c", "--config"):
         setting = words[place + 1] if place + 1 < len(words) else ""
         return "=" in setting and not _PLAIN_SETTING.fullmatch(setting)
-    if re.match(r"[a-z]+\\.", word):
+    if re.match(r"[a-z]+\.", word):
         getting = not {"--get", "--get-all", "--unset"}.isdisjoint(words)
         return "config" in words and not getting and not _PLAIN_SETTING.fullmatch(f"{word}=")
     if word.startswith("-O"):

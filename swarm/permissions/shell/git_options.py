@@ -32,13 +32,14 @@ def _listing(letters: str, long: str = "", **more: str) -> Program:
 
 
 _LOOKING: dict[str, Program] = {
-    **dict.fromkeys(("log", "diff", "show", "whatchanged", "shortlog", "rev-list", "diff-tree", "diff-index"), _LOG),
+    **dict.fromkeys(("log", "diff", "show", "whatchanged", "rev-list", "diff-tree", "diff-index"), _LOG),
     "status": _listing(
         "sbvz",
         "short branch porcelain porcelain= long verbose ignored ignored= untracked-files untracked-files= show-stash"
         " ahead-behind no-ahead-behind no-renames ignore-submodules ignore-submodules= column no-column",
         also="-u(no|normal|all)?",
     ),
+    "shortlog": describe("snec", _HISTORY, harmless=False),
     "blame": _listing(
         "wlsefcntpbMCL:",
         "porcelain line-porcelain show-email show-name show-number root date= abbrev= since= color-lines",
@@ -143,5 +144,5 @@ def _reads_settings(words: Words, *, confined: bool) -> bool:
     names = [word for word in words if not word.startswith("-")]
     if words[:1] == ("list",) or {"--list", "-l"} & {*words}:
         return confined and not [name for name in names if name != "list"]
-    getting = any(word.startswith("--get") for word in words) or words[:1] == ("get",)
+    getting = any(word.startswith("--get") for word in words) or words[:1] == ("get",) or len(names) == len(words) == 1
     return getting and (confined or all(_OWN_SETTING.fullmatch(name) for name in names))

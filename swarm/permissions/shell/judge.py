@@ -34,9 +34,11 @@ def judge_shell(call: Call) -> Verdict:
     denied = find_rule(command, call.rules.about("deny", SHELL))
     if denied is not None and denied.certain:
         return by_rule("deny", denied.rule)
-    folders = folders_of(command, call.workspace)
+    # `$HOME/x` names what `~/x` does.
+    resolved = parse_command(resolve_home(text))
+    folders = folders_of(resolved, call.workspace)
     looks = _only_looks(command, call.workspace)
-    on_paths = _judge_paths(command, call, folders, looks=looks)
+    on_paths = _judge_paths(command, resolved, call, folders, looks=looks)
     if on_paths is not None and on_paths.action == "deny":
         return on_paths
     if call.mode == "plan" and not (looks or call.read_only_sandbox):
@@ -100,7 +102,9 @@ def _only_looks(command: ShellCommand, workspace: Path) -> bool:
     return bool(command.text.strip()) and all(is_read_only_part(part) for part in command.parts)
 
 
-def _judge_paths(command: ShellCommand, call: Call, folders: list[Path] | None, *, looks: bool) -> Verdict | None:
+def _judge_paths(
+    command: ShellCommand, resolved: ShellCommand, call: Call, folders: list[Path] | None, *, looks: bool
+) -> Verdict | None:
     """What rules about files say of the files that the command names: deny before ask, nothing if they are silent."""
     worst: Verdict | None = None
     for target in written_targets(command):
@@ -110,8 +114,6 @@ def _judge_paths(command: ShellCommand, call: Call, folders: list[Path] | None, 
         if verdict.action == "ask":
             worst = worst or verdict
     looked_from = folders or [call.workspace]
-    # `$HOME/x` names what `~/x` does.
-    resolved = parse_command(resolve_home(command.text))
     for action in ("deny", "ask"):
         reading = [rule for rule in call.rules.about(action, READ) if rule.spec is not None]
         editing = [rule for rule in call.rules.about(action, EDIT) if rule.spec is not None]

@@ -1,8 +1,8 @@
 """Programs that only look, each with the options under which it does: what is not listed here is not understood.
 
 Letters are written as for `getopt`: a colon follows one that takes a value. A long option that takes a value ends
-in `=`. The value may follow as a word of its own; such a word must not look like an option itself, so that a wrong
-entry here cannot hide one.
+in `=`, and is there twice if it need not. The value may follow as a word of its own; such a word must not look like
+an option itself, so that a wrong entry here cannot hide one.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Program:
         """The options that a word gives, if all are known, and whether the value is still to come."""
         if word.startswith("--"):
             name, equals, _ = word.partition("=")
-            if f"{name}=" in self.names:
-                return frozenset((name,)), not equals
-            return (frozenset((name,)) if name in self.names and not equals else None), False
+            alone, valued = name in self.names, f"{name}=" in self.names
+            known = valued or (alone and not equals)
+            return (frozenset((name,)) if known else None), valued and not alone and not equals
         for place, letter in enumerate(word[1:], 2):
             if letter in self.valued:
                 return frozenset(word[1:place]), place == len(word)
@@ -208,6 +208,7 @@ PROGRAMS: Mapping[str, Program] = {
     "od": describe(
         "abcdfhilosxvA:j:N:t:w:S:", "address-radix= format= read-bytes= skip-bytes= width= output-duplicates"
     ),
+    "xxd": describe("bpuc:l:s:g:", also=r"-(len|seek|cols|ps|plain|bits)", harmless=False, operands=1),
     "seq": describe("wf:s:", "equal-width format= separator=", also=r"-\d+"),
     "sleep": describe(),
     "uptime": describe("ps", "pretty since"),

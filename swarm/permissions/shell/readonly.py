@@ -25,6 +25,8 @@ _FIND_VALUES = re.compile(
     r"-(i?name|i?path|i?wholename|i?regex|regextype|i?lname|x?type|maxdepth|mindepth|size|[amc](time|min)|used|anewer|cnewer"
     r"|newer([aBcm][aBcmt])?|perm|user|group|uid|gid|links|inum|samefile|fstype|printf)"
 )
+_FIELDS = r"\$(\d+|NF)(, ?\$(\d+|NF))*"
+_AWK = re.compile(rf"(NR ?(==|<=|>=|<|>) ?\d+ ?)?(\{{ ?print( {_FIELDS})? ?\}})?")
 _PS = re.compile(r"aux?w*|axu?w*|-(ef|e|A|f|eF|ely?|l|u|aux)|--forest|--sort=-?[%\w]+|-p|\d+(,\d+)*")
 _VERSION_TOOLS = frozenset(
     (
@@ -118,6 +120,8 @@ def _only_looks(words: Words, *, confined: bool) -> bool:
         return _find_only_looks(arguments, confined=confined)
     if name == "sed":
         return _sed_only_looks(arguments)
+    if name == "awk":
+        return _awk_only_looks(arguments)
     if name == "git":
         return git_looks(arguments, confined=confined)
     if name == "jq" and not confined and any(re.search(r"\b(import|include)\b", word) for word in arguments):
@@ -163,6 +167,16 @@ def _sed_only_looks(arguments: Words) -> bool:
     if not scripts:
         scripts = operands[:1]
     return bool(scripts) and all(is_plain_script(script) for script in scripts)
+
+
+def _awk_only_looks(arguments: Words) -> bool:
+    """Programs that print fields, no others: the language writes files and runs commands."""
+    if arguments and re.fullmatch(r"-F.+", arguments[0], re.DOTALL):
+        arguments = arguments[1:]
+    elif arguments[:1] == ("-F",) and arguments[1:2] and not arguments[1].startswith(("-", UNKNOWN)):
+        arguments = arguments[2:]
+    plain = not any(word.startswith(("-", UNKNOWN, *GLOB_MARKS.values())) for word in arguments)
+    return plain and bool(arguments) and bool(arguments[0]) and _AWK.fullmatch(arguments[0]) is not None
 
 
 def _xargs_only_looks(arguments: Words) -> bool:
