@@ -55,15 +55,17 @@ def test_each_type_is_listed_with_its_source_and_what_it_may_do(project: Path) -
 
 
 def test_what_is_hidden_wrong_or_understood_in_part_is_said_beside_the_list(project: Path) -> None:
-    define(project, "explore", "color: red")
+    define(project, "explore", "tools: Read")
+    define(project, "poet", "tools: Raed")
     (project / ".claude/agents/notes.md").write_text("Nothing.")
     ran = swarm_agents()
     assert ran.exit_code == 0
     assert ran.stderr.splitlines() == [
-        "hidden: explore of shipped, by ./.claude/agents/explore.md",
+        "not trusted: the type explore, in place of the one that is shipped or your own (./.claude/agents/explore.md); "
+        "`swarm trust` lets it count",
         "problem: ./.claude/agents/notes.md:1: it has no frontmatter. "
         "Begin the file with a `---` block that has `name` and `description`.",
-        "1 of them understood only in part; `swarm agents check .claude/agents/explore.md` says what was not",
+        "1 of them understood only in part; `swarm agents check .claude/agents/poet.md` says what was not",
     ]
 
 
