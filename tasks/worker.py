@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from swarm.errors import SwarmError
 from swarm.exposure import find_exposures
 from swarm.log import EventLog
-from swarm.runtime.toolbox import scratch_root
+from swarm.runtime.scratch import scratch_root
 from swarm.store.agents import Store
 from swarm.tasks import process
 from swarm.tasks.app import PRIORITY_STEPS, app
@@ -204,7 +204,7 @@ class Sweep:
         store, settings = runtime.store, runtime.settings
         if time.monotonic() >= self._orphans_at:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
-            kill_orphans(scratch_root(), _is_alive(store))
+            kill_orphans(scratch_root(settings), _is_alive(store))
         if not store.begin_sweep(process.worker_name(), max(0.2, settings.sweep_seconds * 0.9)):
             return
         # Only an empty list can have lost a message; while it is long, waiting is all that is wrong.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from swarm.errors import ConfigurationError
 from swarm.settings import Settings
+from swarm.workspace import private
 
 _POLL_SECONDS = 0.05
 
@@ -34,23 +34,7 @@ def make_state_folder(settings: Settings) -> Path:
 
 def make_private_folder(folder: Path) -> Path:
     """The folder, ours and with mode 0700. Raises `ConfigurationError` if it belongs to someone else."""
-    try:
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        # lstat: a link planted under /tmp by another user must not lead us elsewhere.
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            raise ConfigurationError(
-                f"{folder} is not a folder of the user {os.geteuid()}. "
-                "Remove it, or set SWARM_STATE_DIR to another folder."
-            )
-        if stat.S_IMODE(found.st_mode) != 0o700:
-            folder.chmod(0o700)
-    except OSError as error:
-        raise ConfigurationError(
-            f"the private folder {folder} cannot be made ({error.strerror}). Set SWARM_STATE_DIR to another folder."
-        ) from error
-    return folder
+    return private.make_private_folder(folder, remedy="set SWARM_STATE_DIR to another folder")
 
 
 @contextlib.contextmanager

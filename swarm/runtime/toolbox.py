@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -28,23 +27,19 @@ from swarm.permissions.sandbox import (
     toolchain_folders,
 )
 from swarm.runtime.offering import choose_tools
+from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment
 from swarm.store.connection import redis_hosts
 from swarm.store.questions import Ask
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.background import kill_shells
 from swarm.tools.outputs import Outputs
-from swarm.tools.processes import scratch_folder
 from swarm.tools.registry import load_tool, validate_input
 from swarm.tools.truncate import fit
+from swarm.workspace.private import private_folders
 
 log = EventLog("swarm.tools")
 Found = TypeVar("Found")
-
-
-def scratch_root() -> Path:
-    """Where this host's agents have their private temporary folders."""
-    return Path(tempfile.gettempdir()) / f"swarm-{os.getuid()}"
 
 
 class Toolbox:
@@ -53,11 +48,11 @@ class Toolbox:
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
         self._outputs = Outputs(segment.store, segment.spec.agent_id)
-        self._scratch = scratch_root() / segment.spec.agent_id
+        self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
 
     def clear(self) -> None:
         """The agent is over: end what its shells left running and remove its private folder."""
-        if self._scratch.exists():
+        if self._scratch in private_folders(self._scratch.parent):
             kill_shells(self._scratch)
             shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -174,27 +169,15 @@ class Toolbox:
             return argv
         policy = SandboxPolicy(
             workspace=context.workspace,
-            scratch=_private_folder(context),
+            scratch=home_folder(context),
             read_only=read_only,
             network=self._segment.spec.network,
             private_network=self._segment.settings.network == "private",
             unreachable=resolve_hosts(redis_hosts(self._segment.settings)) if self._segment.spec.network else (),
             readable=toolchain_folders(os.environ, Path.home()),
-            hidden=(self._segment.settings.state_folder(), scratch_root()),
+            hidden=(self._segment.settings.state_folder(), scratch_root(self._segment.settings)),
         )
         try:
             return confine_argv(policy, backend, argv)
         except CannotConfine as error:
             raise ToolError(str(error)) from error
-
-
-def _private_folder(context: ToolContext) -> Path:
-    """The HOME and TMPDIR of the agent's processes. Not the scratch folder itself: the runtime keeps files of its own there."""
-    folder = scratch_folder(context) / "files"
-    if not folder.is_dir():
-        folder.mkdir(mode=0o700, exist_ok=True)
-        # Where a repository names nobody, a commit needs somebody.
-        (folder / ".gitconfig").write_text(
-            "[user]\n\tname = swarm\n\temail = swarm@localhost\n[safe]\n\tdirectory = *\n"
-        )
-    return folder.resolve()

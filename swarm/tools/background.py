@@ -32,6 +32,7 @@ from swarm.tools.processes import (
     scratch_folder,
     start_command,
 )
+from swarm.workspace.private import private_folders
 
 MAX_SHELLS = 16
 """Background commands that one agent may have running at once."""
@@ -145,11 +146,14 @@ def kill_shells(scratch: Path) -> int:
 
 
 def kill_orphans(root: Path, alive: Callable[[str], bool]) -> int:
-    """Do the same under each `<root>/<agent_id>` whose agent is not `alive`; returns how many commands ran."""
+    """Do the same under each `<root>/<agent_id>` whose agent is not `alive`; returns how many commands ran.
+
+    Follows no link, and leaves alone what belongs to another user.
+    """
     killed = 0
-    for folder in root.glob(f"*/{_FOLDER}"):
-        if not alive(folder.parent.name):
-            killed += kill_shells(folder.parent)
+    for scratch in private_folders(root):
+        if (scratch / _FOLDER).is_dir() and not alive(scratch.name):
+            killed += kill_shells(scratch)
     return killed
 
 

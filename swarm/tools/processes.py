@@ -18,9 +18,10 @@ from typing import IO
 
 import psutil
 
-from swarm.errors import ToolError
+from swarm.errors import ConfigurationError, ToolError
 from swarm.tools import Confine, ToolContext
 from swarm.tools.environment import clean_environment
+from swarm.workspace.private import make_private_folder
 
 MARKER = "SWARM_SHELL_ID"
 """Set in every process of a command: finds those that got away from their supervisor."""
@@ -65,11 +66,16 @@ class Report:
 
 
 def scratch_folder(ctx: ToolContext) -> Path:
-    """The agent's private temporary folder, made now if it does not exist."""
+    """The agent's private temporary folder, made now if it does not exist. Raises `ToolError` if it is somebody else's."""
     with _scratch_lock:
         if ctx.scratch is None:
             ctx.scratch = Path(tempfile.mkdtemp(prefix="swarm-agent-"))
-        ctx.scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return ctx.scratch
+        try:
+            for folder in (ctx.scratch.parent, ctx.scratch):
+                make_private_folder(folder, remedy="set TMPDIR to another folder")
+        except ConfigurationError as error:
+            raise ToolError(f"no command can be run: {error}") from error
         return ctx.scratch
 
 

@@ -84,6 +84,17 @@ def limited(world: SandboxWorld, ran: Ran) -> bool:
     return re.search(r"^Max core file size +0 +0 ", limits, re.MULTILINE) is not None
 
 
+def slowed(world: SandboxWorld, ran: Ran) -> bool:
+    scheduled = os.sched_getscheduler(world.victim.pid), len(os.sched_getaffinity(world.victim.pid))
+    usual = os.SCHED_OTHER, len(os.sched_getaffinity(0))
+    return world.victim.nice() != 0 or scheduled != usual or world.victim.ionice().value != 0
+
+
+def set_ids(world: SandboxWorld, ran: Ran) -> bool:
+    found = [path for folder in (world.workspace, world.scratch) for path in folder.rglob("*")]
+    return any(path.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in found)
+
+
 MEMORY = """
 import os, re
 victim = os.environ["VICTIM"]
@@ -107,6 +118,51 @@ maps = open(f"/proc/{os.environ['VICTIM']}/maps").read().split("-")[0]
 one[:], other[:] = [ctypes.addressof(buffer), 16], [int(maps, 16), 16]
 if ctypes.CDLL(None).process_vm_readv(int(os.environ["VICTIM"]), one, 1, other, 1, 0) == 16:
     print("yes-it-did")
+"""
+SLOW_DOWN = """
+import ctypes, os
+victim = int(os.environ["VICTIM"])
+for change in (
+    lambda: os.setpriority(os.PRIO_PROCESS, victim, 19),
+    lambda: os.setpriority(os.PRIO_PGRP, os.getpgid(victim), 19),
+    lambda: os.sched_setscheduler(victim, os.SCHED_IDLE, os.sched_param(0)),
+    lambda: os.sched_setaffinity(victim, {min(os.sched_getaffinity(0))}),
+    lambda: ctypes.CDLL(None).syscall({"x86_64": 251}.get(os.uname().machine, 30), 1, victim, 3 << 13),
+):
+    try:
+        change()
+    except OSError as error:
+        print(error)
+os.setpriority(os.PRIO_PROCESS, 0, 5)
+os.sched_setaffinity(0, os.sched_getaffinity(0))
+print("own priority", os.getpriority(os.PRIO_PROCESS, 0))
+"""
+SET_ID = """
+import ctypes, os, shutil
+libc = ctypes.CDLL(None)
+calls = {"creat": 85, "openat2": 437, "fchmodat2": 452} if os.uname().machine == "x86_64" else {"openat2": 437, "fchmodat2": 452}
+how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o6755, 0)
+for folder in (b".", os.fsencode(os.environ["TMPDIR"])):
+    os.chdir(folder)
+    for name in ("a", "b", "c", "d"):
+        shutil.copy("/bin/true", name)
+    opened = os.open("b", os.O_RDONLY)
+    for change in (
+        lambda: os.chmod("a", 0o4755),
+        lambda: os.fchmod(opened, 0o6755),
+        lambda: os.chmod("c", 0o2755, dir_fd=os.open(".", os.O_RDONLY)),
+        lambda: libc.syscall(calls["fchmodat2"], -100, b"d", 0o6755, 0),
+        lambda: os.close(os.open("e", os.O_CREAT | os.O_WRONLY, 0o6755)),
+        lambda: os.link(f"/proc/self/fd/{os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o6755)}", "f", follow_symlinks=True),
+        lambda: os.mknod("g", 0o106755),
+        lambda: libc.syscall(calls["openat2"], -100, b"h", how, 24),
+        lambda: libc.syscall(calls.get("creat", -1), b"i", 0o6755),
+    ):
+        try:
+            change()
+        except OSError as error:
+            print(error)
+    os.chmod("a", 0o755)
 """
 PRLIMIT = "import os, resource; resource.prlimit(int(os.environ['VICTIM']), resource.RLIMIT_CORE, (0, 0))"
 
@@ -138,6 +194,8 @@ ATTEMPTS = {
     "kill another": Attempt("kill -KILL $VICTIM", hit, "signals"),
     "stop another's group": Attempt("kill -STOP -- -$VICTIM", hit, "signals"),
     "limit another": Attempt(python(PRLIMIT), limited, "signals"),
+    "slow another down": Attempt(python(SLOW_DOWN), slowed, "signals"),
+    "make a program that runs as its owner": Attempt(python(SET_ID), set_ids),
     "look at others": Attempt(
         'test -e /proc/$VICTIM/cmdline && tr "\\0" " " < /proc/$VICTIM/cmdline && echo yes-it-did',
         says_yes,
@@ -187,6 +245,37 @@ def test_an_attempt_fails_in_the_sandbox_that_works_without(jail: tuple[str, str
         ran = world.run(attempt.command, read_only=read_only)
         assert not attempt.worked(world, ran), ran
         assert (world.workspace / "kept").read_text() == "kept"
+
+
+TERMINAL = "echo painted > $PTS; head -c 7 < $PTS; stty -F $PTS -echo; for t in /dev/pts/*; do echo painted > $t; done"
+
+
+@pytest.mark.parametrize("read_only", [True, False], ids=["read-only", "writer"])
+def test_a_terminal_of_the_person_is_neither_read_nor_painted_on(world: SandboxWorld, read_only: bool) -> None:
+    master, slave = os.openpty()
+    try:
+        path = os.ttyname(slave)
+        os.chown(path, world.user.uid, -1)
+        os.write(master, b"secret\n")
+        ran = world.run(TERMINAL.replace("$PTS", path), read_only=read_only)
+        os.set_blocking(master, False)
+        assert os.read(master, 1000) == b"secret\r\n" and "secret" not in ran.output
+        ran = world.run(TERMINAL.replace("$PTS", path), open=True)
+        assert b"painted" in os.read(master, 1000) and "secret" in ran.output
+    finally:
+        os.close(slave)
+        os.close(master)
+
+
+def test_not_all_processes_of_a_user_are_slowed_down_at_once(world: SandboxWorld) -> None:
+    if world.user.uid == os.geteuid():
+        pytest.skip("a fault would slow down everything that this user runs")
+    world.run(python("import os; os.setpriority(os.PRIO_USER, 0, 19)"))
+    assert world.victim.nice() == 0
+
+
+def test_a_program_may_slow_itself_down(world: SandboxWorld) -> None:
+    assert world.run("nice -n 3 nice; taskset 1 true; echo done").output == "3\ndone\n"
 
 
 def test_a_read_only_agent_changes_nothing_in_its_workspace(world: SandboxWorld) -> None:

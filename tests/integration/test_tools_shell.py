@@ -13,6 +13,8 @@ import psutil
 import pytest
 
 from swarm.errors import Interrupted, ToolError
+from swarm.runtime.scratch import scratch_root
+from swarm.settings import Settings
 from swarm.tools import ToolContext
 from swarm.tools.background import MAX_SHELLS, kill_orphans, kill_shells, list_shells, shell_state
 from swarm.tools.environment import clean_environment
@@ -327,3 +329,58 @@ def test_a_background_command_that_lost_its_supervisor_is_still_ended(world: Wor
     wait_for("its end is known", lambda: "was killed from outside" in output(world, shell_id, "call"))
     assert world.ctx.scratch is not None and kill_shells(world.ctx.scratch) == 1
     wait_for("it is gone", lambda: gone(pid))
+
+
+# -- the folders of the agents ----------------------------------------------------------------------------
+
+
+def test_a_scratch_folder_that_is_a_link_is_refused(world: World, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    world.ctx.scratch = tmp_path / "root" / "agent-1"
+    world.ctx.scratch.parent.mkdir()
+    world.ctx.scratch.symlink_to(elsewhere)
+    with pytest.raises(ToolError, match="is not a folder of the user"):
+        world.call("Bash", command="true")
+    world.ctx.scratch = tmp_path / "linked" / "agent-1"
+    world.ctx.scratch.parent.symlink_to(elsewhere)
+    with pytest.raises(ToolError, match="is not a folder of the user"):
+        world.call("Bash", command="true")
+    assert os.listdir(elsewhere) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")
+def test_a_scratch_folder_of_another_user_is_refused(world: World, tmp_path: Path) -> None:
+    world.ctx.scratch = tmp_path / "root" / "agent-1"
+    world.ctx.scratch.parent.mkdir()
+    os.chown(world.ctx.scratch.parent, 65534, 65534)
+    with pytest.raises(ToolError, match="is not a folder of the user 0"):
+        world.call("Bash", command="true")
+
+
+def test_scratch_folders_are_open_to_nobody_else(world: World, tmp_path: Path) -> None:
+    world.ctx.scratch = tmp_path / "root" / "agent-1"
+    world.call("Bash", command="true")
+    assert [path.stat().st_mode & 0o777 for path in (world.ctx.scratch, world.ctx.scratch.parent)] == [0o700, 0o700]
+
+
+def test_a_sweep_follows_no_link(tmp_path: Path) -> None:
+    root, precious = tmp_path / "root", tmp_path / "home" / "project"
+    root.mkdir()
+    (precious / "shells").mkdir(parents=True)
+    (root / "agent-x").symlink_to(precious)
+    assert kill_orphans(root, lambda agent_id: False) == 0
+    assert (precious / "shells").is_dir()
+    root.rename(tmp_path / "moved")
+    root.symlink_to(precious.parent)
+    assert kill_orphans(root, lambda agent_id: False) == 0
+    assert (precious / "shells").is_dir()
+
+
+def test_two_swarms_of_one_user_have_folders_of_their_own() -> None:
+    def root(url: str, prefix: str = "swarm") -> Path:
+        return scratch_root(Settings(redis_url=url, key_prefix=prefix))
+
+    assert root("redis://one/0") == root("redis://someone:secret@one/0")
+    found = [root("redis://one/0"), root("redis://one/1"), root("redis://two/0"), root("redis://one/0", "other")]
+    assert len(set(found)) == 4 and all(path.name.startswith(f"swarm-{os.getuid()}-") for path in found)

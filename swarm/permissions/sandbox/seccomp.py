@@ -1,7 +1,8 @@
 """The filter on system calls that goes with a sandbox, as a program for the kernel's packet-filter machine.
 
 It takes away what neither namespaces nor Landlock cover: kinds of sockets that are in no network namespace,
-`io_uring` (which would go round the filter), mounting, new user namespaces, the keyring, other processes' limits.
+`io_uring` (which would go round the filter), mounting, new user namespaces, the keyring, making programs that run as
+their owner (set-user-id), and, beside Landlock, other processes' limits and priorities.
 """
 
 from __future__ import annotations
@@ -58,8 +59,11 @@ _CALLS: dict[str, tuple[int | None, int | None]] = {
     **{"lchown": (94, None), "fchownat": (260, 54), "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7)},
     **{"removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "utime": (132, None)},
     **{"utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88)},
+    **{"open": (2, None), "creat": (85, None), "openat": (257, 56), "openat2": (437, 437), "mknod": (133, None)},
+    **{"mknodat": (259, 33), "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118)},
+    **{"sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274)},
 }
-_UNKNOWN = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+_UNKNOWN = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2")
 """Answered as if the kernel were too old: programs then use what the filter can look into."""
 _ADMINISTRATION = (
     *("mount", "umount2", "pivot_root", "chroot", "setns", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount"),
@@ -81,6 +85,14 @@ _NAMESPACES = 0x7E02_0000
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _DATAGRAM = 2
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_SET_ID = 0o6000
+_MAKES_A_FILE = 0o100 | 0o20000000
+"""O_CREAT, and the bit that is O_TMPFILE's own; without them `open` has no mode."""
+_MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
+"""Which argument is the mode of a file."""
+_SCHEDULING = ("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr")
+_OF_A_USER = {"setpriority": 2, "ioprio_set": 3}
+"""Calls with a kind and a number, 0 for oneself; and the kind that means all processes of a user."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _MASK, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW = 0x7FFF_0000
@@ -124,7 +136,8 @@ class _Program:
     def refuse_if(self, name: str, rule: bytes) -> None:
         """`rule` is run for the call; where it does not return, the call is allowed."""
         call = _CALLS[name][self._column]
-        assert call is not None
+        if call is None:
+            return
         rule += _word(_RETURN, _ALLOW)
         self._code.append(_word(_EQUAL, call, 0, len(rule) // 8) + rule)
 
@@ -137,6 +150,15 @@ def _only_families(families: tuple[int, ...]) -> bytes:
     return _argument(0) + b"".join(tests) + _refuse(errno.EACCES)
 
 
+def _refuse_set_id(program: _Program) -> None:
+    """A program that an agent made would run as the worker's user, for whoever on this host starts it."""
+    for name, index in _MODES.items():
+        program.refuse_if(name, _argument(index) + _word(_ANY_BIT, _SET_ID, 0, 1) + _refuse())
+    for name, flags in {"open": 1, "openat": 2}.items():
+        mode = _argument(flags + 1) + _word(_ANY_BIT, _SET_ID, 0, 1) + _refuse()
+        program.refuse_if(name, _argument(flags) + _word(_ANY_BIT, _MAKES_A_FILE, 0, len(mode) // 8) + mode)
+
+
 @lru_cache(maxsize=16)
 def make_filter(beside: Literal["namespaces", "landlock"], *, network: bool, read_only: bool, abi: int) -> bytes:
     """The filter to use beside namespaces or Landlock; empty on a machine whose system calls are not known here."""
@@ -144,12 +166,15 @@ def make_filter(beside: Literal["namespaces", "landlock"], *, network: bool, rea
     if known is None:
         return b""
     program = _Program(*known)
+    if beside == "landlock" and read_only:
+        program.refuse(_METADATA)
     program.refuse(_ADMINISTRATION)
     program.refuse(_UNKNOWN, errno.ENOSYS)
     for name in ("clone", "unshare"):
         program.refuse_if(name, _argument(0) + _word(_ANY_BIT, _NAMESPACES, 0, 1) + _refuse())
     tests = _word(_EQUAL, _TIOCSTI, 1, 0) + _word(_EQUAL, _TIOCLINUX, 0, 1)
     program.refuse_if("ioctl", _argument(1) + tests + _refuse())
+    _refuse_set_id(program)
     if beside == "namespaces":
         # A network namespace has its own abstract sockets; one that is shared needs Landlock to keep from them.
         unix = (_UNIX,) if not network or abi >= 6 else ()
@@ -163,7 +188,11 @@ def make_filter(beside: Literal["namespaces", "landlock"], *, network: bool, rea
     # Another process's CPU limit set to nothing would be a signal to it.
     change = _refuse_pointer(2)
     program.refuse_if("prlimit64", _argument(0) + _word(_EQUAL, 0, len(change) // 8, 0) + change)
+    for name in _SCHEDULING:
+        program.refuse_if(name, _argument(0) + _word(_EQUAL, 0, 1, 0) + _refuse())
+    for name, of_a_user in _OF_A_USER.items():
+        other = _argument(1) + _word(_EQUAL, 0, 1, 0) + _refuse()
+        program.refuse_if(name, other + _argument(0) + _word(_EQUAL, of_a_user, 0, 1) + _refuse())
     if read_only:
-        program.refuse(_METADATA)
         program.refuse_if("utimensat", _refuse_pointer(1))
     return program.finish()
