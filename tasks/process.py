@@ -23,7 +23,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.errors import ToolError
 from swarm.log import EventLog
 from swarm.models import Model
-from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend
+from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
 from swarm.runtime.stop import Stop
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
@@ -150,6 +150,7 @@ def prepare_main() -> None:
     from swarm.models.catalogue import load_catalogue
 
     settings = _settings()
+    close_to_others()
     worker_name()
     _main_pid = os.getpid()
     _draining = mmap.mmap(-1, 1)
@@ -202,6 +203,7 @@ def prepare_child() -> None:
     """Make a pool child ready: it can be told to stop, and it dies with its main process."""
     # Celery made more between the preparing and the fork. The collector must not touch that either: it would copy it.
     gc.freeze()
+    close_to_others()
     signal.signal(STOP_SIGNAL, _on_stop_signal)
     if os.uname().sysname == "Linux":
         # Otherwise a child of a killed main process would work on, unseen, until its agent parks.

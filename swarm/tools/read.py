@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from swarm.errors import ToolError
 from swarm.tools import MAX_OUTPUT_CHARACTERS, Tool, ToolContext, ToolResult
-from swarm.workspace import is_output, open_file, resolve_path, shown, sniff_encoding
+from swarm.workspace import is_output, open_file, opened_folder, resolve_path, shown, sniff_encoding
 from swarm.workspace.text import HEAD_BYTES
 
 DEFAULT_LINES = 2_000
@@ -50,8 +50,9 @@ def read_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 def _missing(workspace: Path, path: Path, given: str) -> str:
     try:
-        names = [entry.name for _, entry in zip(range(5_000), os.scandir(path.parent), strict=False)]
-    except OSError:
+        with opened_folder(workspace, path.parent) as folder, os.scandir(folder) as entries:
+            names = [entry.name for _, entry in zip(range(5_000), entries, strict=False)]
+    except (OSError, ToolError):
         return f"{given} does not exist; neither does its folder. Use Glob to find the file"
     lowered = {name.lower(): name for name in names}
     near = [lowered[match] for match in difflib.get_close_matches(path.name.lower(), lowered, n=3, cutoff=0.6)]

@@ -7,6 +7,7 @@ import os
 import selectors
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 import time
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from swarm.errors import ConfigurationError, ToolError
+from swarm.permissions.sandbox.host import python_folders
+from swarm.permissions.sandbox.reading import start_reading
 from swarm.tools import ToolContext
 from swarm.tools.environment import clean_environment
 
@@ -47,26 +50,36 @@ def find_ripgrep() -> str:
 def run_ripgrep(
     ctx: ToolContext,
     arguments: list[str],
-    folder: Path,
+    folder: int | None = None,
     *,
+    file: int | None = None,
     text: str | None = None,
     max_items: int | None = None,
     separator: bytes = b"\n",
 ) -> Found:
-    """Run `rg` in `folder`, on `text` if given; stop it after `max_items`. Raises `ToolError` for a bad pattern."""
-    command = [_ripgrep(), "--no-config", "--no-follow", "--no-messages", "--color=never", *arguments]
+    """Run `rg` in the opened `folder`, with an opened `file` if given, or on `text`; stop it after `max_items`.
+
+    Raises `ToolError` for a bad pattern.
+    """
+    program = _ripgrep()
+    command = [program, "--no-config", "--no-follow", "--no-messages", "--color=never", *arguments]
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as given:
         if text is not None:
             given.write(text.encode("utf-8", "replace"))
             given.seek(0)
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL if text is None else given,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=clean_environment(os.environ),
-        )
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                command,
+                cwd=ctx.workspace if folder is None else _place(folder),
+                stdin=subprocess.DEVNULL if text is None else given,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=clean_environment(os.environ),
+                pass_fds=() if file is None else (file,),
+            )
+
+        process = start_reading(start, (ctx.workspace, Path(program).resolve(), *python_folders()))
         assert process.stdout
         try:
             output, cut = _collect(ctx, process.stdout, max_items, separator)
@@ -83,6 +96,11 @@ def run_ripgrep(
     if items[-1] == "" or cut:
         items.pop()
     return Found(items[:max_items], cut)
+
+
+def _place(folder: int) -> str:
+    """A path that leads to the opened folder, whatever was put in the place that it was opened by."""
+    return f"/proc/self/fd/{folder}" if sys.platform == "linux" else os.path.realpath(f"/dev/fd/{folder}")
 
 
 def _ripgrep() -> str:
@@ -122,4 +140,4 @@ def _collect(ctx: ToolContext, pipe: IO[bytes], max_items: int | None, separator
 def filter_lines(ctx: ToolContext, pattern: str, text: str) -> str:
     """The lines of `text` that match; by ripgrep, because no pattern can make its engine run for ever."""
     arguments = ["--no-filename", "--no-line-number", "--text", f"--regexp={pattern}", "-"]
-    return "\n".join(run_ripgrep(ctx, arguments, ctx.workspace, text=text).items).replace("\0", "")
+    return "\n".join(run_ripgrep(ctx, arguments, text=text).items).replace("\0", "")

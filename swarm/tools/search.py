@@ -14,9 +14,9 @@ from typing import Any
 
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
-from swarm.tools.ripgrep import run_ripgrep
+from swarm.tools.ripgrep import Found, run_ripgrep
 from swarm.tools.truncate import fit
-from swarm.workspace import is_output, resolve_path, shown
+from swarm.workspace import is_output, open_file, opened_folder, resolve_path, shown
 
 MAX_FILES = 1_000
 MAX_ENTRIES = 1_000
@@ -36,7 +36,12 @@ def _folder(ctx: ToolContext, given: str) -> Path:
 
 def _ignoring(ctx: ToolContext, base: Path) -> list[str]:
     """Which ignore files count: the workspace's own, with or without a repository, but none from above it."""
-    return ["--hidden", "--no-require-git", *(["--no-ignore-parent"] if base == ctx.workspace else [])]
+    return [
+        "--hidden",
+        "--no-require-git",
+        "--no-ignore-global",
+        *(["--no-ignore-parent"] if base == ctx.workspace else []),
+    ]
 
 
 def _prefix(ctx: ToolContext, base: Path) -> str:
@@ -56,26 +61,28 @@ def find_files(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     if ".." in pattern.split("/"):
         raise ToolError("a pattern cannot contain '..'; give another `path` instead")
     listing = ["--files", "--null", *_ignoring(ctx, base)]
-    matching = run_ripgrep(ctx, [*listing, f"--glob={pattern}", _NOT_GIT, "./"], base, separator=b"\0")
-    names = set(matching.items)
-    if names:
-        # To ripgrep a glob outranks .gitignore, so what is ignored is only known from a listing without it.
-        names &= set(run_ripgrep(ctx, [*listing, _NOT_GIT, "./"], base, separator=b"\0").items)
+    with opened_folder(ctx.workspace, base) as folder:
+        matching = run_ripgrep(ctx, [*listing, f"--glob={pattern}", _NOT_GIT, "./"], folder, separator=b"\0")
+        names = set(matching.items)
+        if names:
+            # To ripgrep a glob outranks .gitignore, so what is ignored is only known from a listing without it.
+            names &= set(run_ripgrep(ctx, [*listing, _NOT_GIT, "./"], folder, separator=b"\0").items)
+        changed = {name: _mtime(folder, name) for name in names}
     if ctx.may_read is not None:
         names = {name for name in names if ctx.may_read(base / name)}
     if not names:
         return ToolResult(text=f"No file matches {given['pattern']}.")
     prefix = _prefix(ctx, base)
-    newest = sorted(names, key=lambda name: (-_mtime(base / name), name))
+    newest = sorted(names, key=lambda name: (-changed[name], name))
     lines = [prefix + name.removeprefix("./") for name in newest[:MAX_FILES]]
     if len(newest) > MAX_FILES:
         lines.append(f"[the {MAX_FILES:,} newest of {len(newest):,} files; narrow the pattern or the path]")
     return ToolResult(text=fit(ctx.outputs, ctx.tool_use_id, "\n".join(lines)))
 
 
-def _mtime(path: Path) -> int:
+def _mtime(folder: int, name: str) -> int:
     try:
-        return path.lstat().st_mtime_ns
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns
     except OSError:
         return 0
 
@@ -92,12 +99,16 @@ def search_content(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         text = ctx.outputs.load(where)
         if text is None:
             raise ToolError(f"nothing is kept under {where}")
-        found = run_ripgrep(ctx, ["--no-filename", *options, "-"], ctx.workspace, text=text, max_items=limit)
+        found = run_ripgrep(ctx, ["--no-filename", *options, "-"], text=text, max_items=limit)
         lines = [line.replace("\0", "") for line in found.items]
     else:
-        base, target, narrowing = _scope(ctx, where, given)
-        arguments = [*_ignoring(ctx, base), "--sort=path", "--with-filename", *narrowing, *options, "--", target]
-        found = run_ripgrep(ctx, arguments, base, max_items=limit)
+        base, name, narrowing = _scope(ctx, where, given)
+        arguments = [*_ignoring(ctx, base), "--sort=path", "--with-filename", *narrowing, *options, "--"]
+        if name is None:
+            with opened_folder(ctx.workspace, base) as folder:
+                found = run_ripgrep(ctx, [*arguments, "./"], folder, max_items=limit)
+        else:
+            found = _search_file(ctx, base / name, arguments, limit)
         prefix = _prefix(ctx, base)
         lines = [line for item in found.items if (line := _grep_line(ctx, base, prefix, item)) is not None]
     if not lines:
@@ -109,6 +120,17 @@ def search_content(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         else ""
     )
     return ToolResult(text=text + note)
+
+
+def _search_file(ctx: ToolContext, path: Path, arguments: list[str], limit: int | None) -> Found:
+    opened, _ = open_file(ctx.workspace, path)
+    try:
+        place = f"/dev/fd/{opened}"
+        found = run_ripgrep(ctx, [*arguments, place], file=opened, max_items=limit)
+    finally:
+        os.close(opened)
+    named = [path.name + item.removeprefix(place) if item.startswith(place) else item for item in found.items]
+    return Found(named, found.cut)
 
 
 def _grep_line(ctx: ToolContext, base: Path, prefix: str, item: str) -> str | None:
@@ -124,29 +146,29 @@ def _grep_line(ctx: ToolContext, base: Path, prefix: str, item: str) -> str | No
     return f"{shown_path}{'-' if _CONTEXT.match(rest) else ':'}{rest}".replace("\0", "")
 
 
-def _scope(ctx: ToolContext, where: str, given: dict[str, Any]) -> tuple[Path, str, list[str]]:
-    """The folder to run in, what to search there, and the options that narrow it."""
+def _scope(ctx: ToolContext, where: str, given: dict[str, Any]) -> tuple[Path, str | None, list[str]]:
+    """The folder to search, or the one of the file that alone is meant and its name, and the options that narrow it."""
     path = resolve_path(ctx.workspace, where)
     if not os.path.exists(path):
         raise ToolError(f"{where} does not exist")
     if not os.path.isdir(path):
-        return path.parent, f"./{path.name}", []
+        return path.parent, path.name, []
     narrowing = [f"--type={given['type']}"] if given.get("type") else []
     glob: str = (given.get("glob") or "").removeprefix("./")
     if not glob:
-        return path, "./", [*narrowing, _NOT_GIT]
+        return path, None, [*narrowing, _NOT_GIT]
     fixed, _, rest = glob.rpartition("/")
     if fixed.endswith("**"):
         fixed = fixed[:-2].rstrip("/")
     elif fixed:
         rest = ""
     if narrowing or not rest or glob.startswith("!") or _META.search(fixed) or ":" in rest:
-        return path, "./", [*narrowing, f"--glob={glob}", _NOT_GIT]
+        return path, None, [*narrowing, f"--glob={glob}", _NOT_GIT]
     # As a file type instead of a glob, because to ripgrep a glob outranks .gitignore.
     base = resolve_path(ctx.workspace, str(path / fixed))
     if not os.path.isdir(base):
         raise ToolError(f"{fixed}, the folder in the glob {glob!r}, does not exist in {where}")
-    return base, "./", [f"--type-add=wanted:{rest}", "--type=wanted", _NOT_GIT]
+    return base, None, [f"--type-add=wanted:{rest}", "--type=wanted", _NOT_GIT]
 
 
 def _grep_options(given: dict[str, Any]) -> list[str]:
@@ -177,10 +199,11 @@ def list_folder(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     folders: list[str] = []
     others: list[str] = []
     try:
-        with os.scandir(_folder(ctx, where)) as entries:
+        with opened_folder(ctx.workspace, _folder(ctx, where)) as folder, os.scandir(folder) as entries:
             for entry in entries:
                 if not any(fnmatch(entry.name, pattern) for pattern in ignored):
-                    (folders if entry.is_dir(follow_symlinks=False) else others).append(_entry_line(entry))
+                    line = _entry_line(folder, entry)
+                    (folders if entry.is_dir(follow_symlinks=False) else others).append(line)
     except OSError as error:
         raise ToolError(f"cannot list {where}: {error.strerror}") from error
     lines = sorted(folders) + sorted(others)
@@ -191,10 +214,10 @@ def list_folder(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text="\n".join(lines))
 
 
-def _entry_line(entry: os.DirEntry[str]) -> str:
+def _entry_line(folder: int, entry: os.DirEntry[str]) -> str:
     try:
         if entry.is_symlink():
-            return f"{entry.name} -> {os.readlink(entry.path)}"
+            return f"{entry.name} -> {os.readlink(entry.name, dir_fd=folder)}"
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return f"{entry.name}\t(unreadable)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm.workspace.files import open_file, replace_file
+from swarm.workspace.files import open_file, opened_folder, replace_file
 from swarm.workspace.paths import OUTPUT_PREFIX, current_mtimes, is_output, refuse_git_internals, resolve_path, shown
 from swarm.workspace.text import TextEncoding, decode_text, sniff_encoding
 
@@ -13,6 +13,7 @@ __all__ = [
     "decode_text",
     "is_output",
     "open_file",
+    "opened_folder",
     "refuse_git_internals",
     "replace_file",
     "resolve_path",

@@ -60,6 +60,17 @@ def _opened_folder(workspace: Path, folder: Path, *, create: bool = False) -> It
         os.close(current)
 
 
+@contextlib.contextmanager
+def opened_folder(workspace: Path, folder: Path) -> Iterator[int]:
+    """The descriptor of the resolved `folder`, to work in whatever its path leads to meanwhile. Raises `ToolError`."""
+    with contextlib.ExitStack() as stack:
+        try:
+            opened = stack.enter_context(_opened_folder(workspace, folder))
+        except OSError as error:
+            raise _failure("open", workspace, folder, error) from error
+        yield opened
+
+
 def open_file(workspace: Path, path: Path) -> tuple[int, os.stat_result]:
     """Open a regular file, the resolved `path`, for reading; the caller closes the descriptor. Raises `ToolError`."""
     try:

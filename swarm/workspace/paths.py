@@ -58,7 +58,7 @@ def current_mtimes(workspace: Path, given: Iterable[str]) -> dict[str, int]:
             continue
         try:
             path = resolve_path(workspace, name)
-            found[str(path)] = path.stat().st_mtime_ns
+            found[str(path)] = path.lstat().st_mtime_ns
         except (OSError, ToolError):
             continue
     return found

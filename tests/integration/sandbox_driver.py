@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def main() -> None:
     sys.path.insert(0, str(ROOT))
-    from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend, confine_argv
+    from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend, close_to_others, confine_argv
 
     given = json.loads(sys.argv[1])
     if "probe" in given:
@@ -34,7 +35,11 @@ def main() -> None:
             policy[name] = tuple(Path(value) for value in policy.get(name, ()))
         argv = confine_argv(SandboxPolicy(**policy), backend, argv)
     launcher = str(ROOT / "swarm" / "tools" / "launcher.py")
-    os.execv(sys.executable, [sys.executable, "-I", "-S", launcher, str(given["limit"]), str(64 << 20), "1", *argv])
+    start = [sys.executable, "-I", "-S", launcher, str(given["limit"]), str(64 << 20), "1", *argv]
+    if given.get("closed"):
+        close_to_others()
+        sys.exit(subprocess.run(start, pass_fds=()).returncode)
+    os.execv(sys.executable, start)
 
 
 main()

@@ -97,13 +97,19 @@ class SandboxWorld:
         found = {"WORK": self.workspace, "OTHER": self.other, "HOUSE": self.home, "SCRATCH": self.scratch}
         return {**{name: str(path) for name, path in found.items()}, "VICTIM": str(self.victim.pid)}
 
-    def start(self, command: str, *, open: bool = False, limit: float = 30, **policy: Any) -> subprocess.Popen[bytes]:
-        """Start a shell command, in the sandbox unless it is an `open` one, under the real supervisor."""
+    def start(
+        self, command: str, *, open: bool = False, limit: float = 30, closed: bool = False, **policy: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start a shell command, in the sandbox unless it is an `open` one, under the real supervisor.
+
+        `closed`: by a process whose memory is closed to others, as a worker's is.
+        """
         given = {
             "argv": ["/bin/bash", "-c", command],
             "backend": None if open else {name: self.backend[name] for name in ("name", "promises", "program", "abi")},
             "policy": {"workspace": str(self.workspace), "scratch": str(self.scratch), "read_only": False, **policy},
             "limit": limit,
+            "closed": closed,
         }
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         environment = {"PATH": path, "HOME": str(self.home), "TMPDIR": str(self.scratch), **self.names()}

@@ -17,7 +17,7 @@ from swarm.errors import ToolError
 from swarm.permissions.sandbox import Backend, NoSandbox, SandboxPolicy, choose_backend, confine_argv, toolchain_folders
 from swarm.tools import ToolContext
 from swarm.tools.background import kill_shells, list_shells
-from tests.integration.sandbox_world import DRIVER, JAILS, SandboxWorld, open_world
+from tests.integration.sandbox_world import DRIVER, IS_ROOT, JAILS, SandboxWorld, find_user, open_world
 from tests.needs import lack, need_program
 from tests.tool_world import World, make_world
 from tests.waiting import wait_for
@@ -113,6 +113,62 @@ def test_further_folders_are_given(world: SandboxWorld) -> None:
     assert (world.root / "tools" / "t").read_text() == "tool"
     assert "more" in world.run(f"echo y > {world.root}/more/m; echo more", read_only=True, **given).output
     assert (world.root / "more" / "m").read_text() == "x\n"
+
+
+CLOSED = """
+import ctypes, os, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+from swarm.permissions.sandbox import close_to_others
+close_to_others()
+if os.fork() == 0:
+    pid = os.getppid()
+    for place in (f"/proc/{pid}/environ", f"/proc/{os.getpid()}/environ"):
+        ran = subprocess.run(["cat", place], capture_output=True)
+        print(ran.returncode != 0 and not ran.stdout, flush=True)
+    argv = ["sh", "-c", "echo; exec cat"]
+    command = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"SWARM_SHELL_ID": "shell_1"})
+    command.stdout.readline()
+    with open(f"/proc/{command.pid}/environ") as file:
+        print("shell_1" in file.read(), flush=True)
+    command.kill()
+    command.wait()
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_worker_is_closed_to_processes_of_its_user_and_sees_the_commands_that_it_started() -> None:
+    nobody = find_user("nobody" if IS_ROOT else "this user")
+    argv = [*nobody.prefix, nobody.python, "-c", CLOSED, str(DRIVER.parents[2])]
+    ran = subprocess.run(
+        argv, capture_output=True, text=True, env={"PATH": os.environ["PATH"], "KEY": "hidden"}, cwd="/"
+    )
+    assert ran.stdout == "True\nTrue\nTrue\n", ran
+
+
+def test_a_closed_worker_starts_sandboxes_as_any_other(world: SandboxWorld) -> None:
+    ran = world.run("echo x > new && cat new && test -r /proc/self/environ && echo own", closed=True)
+    assert (ran.exit_code, ran.output) == (0, "x\nown\n")
+
+
+DUMPABLE = """
+import ctypes, os
+from swarm.tasks import process
+libc = ctypes.CDLL(None)
+process.prepare_main()
+print(libc.prctl(3, 0, 0, 0, 0), flush=True)
+if os.fork() == 0:
+    libc.prctl(4, 1, 0, 0, 0)
+    process.prepare_child()
+    print(libc.prctl(3, 0, 0, 0, 0), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_workers_processes_close_themselves() -> None:
+    ran = subprocess.run([sys.executable, "-c", DUMPABLE], capture_output=True, text=True, timeout=60)
+    assert ran.stdout.split() == ["0", "0"], ran
 
 
 # -- the shell tools in it -----------------------------------------------------------------------------------

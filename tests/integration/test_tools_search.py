@@ -156,17 +156,17 @@ def test_grep_searches_kept_output(world: World) -> None:
 
 
 def test_a_search_stops_when_the_agent_must_stop(world: World, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "never")
+    os.mkfifo(world.root / "never")
 
     def stop() -> None:
         raise Interrupted
 
     world.ctx.check = stop
     # A pipe that is open for writing and never written to keeps ripgrep reading.
-    keep_open = os.open(tmp_path / "never", os.O_RDWR)
+    keep_open = os.open(world.root / "never", os.O_RDWR)
     try:
         with pytest.raises(Interrupted):
-            run_ripgrep(world.ctx, ["--regexp=x", str(tmp_path / "never")], world.root)
+            run_ripgrep(world.ctx, ["--regexp=x", "never"])
     finally:
         os.close(keep_open)
 

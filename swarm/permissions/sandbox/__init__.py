@@ -12,6 +12,7 @@ It fails closed: no sandbox, no shell for those who need one; a policy that a ba
 from __future__ import annotations
 
 from swarm.permissions.sandbox.backend import PROMISES, Backend, CannotConfine, NoSandbox, Promise, Wanted
+from swarm.permissions.sandbox.host import close_to_others
 from swarm.permissions.sandbox.network import network_trouble, resolve_hosts
 from swarm.permissions.sandbox.policy import SandboxPolicy, toolchain_folders
 from swarm.permissions.sandbox.probe import choose_backend, confine_argv
@@ -25,6 +26,7 @@ __all__ = [
     "SandboxPolicy",
     "Wanted",
     "choose_backend",
+    "close_to_others",
     "confine_argv",
     "network_trouble",
     "resolve_hosts",

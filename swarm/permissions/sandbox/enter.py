@@ -21,7 +21,7 @@ _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_SECUREBITS, _PR_SET_NO_NEW_PRIVS, _PR
 _SECUREBITS = 0b1110_1111  # root has no capabilities for being root, nor may it ever have; KEEP_CAPS stays off
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 _NPROC = 6
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL_DEV = 1, 2, 4, 8, 1 << 14, 1 << 15
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REFER, _TRUNCATE, _IOCTL_DEV = 1, 2, 4, 8, 1 << 13, 1 << 14, 1 << 15
 _ALL_RIGHTS = (1 << 16) - 1
 _DEVICE_NODES = 1 << 6 | 1 << 11
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
@@ -34,10 +34,7 @@ class CannotEnter(Exception):
 
 def enter(words: list[str]) -> None:
     """Do what the words say to this process; the next thing it does must be to become the command."""
-    given: dict[str, list[str]] = {}
-    for word in words:
-        name, _, value = word.partition("=")
-        given.setdefault(name, []).append(value)
+    given = _parse(words)
     for name in given.get("unset", []):
         os.environ.pop(name, None)
     for value in given.get("set", []):
@@ -53,13 +50,17 @@ def enter(words: list[str]) -> None:
     if "drop" in given:
         _drop_capabilities()
     if "landlock" in given or "scope" in given:
-        _call("prctl(no_new_privs)", _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         _restrict(given)
     code = bytes.fromhex(given.get("filter", [""])[0])
     if "pass" in given:
         _pass_filter(code, int(given["pass"][0]))
     elif code:
         _install_filter(code)
+
+
+def restrict(words: list[str]) -> None:
+    """Do only what the words of Landlock say, to this thread."""
+    _restrict(_parse(words))
 
 
 def become(argv: list[str]) -> None:
@@ -83,6 +84,14 @@ def main(arguments: list[str]) -> None:
         code, message = 127, f"cannot start {argv[0]}: {error.strerror}\n"
     os.write(2, message.encode())
     os._exit(code)
+
+
+def _parse(words: list[str]) -> dict[str, list[str]]:
+    given: dict[str, list[str]] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        given.setdefault(name, []).append(value)
+    return given
 
 
 def _call(what: str, result: int) -> int:
@@ -132,8 +141,11 @@ def _drop_capabilities() -> None:
 
 
 def _restrict(given: dict[str, list[str]]) -> None:
+    _call("prctl(no_new_privs)", _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     abi = int(given.get("landlock", ["0"])[0])
-    files = 0 if not abi else _ALL_RIGHTS if abi >= 5 else _ALL_RIGHTS & ~_IOCTL_DEV
+    files = _ALL_RIGHTS if abi else 0
+    for oldest, right in ((5, _IOCTL_DEV), (3, _TRUNCATE), (2, _REFER)):
+        files &= ~right if abi < oldest else _ALL_RIGHTS
     scope = _ABSTRACT_SOCKETS | _SIGNALS if "scope" in given else 0
     fields = struct.pack("<QQQ", files, 0, scope)
     ruleset = _call("Landlock", _libc.syscall(_CREATE_RULESET, fields, len(fields) if scope else 8, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import stat
 import sys
@@ -41,6 +42,7 @@ CREDENTIALS = (
     *(".bash_history", ".zsh_history", ".password-store", ".mozilla", ".config/google-chrome", ".local/share/keyrings"),
 )
 """Below a home; they matter when the home, or a folder above it, was given as a workspace."""
+_PR_SET_DUMPABLE = 4
 UNSET = (
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
     *("GOCACHE", "GOMODCACHE", "GOPATH", "CARGO_HOME", "GRADLE_USER_HOME", "npm_config_cache", "NPM_CONFIG_CACHE"),
@@ -80,6 +82,15 @@ def hidden_paths(policy: SandboxPolicy) -> tuple[Path, ...]:
     return tuple(
         path for path in wanted if any(path != root and path.is_relative_to(root) for root in given) and path.exists()
     )
+
+
+def close_to_others() -> None:
+    """Close this process's memory and environment, which hold keys, to other processes of its user; its children inherit it.
+
+    A program that is executed opens again. Nothing happens on a system without it.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _find_private(folder: Path) -> list[Path]:

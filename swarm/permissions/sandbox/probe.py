@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 from swarm.permissions.sandbox import bubblewrap, landlock
 from swarm.permissions.sandbox.backend import Backend, CannotConfine, NoSandbox, Wanted
 from swarm.permissions.sandbox.policy import SandboxPolicy
+from swarm.permissions.sandbox.reading import landlock_abi
 from swarm.permissions.sandbox.seccomp import make_filter
 
 TRIAL_SECONDS = 20.0
@@ -57,14 +57,6 @@ def _choose(wanted: Wanted) -> Backend | NoSandbox:
     return NoSandbox(
         "; ".join(each.reason for each in tried), "; or ".join(each.remedy for each in tried if each.remedy)
     )
-
-
-def landlock_abi() -> int:
-    """The version of the kernel's Landlock, 0 where there is none or it is switched off."""
-    try:
-        return max(0, int(ctypes.CDLL(None).syscall(444, None, 0, 1)))
-    except (OSError, AttributeError):
-        return 0
 
 
 def _try_bubblewrap(abi: int) -> Backend | NoSandbox:

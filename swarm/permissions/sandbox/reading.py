@@ -1,0 +1,55 @@
+"""Start programs of the runtime's own that look at a workspace, such as ripgrep, so that they can read nothing else.
+
+They walk by path, and an agent's shell may swap a folder for a link while they do; the kernel then refuses what lies
+outside. Where it has no Landlock they run as they are: only their first folder is certain then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+from swarm.permissions.sandbox import enter
+from swarm.permissions.sandbox.host import SYSTEM_FOLDERS
+
+_LOADER = "/etc/ld.so.cache"
+_Started = TypeVar("_Started")
+
+
+@lru_cache(maxsize=1)
+def landlock_abi() -> int:
+    """The version of the kernel's Landlock, 0 where there is none or it is switched off."""
+    try:
+        return max(0, int(ctypes.CDLL(None).syscall(444, None, 0, 1)))
+    except (OSError, AttributeError):
+        return 0
+
+
+def start_reading(start: Callable[[], _Started], readable: Iterable[Path]) -> _Started:
+    """What `start` returns; the processes that it starts can read the system's folders and `readable`, and write nothing."""
+    abi = landlock_abi()
+    if not abi:
+        return start()
+    words = [f"landlock={abi}", "device=/dev/null", f"read={_LOADER}"]
+    words += [f"read={path}" for path in (*SYSTEM_FOLDERS, *readable)]
+    done: list[_Started] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            enter.restrict(words)
+            done.append(start())
+        except BaseException as error:
+            failed.append(error)
+
+    # Landlock holds for the thread that asks for it and for what that starts; this one asks for nothing.
+    thread = threading.Thread(target=run, name="start-reading")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
