@@ -13,6 +13,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from swarm.permissions.sandbox.host import package_folders, python_folders
+from swarm.permissions.sandbox.obeyed import FILES, FOLDERS
+
 _CHILD = "\ue000"
 """Stands for any file of a folder."""
 _SINGLE_SEGMENT = re.compile(r"[^/]+/\*\*")
@@ -120,24 +123,16 @@ def is_inside(given: str, workspace: Path) -> bool:
     return real == root or real.startswith(root.rstrip("/") + "/")
 
 
-_PROTECTED_FOLDERS = frozenset({".git", ".claude", ".swarm", ".opencode", ".codex", ".vscode", ".idea", ".husky"})
-_PROTECTED_FILES = frozenset(
-    (
-        *(".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv"),
-        *(".mcp.json", "opencode.json", "opencode.jsonc", ".npmrc", ".envrc"),
-    )
-)
-
-
 def is_protected(given: str, workspace: Path) -> bool:
     """Whether somebody's tools or this project itself will later obey what stands in that file of the workspace."""
     root = _real_base(str(workspace)).rstrip("/") + "/"
     for path in locate(given, workspace):
         below = path.removeprefix(root).removeprefix(str(workspace).rstrip("/") + "/")
         parts = [part.casefold() for part in below.split("/")]
-        if not _PROTECTED_FOLDERS.isdisjoint(parts) or parts[-1] in _PROTECTED_FILES:
+        if ".git" in parts or not FOLDERS.isdisjoint(parts) or parts[-1] in FILES:
             return True
-    return False
+    real = Path(locate(given, workspace)[1])
+    return any(real.is_relative_to(folder) for folder in (*package_folders(), *python_folders()))
 
 
 def escape_path(path: str) -> str:

@@ -40,6 +40,8 @@ class ToolResult(BaseModel):
     is_error: bool = False
     blocks: list[dict[str, Any]] | None = None
     """Content blocks (an image, say) that replace `text` in the API's `tool_result`; `text` is still logged."""
+    held: tuple[str, ...] = ()
+    """What a command changed that programs outside of its sandbox would obey, and what was done with it; `text` says it, too."""
 
 
 @dataclass

@@ -26,11 +26,14 @@ from swarm.tools import Confine, ToolContext
 from swarm.tools.processes import (
     Report,
     has_marker,
+    hold_planted,
     kill_marked,
     kill_tree,
     new_shell_id,
     scratch_folder,
+    shell_argv,
     start_command,
+    watch_words,
 )
 from swarm.workspace.private import private_folders
 
@@ -54,6 +57,8 @@ class ShellRecord(BaseModel):
     started: float
     """When its supervisor started, in seconds since the epoch: tells it from a later process of the same number."""
     command: str
+    watched: list[str] = []
+    """What its supervisor looks at in the end, for when it cannot."""
 
 
 def start_shell(ctx: ToolContext, command: str, confine: Confine | None) -> ShellRecord:
@@ -64,11 +69,10 @@ def start_shell(ctx: ToolContext, command: str, confine: Confine | None) -> Shel
     if sum(shell_state(scratch, shell)[0] == "running" for shell in list_shells(scratch)) >= MAX_SHELLS:
         raise ToolError(f"{MAX_SHELLS} background shells run already; end one with KillShell first")
     # Noted before it starts, without a number: if this process dies in between, the sweep finds it by its marker.
-    shell = ShellRecord(id=new_shell_id(), pid=0, started=time.time(), command=command)
+    argv = shell_argv(ctx, confine)
+    shell = ShellRecord(id=new_shell_id(), pid=0, started=time.time(), command=command, watched=watch_words(argv))
     _note(folder, shell)
-    pid = start_command(
-        ctx, command, confine, shell.id, output_path(scratch, shell.id), _report_path(scratch, shell.id)
-    )
+    pid = start_command(ctx, command, argv, shell.id, output_path(scratch, shell.id), _report_path(scratch, shell.id))
     with contextlib.suppress(psutil.Error):
         shell = shell.model_copy(update={"pid": pid, "started": psutil.Process(pid).create_time()})
     _note(folder, shell)
@@ -134,8 +138,12 @@ def kill_shell(scratch: Path, shell: ShellRecord) -> bool:
     if _is_alive(shell):
         kill_tree(shell.pid, shell.id)
         return True
-    # Its supervisor never reported: what it supervised may still be there.
-    return _report(scratch, shell) is None and kill_marked(shell.id) > 0
+    if _report(scratch, shell) is not None:
+        return False
+    # Its supervisor never reported: what it supervised may still be there, and what that planted.
+    killed = kill_marked(shell.id) > 0
+    hold_planted(shell.watched)
+    return killed
 
 
 def kill_shells(scratch: Path) -> int:

@@ -1,14 +1,17 @@
-"""Supervise one shell command: a program of its own, run as `python -I -S launcher.py LIMIT CAP WATCHED COMMAND...`.
+"""Supervise one shell command: a program of its own, `python -I -S launcher.py LIMIT CAP WATCHED GIVEN COMMAND...`.
 
 Descriptor 0 is the lifeline: its other end is held by the process that wants the command, so when that one dies, even
 by SIGKILL, the end of file is seen here and everything is killed (only if WATCHED is 1). Descriptor 1 gets one
-line of report at the end; descriptor 2 gets the command's output, at most CAP bytes. LIMIT is in seconds, 0 for none.
+line of report at the end, and one for each thing that was held; descriptor 2 gets the command's output, at most CAP
+bytes. LIMIT is in seconds, 0 for none. GIVEN is a descriptor that the command gets as number 8, or -1: what a shell is to
+run comes that way, because the words of a command line can be read by everybody.
 
 Guarantee: when the report is written with `contained=1`, no process that the command started is left, not even one
 that made a session of its own: on Linux orphans become children of this process, which ends only when it has none.
 
 A COMMAND that starts with `swarm/permissions/sandbox/enter.py` is not started as the Python program that it is: a
-child of this process goes into the sandbox, which saves the second start of Python.
+child of this process goes into the sandbox, which saves the second start of Python. What programs outside would obey of
+the folders that it may write is looked at when all is over, and held (`swarm/permissions/sandbox/obeyed.py`).
 
 It imports little, because every command waits for it to start: `signal`, for one, would cost 5 ms.
 """
@@ -21,12 +24,17 @@ import select
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SIGKILL, SIGPIPE, SIGTERM, SIGCONT, SIGSTOP, SIGXFSZ = 9, 13, 15, 18, 19, 25  # of Linux
 GRACE_SECONDS = 2.0
 KILL_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
 _PR_SET_CHILD_SUBREAPER = 36
 _TICK_MS = 100
+_GIVEN = 8
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SANDBOX = os.path.join(_PACKAGE, "permissions", "sandbox")
 MAX_PROCESSES = 1000
@@ -36,7 +44,7 @@ MAX_PROCESSES = 1000
 class Command:
     """The command that runs, and what became of it."""
 
-    def __init__(self, argv: list[str], cap: int) -> None:
+    def __init__(self, argv: list[str], cap: int, given: int) -> None:
         self.exit_code: int | None = None
         self.discarded = 0
         self._room = cap
@@ -47,21 +55,27 @@ class Command:
         entering = argv[1:4] == ["-I", "-S", os.path.join(_SANDBOX, "enter.py")] and "--" in argv
         words = argv[4 : argv.index("--")] if entering else []
         self._outer = "outer=1" in words
-        self._absent = [word[7:] for word in words if word.startswith("absent=")]
+        self._watch = _import("obeyed").Watch(words) if any(word.startswith("look=") for word in words) else None
+        if self._watch is not None:
+            self._watch.begin()
         if entering:
-            self.pid = _fork_into_sandbox(argv[4:], null, end)
+            self.pid = _fork_into_sandbox(argv[4:], null, end, given)
         else:
             self.pid = os.posix_spawn(
                 argv[0],
                 argv,
                 os.environ,
-                file_actions=[(os.POSIX_SPAWN_DUP2, null, 0)] + [(os.POSIX_SPAWN_DUP2, end, fd) for fd in (1, 2)],
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, source, fd)
+                    for source, fd in ((null, 0), (end, 1), (end, 2), (given, _GIVEN))
+                    if source >= 0
+                ],
                 setsid=True,
                 setsigdef=[SIGPIPE, SIGXFSZ],  # Python ignores both, and what is ignored stays so over an exec
             )
         self._tasks_before = _count_tasks()
-        os.close(end)
-        os.close(null)
+        for fd in (end, null, *([given] if given >= 0 else [])):
+            os.close(fd)
 
     def pump(self) -> bool:
         """Copy what there is to copy; False at the end of file."""
@@ -125,13 +139,12 @@ class Command:
         os.write(2, f"ended: more than {MAX_PROCESSES} processes\n".encode())
         return True
 
-    def remove_planted(self) -> None:
-        """Remove what must not be there and could not be kept from being made."""
-        for path in self._absent:
-            try:
-                os.unlink(path)
-            except OSError:
-                pass
+    def hold_planted(self) -> list[str]:
+        """Undo what must not be changed and could not be kept from it; a line for each thing."""
+        try:
+            return [] if self._watch is None else list(self._watch.end())
+        except Exception as error:
+            return [f"the workspace could not be looked through ({error!r})"]
 
     def kill_everything(self) -> None:
         """Kill the group and all descendants, again and again until none is left."""
@@ -192,20 +205,31 @@ def _become_subreaper() -> bool:
         return False
 
 
-def _fork_into_sandbox(arguments: list[str], null: int, end: int) -> int:
+def _import(name: str) -> Any:
     sys.path.insert(0, _SANDBOX)
-    enter = __import__("enter")  # before the fork, so that a broken installation is an error here
+    module = __import__(name)
     del sys.path[0]
+    return module
+
+
+def _fork_into_sandbox(arguments: list[str], null: int, end: int, given: int) -> int:
+    enter = _import("enter")  # before the fork, so that a broken installation is an error here
     pid = os.fork()
     if pid == 0:
         try:
             os.setsid()
-            for fd, source in ((0, null), (1, end), (2, end)):
-                os.dup2(source, fd)
+            for source, fd in ((null, 0), (end, 1), (end, 2), (given, _GIVEN)):
+                if source >= 0:
+                    os.dup2(source, fd)
             enter.main(arguments)
         finally:
             os._exit(enter.CANNOT_ENTER)
     return pid
+
+
+def _one_line(text: str) -> str:
+    """File names may hold line ends."""
+    return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 
 def _signal(pid: int, number: int) -> None:
@@ -253,23 +277,23 @@ def _descendants() -> list[int]:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command, then report `exit=N timed_out=0|1 discarded=N contained=0|1`."""
-    limit, cap, watched, *argv = arguments
+    """Run the command, then report `exit=N timed_out=0|1 discarded=N contained=0|1`, and `held TEXT` for each thing held."""
+    limit, cap, watched, given, *argv = arguments
     try:
-        command = Command(argv, int(cap))
+        command = Command(argv, int(cap), int(given))
     except OSError as error:
         os.write(2, f"cannot start {argv[0]}: {error.strerror}\n".encode())
         os.write(1, b"exit=127 timed_out=0 discarded=0 contained=1\n")
         return
     timed_out = supervise(command, float(limit), watched == "1")
-    command.remove_planted()
+    held = command.hold_planted()
     code = -SIGKILL if command.exit_code is None else command.exit_code
     report = (
         f"exit={code if code >= 0 else 128 - code} timed_out={timed_out:d} "
         f"discarded={command.discarded} contained={command.contained:d}\n"
-    )
+    ) + "".join(f"held {_one_line(line)}\n" for line in held)
     try:
-        os.write(1, report.encode())
+        os.write(1, report.encode("utf-8", "surrogateescape"))
     except OSError:
         pass  # nobody is left to read it
 

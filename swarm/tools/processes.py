@@ -19,6 +19,7 @@ from typing import IO
 import psutil
 
 from swarm.errors import ConfigurationError, ToolError
+from swarm.permissions.sandbox.obeyed import Watch
 from swarm.tools import Confine, ToolContext
 from swarm.tools.environment import clean_environment
 from swarm.workspace.private import make_private_folder
@@ -27,6 +28,7 @@ MARKER = "SWARM_SHELL_ID"
 """Set in every process of a command: finds those that got away from their supervisor."""
 MAX_OUTPUT_BYTES = 10 * 1024 * 1024
 CHECK_SECONDS = 0.5
+_RUN_GIVEN = 'eval "exec 8<&-; $(cat <&8)"'
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _scratch_lock = threading.Lock()
 
@@ -39,6 +41,8 @@ class Outcome:
     output: bytes
     timed_out: bool = False
     discarded_bytes: int = 0
+    held: tuple[str, ...] = ()
+    """What it changed that programs outside of its sandbox would obey, and what was done with it."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,13 @@ class Report:
     timed_out: bool
     discarded_bytes: int
     contained: bool
+    held: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, line: bytes) -> Report | None:
+    def parse(cls, text: bytes) -> Report | None:
         """None if the launcher died before it could say how the command ended."""
+        line, *others = text.split(b"\n")
+        held = tuple(other[5:].decode("utf-8", "replace") for other in others if other.startswith(b"held "))
         fields = dict(part.partition("=")[::2] for part in line.decode("ascii", "replace").split())
         try:
             return cls(
@@ -60,6 +67,7 @@ class Report:
                 timed_out=fields["timed_out"] == "1",
                 discarded_bytes=int(fields["discarded"]),
                 contained=fields["contained"] == "1",
+                held=held,
             )
         except (KeyError, ValueError):
             return None
@@ -93,8 +101,10 @@ def run_command(
     command.
     """
     shell_id = new_shell_id()
-    with tempfile.TemporaryFile(dir=scratch_folder(ctx)) as output:
-        process = _spawn(ctx, command, confine, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True)
+    scratch = scratch_folder(ctx)
+    argv = shell_argv(ctx, confine)
+    with tempfile.TemporaryFile(dir=scratch) as output:
+        process = _spawn(ctx, command, argv, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True)
         assert process.stdin and process.stdout
         report = None
         try:
@@ -113,16 +123,25 @@ def run_command(
         output.seek(0)
         data = output.read()
     if report is None:
-        return Outcome(exit_code=137, output=data)
-    return Outcome(report.exit_code, data, report.timed_out, report.discarded_bytes)
+        return Outcome(exit_code=137, output=data, held=hold_planted(watch_words(argv)))
+    return Outcome(report.exit_code, data, report.timed_out, report.discarded_bytes, report.held)
 
 
-def start_command(
-    ctx: ToolContext, command: str, confine: Confine | None, shell_id: str, output: Path, report: Path
-) -> int:
-    """Start `command` so that it outlives this call and this process; return its supervisor's process id."""
+def watch_words(argv: list[str]) -> list[str]:
+    """What a confined command's supervisor is told to look at: enough to do it in its place, should it be killed."""
+    words = argv[: argv.index("--")] if "--" in argv else []
+    return [word for word in words if word.startswith(("look=", "had="))]
+
+
+def hold_planted(words: list[str]) -> tuple[str, ...]:
+    """What a supervisor does at the end, for one that is gone; what stood in changed files before is not known any more."""
+    return tuple(Watch(words).end())
+
+
+def start_command(ctx: ToolContext, command: str, argv: list[str], shell_id: str, output: Path, report: Path) -> int:
+    """Start `command`, which `argv` runs, so that it outlives this call and this process; return its supervisor's process id."""
     with open(output, "wb") as output_file, open(report, "wb") as report_file:
-        process = _spawn(ctx, command, confine, shell_id, 0, output_file, report_file, lifeline=False)
+        process = _spawn(ctx, command, argv, shell_id, 0, output_file, report_file, lifeline=False)
     # Somebody has to collect it when it ends, or it stays as a zombie for as long as this process lives.
     threading.Thread(target=process.wait, name=f"reap-{shell_id}", daemon=True).start()
     return process.pid
@@ -131,7 +150,7 @@ def start_command(
 def _spawn(
     ctx: ToolContext,
     command: str,
-    confine: Confine | None,
+    argv: list[str],
     shell_id: str,
     limit_seconds: float,
     output: IO[bytes],
@@ -139,24 +158,40 @@ def _spawn(
     *,
     lifeline: bool,
 ) -> subprocess.Popen[bytes]:
-    argv = [_find_shell(), "-c", command]
-    if confine is not None:
-        argv = confine(ctx, argv)
     environment = clean_environment(os.environ) | {"TMPDIR": str(scratch_folder(ctx))} | ctx.environment
     environment[MARKER] = shell_id
     launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(limit_seconds), str(MAX_OUTPUT_BYTES), str(int(lifeline))]
+    given = _keep_text(command)
     try:
         return subprocess.Popen(
-            [*launch, shutil.which(argv[0], path=environment.get("PATH")) or argv[0], *argv[1:]],
+            [*launch, str(given), shutil.which(argv[0], path=environment.get("PATH")) or argv[0], *argv[1:]],
             stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
             stdout=report,
             stderr=output,
             cwd=ctx.workspace,
             env=environment,
             start_new_session=True,
+            pass_fds=(given,),
         )
     except (OSError, ValueError) as error:
         raise ToolError(f"the command could not be started: {error}") from error
+    finally:
+        os.close(given)
+
+
+def shell_argv(ctx: ToolContext, confine: Confine | None) -> list[str]:
+    """The shell that runs what descriptor 8 gives, in the agent's sandbox if there is one."""
+    argv = [_find_shell(), "-c", _RUN_GIVEN]
+    return argv if confine is None else confine(ctx, argv)
+
+
+def _keep_text(command: str) -> int:
+    """A descriptor that the text can be read from."""
+    with tempfile.TemporaryFile() if sys.platform != "linux" else open(os.memfd_create("command"), "wb") as file:
+        file.write(command.encode("utf-8", "surrogateescape"))
+        file.flush()
+        file.seek(0)
+        return os.dup(file.fileno())
 
 
 def _find_shell() -> str:
@@ -196,7 +231,7 @@ def _children(pid: int) -> list[psutil.Process]:
         return []
 
 
-def kill_tree(pid: int, shell_id: str, wait_seconds: float = 3.0) -> None:
+def kill_tree(pid: int, shell_id: str, wait_seconds: float = 10.0) -> None:
     """Kill a background command: its processes first, so that the supervisor sees the end and can report it."""
     for child in _children(pid):
         with contextlib.suppress(psutil.Error):

@@ -10,14 +10,19 @@ from typing import Any
 
 from swarm.definitions.tools import SHELL, row_of
 from swarm.errors import ToolError
+from swarm.permissions.sandbox.backend import WORK_ON_ITSELF
+from swarm.permissions.sandbox.host import own_folders
+from swarm.permissions.sandbox.obeyed import HELD
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.background import find_shell, kill_shell, shell_state, start_shell, take_output
-from swarm.tools.processes import MAX_OUTPUT_BYTES, Outcome, run_command, scratch_folder
+from swarm.tools.processes import MAX_OUTPUT_BYTES, Outcome, hold_planted, run_command, scratch_folder
 from swarm.tools.ripgrep import filter_lines
 from swarm.tools.truncate import fit
+from swarm.workspace import shown
 
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = int((row_of(SHELL).timeout_seconds or 600) * 1000)
+_MAX_HELD = 20
 
 
 def run_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
@@ -47,8 +52,33 @@ def _told(ctx: ToolContext, outcome: Outcome, limit_seconds: float) -> ToolResul
             f"[ended after {limit_seconds:g} s, its time limit; give a longer timeout, or use run_in_background]"
         )
     if outcome.exit_code:
+        lines += _on_itself(ctx, outcome.output)
         lines.append(f"[exit code {outcome.exit_code}]")
-    return ToolResult(text="\n".join(lines), is_error=bool(outcome.exit_code) or outcome.timed_out)
+    lines += _held(outcome.held)
+    failed = bool(outcome.exit_code) or outcome.timed_out
+    return ToolResult(text="\n".join(lines), is_error=failed, held=outcome.held)
+
+
+def _held(held: tuple[str, ...]) -> list[str]:
+    """What the agent is told, and is to tell, about things that were undone."""
+    if not held:
+        return []
+    more = [f"- … and {len(held) - _MAX_HELD:,} more"] if len(held) > _MAX_HELD else []
+    return [
+        "[held: programs outside of the sandbox would obey what was left in these files (git, editors, other agents):",
+        *(f"- {line}" for line in held[:_MAX_HELD]),
+        *more,
+        f"Nothing is lost: each keeps its content under a name that ends in {HELD}. Say so in your answer; a person who has "
+        "read it may rename it back. Settings that are wanted are written with Write or Edit, which ask.]",
+    ]
+
+
+def _on_itself(ctx: ToolContext, output: bytes) -> list[str]:
+    own = own_folders([ctx.workspace]) if b"Read-only file system" in output else ()
+    if not own:
+        return []
+    names = ", ".join(shown(ctx.workspace, path) for path in own)
+    return [f"[read-only here, because it is what runs this agent: {names}. {WORK_ON_ITSELF}.]"]
 
 
 def _text(output: bytes) -> str:
@@ -71,20 +101,26 @@ def read_output(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     if output and (pattern := given.get("filter")):
         output = filter_lines(ctx, pattern, output) or "(no line matches the filter)"
     lines = [fit(ctx.outputs, ctx.tool_use_id, output) if output else "(no new output)"]
+    held: tuple[str, ...] = ()
     if report is not None:
+        held = report.held
         lines += [*_discarded(report.discarded_bytes), f"[{shell.id} has ended: exit code {report.exit_code}]"]
     elif state == "running":
         lines.append(f"[{shell.id} is running]")
     else:
+        held = hold_planted(shell.watched)
         lines.append(f"[{shell.id} was killed from outside]")
-    return ToolResult(text="\n".join(lines))
+    return ToolResult(text="\n".join([*lines, *_held(held)]), held=held)
 
 
 def end_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     """Kill a background command."""
     scratch = scratch_folder(ctx)
     shell = find_shell(scratch, given["shell_id"])
-    return ToolResult(text=f"Killed {shell.id}." if kill_shell(scratch, shell) else f"{shell.id} had already ended.")
+    text = f"Killed {shell.id}." if kill_shell(scratch, shell) else f"{shell.id} had already ended."
+    report = shell_state(scratch, shell)[1]
+    held = () if report is None else report.held
+    return ToolResult(text="\n".join([text, *_held(held)]), held=held)
 
 
 BASH = Tool(

@@ -35,7 +35,7 @@ def main() -> None:
             policy[name] = tuple(Path(value) for value in policy.get(name, ()))
         argv = confine_argv(SandboxPolicy(**policy), backend, argv)
     launcher = str(ROOT / "swarm" / "tools" / "launcher.py")
-    start = [sys.executable, "-I", "-S", launcher, str(given["limit"]), str(64 << 20), "1", *argv]
+    start = [sys.executable, "-I", "-S", launcher, str(given["limit"]), str(64 << 20), "1", "-1", *argv]
     if given.get("closed"):
         close_to_others()
         sys.exit(subprocess.run(start, pass_fds=()).returncode)

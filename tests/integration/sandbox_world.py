@@ -68,6 +68,7 @@ class Ran:
     exit_code: int
     output: str
     timed_out: bool = False
+    held: tuple[str, ...] = ()
 
 
 @dataclass
@@ -137,7 +138,7 @@ class SandboxWorld:
         self.end(process)
         report = Report.parse(line)
         assert report is not None and report.contained, (line, output)
-        return Ran(report.exit_code, output, report.timed_out)
+        return Ran(report.exit_code, output, report.timed_out, report.held)
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
         for pipe in (process.stdin, process.stdout, process.stderr):

@@ -18,6 +18,7 @@ PROMISES: dict[Promise, str] = {
     "process count": "the kernel limits how many processes an agent has; else their supervisor ends a command above 1000",
 }
 
+WORK_ON_ITSELF = "To let agents work on swarm, give them another checkout of it than the one that runs (`git worktree add ../swarm-work`)"
 Wanted = Literal["auto", "bubblewrap", "landlock", "off"]
 
 

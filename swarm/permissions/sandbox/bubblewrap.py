@@ -7,6 +7,7 @@ only its own processes, and a network of its own, without a way out unless `netw
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,17 +18,21 @@ from swarm.permissions.sandbox.host import (
     PROCESSORS,
     SYSTEM_FOLDERS,
     hidden_paths,
+    own_folders,
     private_configuration,
     python_folders,
 )
 from swarm.permissions.sandbox.network import NAME_SERVERS, attach_argv, descriptor_words, name_server_place
+from swarm.permissions.sandbox.obeyed import Obeyed, look
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
-from swarm.permissions.sandbox.words import common_words, enter_argv
+from swarm.permissions.sandbox.words import common_words, enter_argv, watch_words
 
 PROTECTED = (".claude", ".codex", ".opencode", ".swarm")
 """Folders in a workspace whose content decides what agents may do; where one is missing, an empty one is made."""
 _FILES = ("config", "config.worktree")
+_MAX_GUARDED = 150
+"""Git folders, and files of other kinds, that are mounted over, those nearest to the root first; the supervisor looks at all."""
 _OWN_LIMIT = 'ulimit -u "$0" 2>/dev/null || ulimit -p "$0" || exit 126; exec "$@"'
 """Inside, because there the kernel counts the processes of this sandbox alone. Some shells call the option -p."""
 _COUNTS_PER_NAMESPACE = (5, 14)
@@ -49,6 +54,8 @@ class _Mount:
             return ["--ro-bind-try", str(self.source or self.path), place]
         if self.kind == "write":
             return ["--bind", str(self.source or self.path), place]
+        if self.kind == "guard" and self.path.name == "commondir":
+            return ["--ro-bind-try", place, place]  # the supervisor makes it where there is none
         if self.kind == "guard" and self.path.exists():
             return ["--ro-bind", place, place]
         if self.path.is_dir() or not (self.path.exists() or self.path.name in _FILES):
@@ -69,15 +76,15 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
         elif folder.is_dir():
             bwrap += ["--ro-bind", str(folder), str(folder)]
     bwrap += ["--ro-bind-try", str(PROCESSORS), str(PROCESSORS), "--proc", "/proc", "--dev", "/dev"]
-    for mount in _mounts(policy):
+    given = () if policy.read_only else (policy.workspace, *policy.writable)
+    looked = {root: look(str(root)) for root in given}
+    for mount in _mounts(policy, looked):
         bwrap += mount.words()
     # The kernel's settings belong to root, who needs no capability to write them, even in a namespace.
     bwrap += [word for place in ("/proc", "/dev", "/") for word in ("--remount-ro", place)]
     bwrap += ["--chdir", str(policy.workspace)]
     words = [*common_words(policy, scratch="/tmp"), "outer=1"]
-    # A main git folder never has this file; with it git would take settings and hooks from where it says. What does
-    # not exist cannot be covered by a mount, so the supervisor removes it when the command has ended.
-    words += [f"absent={path}" for path in _never_there(policy)]
+    words += [word for root, found in looked.items() for word in watch_words(root, found)]
     code = make_filter("namespaces", network=policy.network, read_only=policy.read_only, abi=backend.abi)
     if code:
         words += [f"filter={code.hex()}", f"pass={_FILTER_DESCRIPTOR}"]
@@ -97,7 +104,7 @@ def promises_of(*, root: bool) -> frozenset[Promise]:
     return frozenset(PROMISES) - ({"process count"} if root else set())
 
 
-def _mounts(policy: SandboxPolicy) -> list[_Mount]:
+def _mounts(policy: SandboxPolicy, looked: dict[Path, Obeyed]) -> list[_Mount]:
     """Folders before what lies in them; for the same place the later kind wins."""
     mounts = [_Mount(CONFIGURATION, "read")]
     mounts += [_Mount(path, "hide") for path in private_configuration()]
@@ -109,11 +116,10 @@ def _mounts(policy: SandboxPolicy) -> list[_Mount]:
         mounts.append(_Mount(place, "read", NAME_SERVERS))
     given = [policy.workspace, *policy.writable]
     mounts += [_Mount(path, "read" if policy.read_only else "write") for path in given]
-    if not policy.read_only:
-        mounts += [mount for folder in given for mount in _guards(folder)]
-        mounts += [
-            _Mount(path, "guard") for path in python_folders() if any(path.is_relative_to(root) for root in given)
-        ]
+    for root, found in looked.items():
+        mounts += _guards(root, found)
+    for path in own_folders(looked):
+        mounts += [_Mount(path, "guard"), *_ancestors(path, looked)]
     mounts += [_Mount(path, "hide") for path in hidden_paths(policy)]
     chosen: dict[Path, _Mount] = {}
     for mount in sorted(mounts, key=lambda mount: _ORDER[mount.kind]):
@@ -121,50 +127,47 @@ def _mounts(policy: SandboxPolicy) -> list[_Mount]:
     return sorted(chosen.values(), key=lambda mount: len(mount.path.parts))
 
 
-def _guards(folder: Path) -> list[_Mount]:
+def _guards(root: Path, found: Obeyed) -> list[_Mount]:
     """What a writer may not change: it would act later, outside of the sandbox."""
-    found = [_Mount(folder / name, "guard") for name in PROTECTED] if not _is_git_folder(folder) else []
-    if _is_git_folder(folder):
-        found += _git_guards(folder)
-    git = folder / ".git"
-    if git.is_file():
-        found.append(_Mount(git, "guard"))
-    elif git.is_dir():
+    guards = [root / name for name in PROTECTED] if "" not in found.repositories else []
+    mounts: list[_Mount] = []
+    nearest = sorted(found.repositories, key=lambda path: (path.count("/"), path))[:_MAX_GUARDED]
+    for git in (root / path for path in nearest):
+        linked = git.parent.name == "worktrees"
+        if linked:
+            guards += [path for path in (git / "commondir", git / "gitdir") if path.exists()]
+        else:
+            guards += [git / "hooks", git / "config", git / "commondir"]
+        if (git / "config.worktree").exists() or (not linked and _has_worktree_settings(git)):
+            guards.append(git / "config.worktree")
         # A mount of its own: it could be renamed otherwise, and another put in its place.
-        found += [_Mount(git, "write"), *_git_guards(git)]
-    for mount in found:
-        if mount.path.is_symlink():
+        mounts += [_Mount(git, "write")] if git != root and not linked else []
+        if not linked and ".git" in git.relative_to(root).parts[:-1]:
+            mounts += _ancestors(git, [root])
+    for path in guards:
+        if path.is_symlink():
             raise CannotConfine(
-                f"{mount.path} is a symbolic link, and what may not be changed cannot be kept from being replaced "
+                f"{path} is a symbolic link, and what may not be changed cannot be kept from being replaced "
                 "that way. Put the folder itself there."
             )
-    return found
+    known = sorted(found.guards, key=lambda path: (path.count("/"), path))[:_MAX_GUARDED]
+    return mounts + [_Mount(path, "guard") for path in (*guards, *(root / path for path in known))]
 
 
-def _git_guards(git: Path) -> list[_Mount]:
-    found = [_Mount(each / name, "guard") for each in _repositories(git) for name in ("hooks", "config")]
-    linked = [
-        path for pattern in ("config.worktree", "commondir", "gitdir") for path in git.glob(f"worktrees/*/{pattern}")
+def _ancestors(path: Path, roots: Iterable[Path]) -> list[_Mount]:
+    """The folders above it, as mounts, so that none can be renamed and the mount with it."""
+    return [
+        _Mount(folder, "write")
+        for folder in path.parents
+        if any(folder != root and folder.is_relative_to(root) for root in roots)
     ]
-    return found + [_Mount(path, "guard") for path in (*linked, git / "config.worktree") if path.exists()]
 
 
-def _repositories(git: Path) -> list[Path]:
-    """A git folder and those of its submodules."""
-    inner = [head.parent for pattern in ("*", "*/*", "*/*/*") for head in git.glob(f"modules/{pattern}/HEAD")]
-    return [git, *filter(_is_git_folder, inner)]
-
-
-def _never_there(policy: SandboxPolicy) -> list[Path]:
-    if policy.read_only:
-        return []
-    folders = [path for given in (policy.workspace, *policy.writable) for path in (given, given / ".git")]
-    gits = [each for path in folders if _is_git_folder(path) for each in _repositories(path)]
-    return [git / "commondir" for git in gits if not (git / "commondir").exists()]
-
-
-def _is_git_folder(folder: Path) -> bool:
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+def _has_worktree_settings(git: Path) -> bool:
+    try:
+        return "worktreeconfig" in (git / "config").read_text(errors="replace").lower()
+    except OSError:
+        return False
 
 
 def _kernel() -> tuple[int, int]:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import stat
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -54,6 +55,20 @@ def python_folders() -> tuple[Path, ...]:
     """The runtime's Python with its packages; a folder that is part of the system's is left out."""
     found = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     return tuple(sorted(path for path in found if not path.is_relative_to("/usr") and path != path.parent))
+
+
+@lru_cache(maxsize=1)
+def package_folders() -> tuple[Path, ...]:
+    """The running swarm itself, where it was imported from; in an editable checkout that is several folders."""
+    package = Path(__file__).resolve().parents[2]
+    parts = [package, *(entry.resolve() for entry in package.iterdir() if entry.is_symlink() and entry.is_dir())]
+    return tuple(path for path in parts if path == package or not path.is_relative_to(package))
+
+
+def own_folders(roots: Iterable[Path]) -> tuple[Path, ...]:
+    """What of the running swarm and its Python lies in one of these folders, or is one."""
+    own = {*package_folders(), *python_folders()}
+    return tuple(sorted(path for path in own if any(path.is_relative_to(root) for root in roots)))
 
 
 def name_server_file() -> Path | None:

@@ -1,24 +1,27 @@
 """The sandbox made of Landlock and a filter on system calls: for hosts that allow no user namespaces.
 
 A rule of Landlock gives a whole folder and nothing can be taken from it again, so git's hooks and settings inside
-of a writer's workspace cannot be kept from its shell, nor can anything hidden lie in a folder that is given.
+of a writer's workspace cannot be kept from its shell, only be put back after it; nor can anything hidden lie in a folder
+that is given.
 """
 
 from __future__ import annotations
 
 import os
 
-from swarm.permissions.sandbox.backend import Backend, CannotConfine, Promise
+from swarm.permissions.sandbox.backend import WORK_ON_ITSELF, Backend, CannotConfine, Promise
 from swarm.permissions.sandbox.host import (
     PROCESSORS,
     SYSTEM_FOLDERS,
     hidden_paths,
+    own_folders,
     public_configuration,
     python_folders,
 )
+from swarm.permissions.sandbox.obeyed import look
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
-from swarm.permissions.sandbox.words import common_words, enter_argv
+from swarm.permissions.sandbox.words import common_words, enter_argv, watch_words
 
 OLDEST_ABI = 3
 """The first that also forbids to cut files off (Linux 6.2)."""
@@ -40,9 +43,15 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
             f"{path} must stay hidden, lies in a folder that this agent may read, and Landlock cannot take it away "
             "from there. Install bubblewrap on this host, or move one of the two."
         )
+    given = [policy.workspace, *policy.writable]
+    for path in own_folders(given) if not policy.read_only else ():
+        raise CannotConfine(
+            f"{path} is part of the swarm that runs this agent, lies in a folder that it may write, and Landlock cannot "
+            f"keep it from being changed there. {WORK_ON_ITSELF}, or install bubblewrap on this host."
+        )
     readable = [*SYSTEM_FOLDERS, *public_configuration(), PROCESSORS, *python_folders(), *policy.readable]
     writable = [policy.scratch]
-    (readable if policy.read_only else writable).extend([policy.workspace, *policy.writable])
+    (readable if policy.read_only else writable).extend(given)
     words = common_words(policy, scratch=str(policy.scratch))
     # Of root the kernel counts no processes; the supervisor does.
     words += [] if os.geteuid() == 0 else [f"processes={policy.max_processes}"]
@@ -50,6 +59,7 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     words += ["scope=1"] if backend.abi >= SCOPES_ABI else []
     words += [f"read={path}" for path in readable] + [f"write={path}" for path in writable]
     words += [f"device={path}" for path in _DEVICES]
+    words += [] if policy.read_only else [word for root in given for word in watch_words(root, look(str(root)))]
     code = make_filter("landlock", network=False, read_only=policy.read_only, abi=backend.abi)
     return enter_argv([*words, f"filter={code.hex()}"], argv)
 

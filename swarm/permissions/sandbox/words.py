@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from swarm.permissions.sandbox.host import UNSET
+from swarm.permissions.sandbox.obeyed import Obeyed
 from swarm.permissions.sandbox.policy import SandboxPolicy
 
 ENTER = Path(__file__).with_name("enter.py")
@@ -21,6 +23,14 @@ def common_words(policy: SandboxPolicy, *, scratch: str) -> list[str]:
     words = [f"limit={kind}:{value}" for kind, value in limits]
     words += [f"set={name}={scratch}" for name in ("HOME", "TMPDIR")]
     return words + [f"unset={name}" for name in UNSET]
+
+
+def watch_words(root: Path, found: Obeyed) -> list[str]:
+    """What the supervisor compares a writer's folder with after its command, and how it keeps git folders what they are."""
+    words = [f"look={root}", *(f"had={digest} {root}/{path}" for path, digest in sorted(found.digests.items()))]
+    mains = [path for path in found.repositories if os.path.basename(os.path.dirname(path)) != "worktrees"]
+    usable = [path for path in mains if f"{path}/commondir".lstrip("/") not in found.digests]
+    return words + [f"stub={os.path.join(root, path)}" for path in sorted(usable)]
 
 
 def enter_argv(words: list[str], argv: list[str]) -> list[str]:
