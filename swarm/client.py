@@ -178,6 +178,7 @@ class Swarm:
         network: bool = False,
         ask_seconds: float | None = None,
         result_schema: dict[str, Any] | None = None,
+        home_workspace: bool = False,
     ) -> Job:
         """Put a job on the queue and answer its handle; the job is durable when this returns.
 
@@ -185,7 +186,8 @@ class Swarm:
         `mode` is the most that any of its agents may be permitted (default: the settings files', else `acceptEdits`); `allow`, `ask`
         and `deny` are rules beside those of the settings files; `network` lets the agents' processes use the network.
         `ask_seconds` is how long a question to the person can be answered (default: the settings'; 0: nobody is there). With
-        `result_schema`, the answer is one JSON document that is valid for it: `JobView.data`.
+        `result_schema`, the answer is one JSON document that is valid for it: `JobView.data`. A workspace that is a home, or holds
+        one, needs `home_workspace`.
 
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`.
@@ -205,6 +207,7 @@ class Swarm:
             network=network,
             ask_seconds=ask_seconds,
             result_schema=result_schema,
+            home_workspace=home_workspace,
         )
         return self.place(prepare_order(order, self.settings))
 

@@ -30,6 +30,7 @@ from swarm.permissions.sources import PermissionSettings, load_permission_settin
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
 from swarm.tools.outside import declare_outside_tools
+from swarm.workspace.home import refuse_home
 
 DEFAULT_AGENT = "build"
 DEFAULT_MODE: PermissionMode = "acceptEdits"
@@ -56,6 +57,7 @@ class Order:
     network: bool = False
     ask_seconds: float | None = None
     result_schema: dict[str, Any] | None = None
+    home_workspace: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     # Definitions and rules may name them.
     declare_outside_tools(settings.tools)
     folder = find_workspace(order.workspace)
+    if not order.home_workspace:
+        refuse_home(folder)
     _check_prompt(order.prompt)
     if order.base_url is not None and urlsplit(order.base_url).hostname not in _LOOPBACK:
         raise ConfigurationError(

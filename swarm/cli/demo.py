@@ -109,10 +109,11 @@ def _show_changes(workspace: Path) -> None:
     if shutil.which("git") is None or not (workspace / ".git").exists():
         _print("(git is not installed, so the differences cannot be shown)")
         return
+    from swarm.workspace.git import run_git
+
     for arguments in (["--stat"], []):
-        # No pager, no configuration of the person's: the output is part of ours.
-        command = ["git", "-C", str(workspace), "--no-pager", "diff", "--no-ext-diff", "--no-color", *arguments]
-        ran = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
+        # No configuration of the person's: the output is part of ours.
+        ran = run_git(workspace, ["diff", "--no-color", *arguments])
         _print(ran.stdout.decode(errors="replace").rstrip())
 
 

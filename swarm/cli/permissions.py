@@ -67,6 +67,7 @@ def show_permissions(
         ask=ask or (),
         deny=deny or (),
         network=network,
+        home_workspace=True,  # nothing is run here
     )
     settings = load_settings()
     prepared = prepare_order(order, settings, any_type=True)

@@ -74,6 +74,9 @@ def run(
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Put the job on the queue and print its id.")] = False,
     as_json: JsonOption = False,
+    home_workspace: Annotated[
+        bool, typer.Option("--home-workspace", help="Let the workspace be a home, or a folder that holds one.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Run a job and print its answer; what happens meanwhile is shown on stderr.
@@ -114,6 +117,7 @@ def run(
         network=network,
         ask_seconds=ask_timeout,
         result_schema=None if schema is None else _read_schema(schema),
+        home_workspace=home_workspace,
     )
     launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet)
     settings = load_settings()

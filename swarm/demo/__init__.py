@@ -6,16 +6,15 @@ The same prompt can be given to a real model.
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from swarm.errors import ConfigurationError
+from swarm.workspace.git import run_git
 
 SCENARIO = "demo"
 
@@ -24,6 +23,7 @@ _SAMPLE = Path(__file__).parent / "sample"
 _SUFFIX = ".txt"
 _DOT = "dot_"
 _GIT_SECONDS = 30.0
+_IDENTITY = {"user.name": "swarm demo", "user.email": "demo@localhost"}
 
 
 @dataclass(frozen=True)
@@ -81,27 +81,14 @@ def _copy_sample(workspace: Path) -> None:
 
 def _commit(workspace: Path) -> None:
     """Make the copy a repository with one commit, so that `git diff` shows the job's work, unless Git cannot."""
-    git = shutil.which("git")
-    if git is None:
-        return
-    # A caller's GIT_DIR would point at another repository, and nobody's hooks or signing keys are wanted here.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    identity = ["-c", "user.name=swarm demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false"]
-    for arguments in (
-        ["init", "--quiet", "--template="],
-        ["add", "--all"],
-        [*identity, "-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "Start the till"],
-    ):
-        try:
-            subprocess.run(
-                [git, *arguments],
-                cwd=workspace,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_GIT_SECONDS,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            shutil.rmtree(workspace / ".git", ignore_errors=True)
-            return
+    try:
+        for arguments in (
+            ["init", "--quiet", "--template="],
+            ["add", "--all"],
+            ["commit", "--quiet", "--message", "Start the till"],
+        ):
+            ran = run_git(workspace, arguments, settings=_IDENTITY, timeout_seconds=_GIT_SECONDS)
+            if ran.returncode:
+                raise ConfigurationError(f"git {arguments[0]} failed")
+    except ConfigurationError:
+        shutil.rmtree(workspace / ".git", ignore_errors=True)

@@ -3,7 +3,7 @@
 Descriptor 0 is the lifeline: its other end is held by the process that wants the command, so when that one dies, even
 by SIGKILL, the end of file is seen here and everything is killed (only if WATCHED is 1). Descriptor 1 gets one
 line of report at the end, and one for each thing that was held; descriptor 2 gets the command's output, at most CAP
-bytes. LIMIT is in seconds, 0 for none. GIVEN is a descriptor that the command gets as number 8, or -1: what a shell is to
+bytes. LIMIT is in seconds, 0 for none. GIVEN is a descriptor that the command gets as number 20, or -1: what a shell is to
 run comes that way, because the words of a command line can be read by everybody.
 
 Guarantee: when the report is written with `contained=1`, no process that the command started is left, not even one
@@ -34,7 +34,7 @@ KILL_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
 _PR_SET_CHILD_SUBREAPER = 36
 _TICK_MS = 100
-_GIVEN = 8
+_GIVEN = 20
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SANDBOX = os.path.join(_PACKAGE, "permissions", "sandbox")
 MAX_PROCESSES = 1000
@@ -49,6 +49,8 @@ class Command:
         self.discarded = 0
         self._room = cap
         self.contained = _become_subreaper()
+        if given >= 0:
+            os.set_inheritable(given, given == _GIVEN)
         null = os.open(os.devnull, os.O_RDWR)
         self.output, end = os.pipe()
         os.set_blocking(self.output, False)

@@ -18,6 +18,7 @@ from swarm.permissions.sandbox.host import (
     PROCESSORS,
     SYSTEM_FOLDERS,
     hidden_paths,
+    home_settings,
     own_folders,
     private_configuration,
     python_folders,
@@ -118,7 +119,7 @@ def _mounts(policy: SandboxPolicy, looked: dict[Path, Obeyed]) -> list[_Mount]:
     mounts += [_Mount(path, "read" if policy.read_only else "write") for path in given]
     for root, found in looked.items():
         mounts += _guards(root, found)
-    for path in own_folders(looked):
+    for path in (*own_folders(looked), *home_settings(looked)):
         mounts += [_Mount(path, "guard"), *_ancestors(path, looked)]
     mounts += [_Mount(path, "hide") for path in hidden_paths(policy)]
     chosen: dict[Path, _Mount] = {}

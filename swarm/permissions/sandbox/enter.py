@@ -177,7 +177,8 @@ def _pass_filter(code: bytes, number: int) -> None:
     descriptor = os.memfd_create("filter")
     os.write(descriptor, code)
     os.lseek(descriptor, 0, os.SEEK_SET)
-    os.dup2(descriptor, number, inheritable=True)
+    os.dup2(descriptor, number)
+    os.set_inheritable(number, True)  # which `dup2` leaves alone if it is that number already
 
 
 class _Filter(ctypes.Structure):

@@ -40,9 +40,21 @@ CREDENTIALS = (
         ".anthropic",
         ".vault-token",
     ),
+    *(
+        ".claude/.credentials.json",
+        ".codex/auth.json",
+        ".local/share/opencode/auth.json",
+        ".config/containers/auth.json",
+    ),
+    *(".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".terraform.d", ".terraformrc"),
+    *(".config/hub", ".config/glab-cli", ".gem/credentials", ".bundle/config", ".composer/auth.json", ".nuget"),
+    *(".config/composer/auth.json", ".config/pip/pip.conf", ".pip/pip.conf", ".databrickscfg", ".boto", ".s3cfg"),
+    *(".config/rclone", ".config/op", ".config/sops", ".config/doctl", ".config/heroku", ".yarnrc.yml", ".yarnrc"),
     *(".bash_history", ".zsh_history", ".password-store", ".mozilla", ".config/google-chrome", ".local/share/keyrings"),
 )
 """Below a home; they matter when the home, or a folder above it, was given as a workspace."""
+HOME_SETTINGS = (".config", ".local/bin", ".local/share/systemd", ".ssh")
+"""Below a home: what its programs and its next login obey. As folders of a workspace they are kept from being changed."""
 _PR_SET_DUMPABLE = 4
 UNSET = (
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
@@ -106,6 +118,17 @@ def close_to_others() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def home_settings(roots: Iterable[Path]) -> tuple[Path, ...]:
+    """`HOME_SETTINGS`, where the home lies in one of these folders; the first folder that is missing, instead of one below it."""
+    home = Path(os.path.expanduser("~")).resolve()
+    if not any(home.is_relative_to(root) for root in roots):
+        return ()
+    ways = [[*reversed((home / name).relative_to(home).parents), Path(name)][1:] for name in HOME_SETTINGS]
+    return tuple(
+        dict.fromkeys(next((home / p for p in way if not (home / p).exists()), home / way[-1]) for way in ways)
+    )
 
 
 def _find_private(folder: Path) -> list[Path]:

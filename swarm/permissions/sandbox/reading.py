@@ -7,6 +7,7 @@ outside. Where it has no Landlock they run as they are: only their first folder 
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -23,6 +24,8 @@ _Started = TypeVar("_Started")
 @lru_cache(maxsize=1)
 def landlock_abi() -> int:
     """The version of the kernel's Landlock, 0 where there is none or it is switched off."""
+    if sys.platform != "linux":
+        return 0
     try:
         return max(0, int(ctypes.CDLL(None).syscall(444, None, 0, 1)))
     except (OSError, AttributeError):

@@ -1,0 +1,113 @@
+"""Git as the runtime calls it: in a repository that somebody else may have prepared, it runs nothing but itself.
+
+An agent, or whoever a repository was cloned from, can name programs in its settings: hooks, monitors, filters, helpers.
+Every call of the project goes through `run_git`, which takes them out; it never goes into a submodule or over the network.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from swarm.errors import ConfigurationError
+
+GIT_SECONDS = 60.0
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.pager": "cat",
+    "core.editor": "false",
+    "sequence.editor": "false",
+    "core.sshCommand": "false",
+    "core.gitProxy": "",
+    "core.askPass": "",
+    "core.attributesFile": os.devnull,
+    "core.alternateRefsCommand": "true",
+    "credential.helper": "",
+    "protocol.allow": "never",
+    "protocol.file.allow": "never",
+    "protocol.ext.allow": "never",
+    "diff.external": "",
+    "diff.ignoreSubmodules": "all",
+    "submodule.recurse": "false",
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "log.showSignature": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "safe.bareRepository": "explicit",
+}
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": "false",
+    "GIT_ASKPASS": "false",
+    "LC_ALL": "C",
+}
+_PROGRAMS = {
+    "clean": "",
+    "smudge": "",
+    "process": "",
+    "required": "false",
+    "driver": "false",
+    "command": "",
+    "textconv": "",
+}
+"""Settings of filters and of drivers for merges and differences, whose names a repository chooses; and what they become."""
+_LOOKING = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+_OPTIONS = {"diff": _LOOKING, "log": _LOOKING, "show": _LOOKING, "status": ("--ignore-submodules=all",)}
+"""Settings alone do not keep these from programs and from what a submodule's own settings say."""
+
+
+def run_git(
+    folder: Path,
+    arguments: Sequence[str],
+    *,
+    settings: Mapping[str, str] | None = None,
+    timeout_seconds: float = GIT_SECONDS,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a git command in `folder`; how it ended is the result. `settings` are further ones, as with `-c`.
+
+    Raises `ConfigurationError` where there is no git or it does not end in time.
+    """
+    program = shutil.which("git")
+    if program is None:
+        raise ConfigurationError("git is not on the PATH; install it with the system's package manager")
+    given = {**_SETTINGS, **(settings or {})}
+    listed = _call(program, folder, {**_SETTINGS}, ["config", "--list", "--name-only", "-z"], timeout_seconds)
+    for name in listed.stdout.decode("utf-8", "surrogateescape").split("\0"):
+        kind, last = name.partition(".")[0], name.rpartition(".")[2]
+        if kind in ("filter", "merge", "diff") and name.count(".") > 1 and last in _PROGRAMS:
+            given[name] = _PROGRAMS[last]
+    command, *rest = arguments
+    return _call(program, folder, given, [command, *_OPTIONS.get(command, ()), *rest], timeout_seconds)
+
+
+def _call(
+    program: str, folder: Path, settings: Mapping[str, str], arguments: Sequence[str], timeout_seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    # A caller's GIT_DIR would point at another repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "SSH_ASKPASS"))}
+    # Not with `-c`: there a name ends at its first `=`, and a repository may choose one that holds it.
+    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings.items()):
+        pairs |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    try:
+        return subprocess.run(
+            [program, "--no-pager", *arguments],
+            cwd=folder,
+            env={**environment, **_ENVIRONMENT, **pairs},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigurationError(f"git {arguments[0]} in {folder} could not be run: {error}") from error

@@ -1,0 +1,37 @@
+"""Which folders are too much to be a workspace: a person's home, and what it lies in."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterable
+from pathlib import Path
+
+from swarm.errors import ConfigurationError
+
+
+def find_home(folder: Path, homes: Iterable[Path]) -> Path | None:
+    """The first of `homes` that a workspace at `folder` would hold; None if it holds none."""
+    return next((home for home in homes if home.is_relative_to(folder)), None)
+
+
+def known_homes(folder: Path) -> tuple[Path, ...]:
+    """The home of whom this process runs as, and of whom the folder belongs to, resolved."""
+    found = [os.path.expanduser("~")]
+    for user in {os.getuid(), folder.stat().st_uid}:
+        try:
+            found.append(pwd.getpwuid(user).pw_dir)
+        except KeyError:
+            continue
+    return tuple(dict.fromkeys(Path(home).resolve() for home in found if os.path.isabs(home) and os.path.isdir(home)))
+
+
+def refuse_home(folder: Path) -> None:
+    """Raise `ConfigurationError` if a workspace at the resolved `folder` would hold a home."""
+    home = find_home(folder, known_homes(folder))
+    if home is not None:
+        what = "is a home" if home == folder else f"holds the home {home}"
+        raise ConfigurationError(
+            f"the workspace {folder} {what}: agents would read what programs keep there, and change what they obey. "
+            "Name the folder of one project with --workspace, or give --home-workspace if that is what you want."
+        )
