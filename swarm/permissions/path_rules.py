@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarm.permissions.sandbox.host import package_folders, python_folders
-from swarm.permissions.sandbox.obeyed import FILES, FOLDERS
+from swarm.permissions.sandbox.obeyed import FILES, FOLDERS, INSTRUCTIONS
 
 _CHILD = "\ue000"
 """Stands for any file of a folder."""
@@ -129,7 +129,12 @@ def is_protected(given: str, workspace: Path) -> bool:
     for path in locate(given, workspace):
         below = path.removeprefix(root).removeprefix(str(workspace).rstrip("/") + "/")
         parts = [part.casefold() for part in below.split("/")]
-        if ".git" in parts or not FOLDERS.isdisjoint(parts) or parts[-1] in FILES:
+        if (
+            ".git" in parts
+            or not FOLDERS.isdisjoint(parts)
+            or parts[-1] in FILES
+            or path.rpartition("/")[2] in INSTRUCTIONS
+        ):
             return True
     real = Path(locate(given, workspace)[1])
     return any(real.is_relative_to(folder) for folder in (*package_folders(), *python_folders()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,6 +39,7 @@ from swarm.tools.truncate import fit
 from swarm.workspace.private import private_folders
 
 log = EventLog("swarm.tools")
+_MAX_TOLD_CHARACTERS = 2_000
 Found = TypeVar("Found")
 
 
@@ -82,6 +83,8 @@ class Toolbox:
             if tool.run is None:
                 raise ToolError("This call is carried out by the runtime.")
             result = tool.run(context, given)
+            if result.held:
+                self._tell_held(result.held)
             return result.model_copy(update={"text": fit(self._outputs, call["id"], result.text)})
 
         finished = self._attempt(call, carry_out)
@@ -91,6 +94,11 @@ class Toolbox:
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
         return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began})
+
+    def _tell_held(self, lines: Sequence[str]) -> None:
+        """What a command left for others to obey is for people to see, not only for the model."""
+        spec = self._segment.spec
+        self._segment.store.note(spec.job_id, "held", spec.agent_id, what="; ".join(lines)[:_MAX_TOLD_CHARACTERS])
 
     def find_condition(self, call: Block) -> Condition | ToolFinished:
         """What a call is to wait for; or its result, when it cannot."""

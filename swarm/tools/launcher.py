@@ -11,7 +11,7 @@ that made a session of its own: on Linux orphans become children of this process
 
 A COMMAND that starts with `swarm/permissions/sandbox/enter.py` is not started as the Python program that it is: a
 child of this process goes into the sandbox, which saves the second start of Python. What programs outside would obey of
-the folders that it may write is looked at when all is over, and held (`swarm/permissions/sandbox/obeyed.py`).
+the folders that it may write is looked at when all is over, and held (`swarm/permissions/sandbox/holding.py`).
 
 It imports little, because every command waits for it to start: `signal`, for one, would cost 5 ms.
 """
@@ -57,7 +57,7 @@ class Command:
         entering = argv[1:4] == ["-I", "-S", os.path.join(_SANDBOX, "enter.py")] and "--" in argv
         words = argv[4 : argv.index("--")] if entering else []
         self._outer = "outer=1" in words
-        self._watch = _import("obeyed").Watch(words) if any(word.startswith("look=") for word in words) else None
+        self._watch = _import("holding").Watch(words) if any(word.startswith("look=") for word in words) else None
         if self._watch is not None:
             self._watch.begin()
         if entering:

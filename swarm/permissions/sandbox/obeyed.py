@@ -1,7 +1,6 @@
 """What programs outside of a sandbox obey in a workspace: git's hooks and settings, those of editors and of agents.
 
-`look` finds it, `hold` undoes what a command has changed of it. A file that is held is renamed beside itself, so nothing is
-lost, and what stood there before is put back. Both go from the workspace's own folder down and through no link.
+`look` finds it, from the workspace's own folder down and through no link; `holding.py` undoes what a command has changed of it.
 
 The supervisor of shell commands imports it as it does `enter.py`, before a command is started: it imports next to nothing.
 """
@@ -19,13 +18,15 @@ FILES = frozenset(
         *(".mcp.json", "opencode.json", "opencode.jsonc", ".npmrc", ".envrc"),
     )
 )
+INSTRUCTIONS = frozenset(("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".cursorrules"))
+"""What agents are told by. A change of it is told, not undone."""
 HELD = ".swarm-held"
 _PACKAGES = frozenset(("node_modules", "site-packages"))
 """Whose authors leave settings of their editors in them, which nobody opens; git folders in them count as everywhere."""
 _UNSEEN = "unseen"
 _MAX_ENTRIES, _MAX_DEPTH, _MAX_BYTES = 300_000, 60, 1 << 20
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 _PATHS = frozenset(("core.hookspath", "include.path", "includeif.path", "core.attributesfile"))
 """Their value is a path as it stands; in other settings that run programs, a word with a slash or an ending is one."""
@@ -67,51 +68,11 @@ def look(root: str) -> Obeyed:
     """Everything below `root` that is obeyed, also what a link or a setting of it leads to; what cannot be seen, too."""
     walk = _Walk(root)
     try:
-        with _Folder(root, "") as folder:
+        with Folder(root, "") as folder:
             walk.enter(folder, "", 0, editors=True)
     except OSError:
         walk.found.digests["/"] = _UNSEEN
     return walk.found
-
-
-def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """The files that are obeyed now and were not, or differently."""
-    return sorted(path for path, digest in after.items() if before.get(path) != digest)
-
-
-def read_contents(root: str, paths: list[str]) -> dict[str, tuple[bytes, int]]:
-    """Content and mode of those that are files of a usual size: what `hold` puts back."""
-    found: dict[str, tuple[bytes, int]] = {}
-    for path in paths:
-        try:
-            with _Folder(root, os.path.dirname(path)) as folder:
-                data, mode = _read(folder, os.path.basename(path))
-                found[path] = data, stat.S_IMODE(mode)
-        except (OSError, ValueError):
-            continue
-    return found
-
-
-def hold(root: str, before: dict[str, str], contents: dict[str, tuple[bytes, int]]) -> list[str]:
-    """Undo what has changed since `before`; returns a line for each: what was found and what was done with it."""
-    lines = []
-    after = look(root).digests
-    for path in sorted(before.keys() - after.keys()):
-        # A project's settings may deny what its absence would allow.
-        if not FOLDERS.isdisjoint(path.split("/")):
-            try:
-                lines += [f"{path} was removed{_put_back(root, path, contents)}"] if path in contents else []
-            except OSError:
-                pass  # its folder is gone as well, or something else has its name
-    for path in changed(before, after):
-        if path.endswith("/"):
-            lines.append(f"{path} could not be looked into")
-            continue
-        try:
-            lines.append(f"{path} is now {_set_aside(root, path)}" + _put_back(root, path, contents))
-        except (OSError, ValueError) as error:
-            lines.append(f"{path} is still there ({getattr(error, 'strerror', None) or error})")
-    return lines
 
 
 # -- the walk ------------------------------------------------------------------------------------------------
@@ -138,12 +99,14 @@ class _Walk:
                 self._git(folder, name, place, entry, depth)
             elif editors and (lowered in FOLDERS or lowered in FILES):
                 self.take(folder, name, place)
+            elif editors and name in INSTRUCTIONS:
+                self._note(folder, name, place)
             elif entry.is_dir(follow_symlinks=False):
                 self._go_in(folder, name, place, depth, editors=editors and name not in _PACKAGES)
 
     def _go_in(self, folder: int, name: str, place: str, depth: int, *, editors: bool) -> None:
         try:
-            deeper = os.open(name, _FOLDER, dir_fd=folder)
+            deeper = os.open(name, OPEN_FOLDER, dir_fd=folder)
         except FileNotFoundError:
             return
         except OSError:
@@ -154,12 +117,19 @@ class _Walk:
         finally:
             os.close(deeper)
 
+    def _note(self, folder: int, name: str, place: str) -> None:
+        """Note a file whose change is only told."""
+        try:
+            self.found.digests[place] = _digest(read_file(folder, name)[0])
+        except (OSError, ValueError):
+            return
+
     def take(self, folder: int, name: str, place: str) -> None:
         """Note a file, or all files of a folder."""
         try:
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
-                deeper = os.open(name, _FOLDER, dir_fd=folder)
+                deeper = os.open(name, OPEN_FOLDER, dir_fd=folder)
                 try:
                     self._take_all(deeper, place)
                 finally:
@@ -170,7 +140,7 @@ class _Walk:
                 self.found.digests[place] = _digest(b"link", os.fsencode(os.readlink(name, dir_fd=folder)))
                 self._follow(place, os.readlink(name, dir_fd=folder))
             else:
-                data, mode = _read(folder, name)
+                data, mode = read_file(folder, name)
                 self.found.digests[place] = _digest(b"run" if mode & 0o111 else b"read", data)
                 self.found.guards.add(place)
         except FileNotFoundError:
@@ -196,10 +166,10 @@ class _Walk:
             self.found.repositories.add(place)
             for inner in ("modules", "worktrees", ""):
                 try:
-                    with _Folder(self.root, f"{place}/{inner}".rstrip("/")) as deeper:
+                    with Folder(self.root, f"{place}/{inner}".rstrip("/")) as deeper:
                         if inner:
                             self.enter(deeper, f"{place}/{inner}", depth + 1, editors=False)
-                        elif _exists(deeper, "HEAD"):
+                        elif exists(deeper, "HEAD"):
                             self.judge(deeper, place)
                 except FileNotFoundError:
                     continue
@@ -211,10 +181,10 @@ class _Walk:
         if entry.is_symlink() or place not in self.found.digests:
             return
         try:
-            text = _read(folder, name)[0].decode().strip()
+            text = read_file(folder, name)[0].decode().strip()
             target = self._inside(os.path.join(os.path.dirname(place), text.removeprefix("gitdir:").strip()))
             if text.startswith("gitdir:") and target is not None:
-                with _Folder(self.root, target) as deeper:
+                with Folder(self.root, target) as deeper:
                     self.judge(deeper, target)
                 del self.found.digests[place]
         except (OSError, ValueError):
@@ -223,15 +193,15 @@ class _Walk:
     def judge(self, folder: int, place: str) -> None:
         """Note what a git folder makes git run."""
         self.found.repositories.add(place)
-        if _exists(folder, "hooks"):
+        if exists(folder, "hooks"):
             self.take(folder, "hooks", f"{place}/hooks".lstrip("/"))
         for name in ("config", "config.worktree"):
             self._config(folder, name, f"{place}/{name}".lstrip("/"), place, 0)
-        if _exists(folder, "commondir"):
+        if exists(folder, "commondir"):
             at = f"{place}/commondir".lstrip("/")
             self.take(folder, "commondir", at)
             try:
-                text = _read(folder, "commondir")[0].strip()
+                text = read_file(folder, "commondir")[0].strip()
                 linked = os.path.basename(os.path.dirname(place)) == "worktrees"
                 if text == b"." or (linked and text == b"../.."):
                     self.found.digests.pop(at, None)
@@ -240,7 +210,7 @@ class _Walk:
 
     def _config(self, folder: int, name: str, at: str, place: str, depth: int) -> None:
         try:
-            data, _ = _read(folder, name)
+            data, _ = read_file(folder, name)
         except FileNotFoundError:
             return
         except (OSError, ValueError):
@@ -274,7 +244,7 @@ class _Walk:
         if not target or target in self.found.guards or depth > 8:
             return
         try:
-            with _Folder(self.root, os.path.dirname(target)) as folder:
+            with Folder(self.root, os.path.dirname(target)) as folder:
                 name = os.path.basename(target)
                 if key.startswith("include"):
                     self._config(folder, name, target, place, depth + 1)
@@ -288,10 +258,10 @@ class _Walk:
         target = self._inside(os.path.join(os.path.dirname(place), link))
         if target and target not in self.found.digests:
             try:
-                with _Folder(self.root, os.path.dirname(target)) as folder:
+                with Folder(self.root, os.path.dirname(target)) as folder:
                     self.take(folder, os.path.basename(target), target)
-                with _Folder(self.root, target) as folder:
-                    if _exists(folder, "HEAD"):
+                with Folder(self.root, target) as folder:
+                    if exists(folder, "HEAD"):
                         self.judge(folder, target)
             except OSError:
                 return
@@ -337,14 +307,14 @@ def running_settings(text: str) -> list[tuple[str, str]] | None:
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-class _Folder:
+class Folder:
     """The descriptor of a folder below `root`, reached through no link."""
 
     def __init__(self, root: str, path: str) -> None:
-        self._opened = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
+        self._opened = os.open(root, OPEN_FOLDER & ~os.O_NOFOLLOW)
         try:
             for part in filter(None, path.split("/")):
-                deeper = os.open(part, _FOLDER, dir_fd=self._opened)
+                deeper = os.open(part, OPEN_FOLDER, dir_fd=self._opened)
                 os.close(self._opened)
                 self._opened = deeper
         except BaseException:
@@ -358,24 +328,9 @@ class _Folder:
         os.close(self._opened)
 
 
-class _Writable:
-    """A command may have taken the right to write in a folder from its own user: back for a moment."""
-
-    def __init__(self, folder: int) -> None:
-        self._folder, self._mode = folder, stat.S_IMODE(os.fstat(folder).st_mode)
-
-    def __enter__(self) -> None:
-        if self._mode & 0o300 != 0o300:
-            os.fchmod(self._folder, self._mode | 0o300)
-
-    def __exit__(self, *failure: object) -> None:
-        if self._mode & 0o300 != 0o300:
-            os.fchmod(self._folder, self._mode)
-
-
-def _read(folder: int, name: str) -> tuple[bytes, int]:
+def read_file(folder: int, name: str) -> tuple[bytes, int]:
     """Content and mode of a file. Raises `ValueError` for what is none, or too large to be settings."""
-    opened = os.open(name, _FILE, dir_fd=folder)
+    opened = os.open(name, OPEN_FILE, dir_fd=folder)
     with open(opened, "rb") as file:
         found = os.fstat(opened)
         if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
@@ -383,7 +338,7 @@ def _read(folder: int, name: str) -> tuple[bytes, int]:
         return file.read(_MAX_BYTES), found.st_mode
 
 
-def _exists(folder: int, name: str) -> bool:
+def exists(folder: int, name: str) -> bool:
     try:
         os.stat(name, dir_fd=folder, follow_symlinks=False)
         return True
@@ -396,106 +351,3 @@ def _digest(*parts: bytes) -> str:
     for part in parts:
         found.update(b"%d:" % len(part) + part)
     return str(found.hexdigest())
-
-
-def _set_aside(root: str, path: str) -> str:
-    name, parent = os.path.basename(path), os.path.dirname(path)
-    with _Folder(root, parent) as folder, _Writable(folder):
-        number = 1
-        while _exists(folder, held := name + HELD + (f"-{number}" if number > 1 else "")):
-            number += 1
-        os.rename(name, held, src_dir_fd=folder, dst_dir_fd=folder)
-    return os.path.join(parent, held)
-
-
-def _put_back(root: str, path: str, contents: dict[str, tuple[bytes, int]]) -> str:
-    if path not in contents:
-        return ""
-    data, mode = contents[path]
-    name = os.path.basename(path)
-    with _Folder(root, os.path.dirname(path)) as folder, _Writable(folder):
-        opened = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
-        with open(opened, "wb") as file:
-            file.write(data)
-            os.fchmod(opened, mode)
-    return ", and what it was before is back"
-
-
-# -- for the time of a command -------------------------------------------------------------------------------
-
-
-class Watch:
-    """What a supervisor does about one command: `words` are those of `enter.py` that say `look`, `had` and `stub`."""
-
-    def __init__(self, words: list[str]) -> None:
-        self._before: dict[str, dict[str, str]] = {word[5:]: {} for word in words if word.startswith("look=")}
-        for word in words:
-            if word.startswith("had="):
-                digest, _, path = word[4:].partition(" ")
-                root = max((each for each in self._before if path.startswith(each + "/")), key=len, default=None)
-                if root is not None:
-                    self._before[root][path[len(root) + 1 :]] = digest
-        self._stubs = [word[5:] for word in words if word.startswith("stub=")]
-        self._contents: dict[str, dict[str, tuple[bytes, int]]] = {}
-        self._kept: list[tuple[int, int]] = []
-
-    def begin(self) -> None:
-        """Before the command: keep what may have to be put back, and make the stubs that are mounted over."""
-        self._contents = {root: read_contents(root, list(before)) for root, before in self._before.items()}
-        for path in self._stubs:
-            try:
-                self._kept.append(_keep_stub(path))
-            except OSError:
-                continue  # where this user cannot write, neither can the command
-
-    def end(self) -> list[str]:
-        """After it: undo what must not be, and say what that was."""
-        for folder, stub in self._kept:
-            _drop_stub(folder, stub)
-        lines = []
-        for root, before in self._before.items():
-            lines += [os.path.join(root, line) for line in hold(root, before, self._contents.get(root, {}))]
-        return lines
-
-
-def _keep_stub(path: str) -> tuple[int, int]:
-    """A `commondir` that says what is true without one, locked for as long as this process lives.
-
-    With another one git would take settings and hooks from where it says; and what does not exist cannot be mounted over.
-    """
-    import fcntl
-
-    folder = os.open(path, _FOLDER)
-    own = f"commondir.{os.getpid()}"
-    while True:
-        made = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder)
-        os.write(made, b".\n")
-        os.close(made)
-        try:
-            os.link(own, "commondir", src_dir_fd=folder, dst_dir_fd=folder)  # never there without its content
-        except FileExistsError:
-            pass
-        os.unlink(own, dir_fd=folder)
-        try:
-            stub = os.open("commondir", _FILE, dir_fd=folder)
-        except FileNotFoundError:
-            continue
-        fcntl.flock(stub, fcntl.LOCK_SH)
-        if os.fstat(stub).st_nlink:
-            return folder, stub
-        os.close(stub)
-
-
-def _drop_stub(folder: int, stub: int) -> None:
-    """Remove it, unless another command needs it."""
-    import fcntl
-
-    try:
-        fcntl.flock(stub, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(stub), os.stat("commondir", dir_fd=folder, follow_symlinks=False)):
-            with _Writable(folder):
-                os.unlink("commondir", dir_fd=folder)
-    except OSError:
-        pass  # it is harmless where it stays
-    os.close(stub)
-    os.close(folder)
