@@ -12,7 +12,7 @@ from typing import Any
 
 from swarm.errors import BadName, UnknownReceiver
 from swarm.mailbox.message import USER
-from swarm.records import AgentRecord, read_agent
+from swarm.records import AgentView, read_agent
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ID = re.compile(r"(agent|job)-[0-9a-f]{16}")
@@ -94,13 +94,13 @@ class Directory:
             raise UnknownReceiver("nobody else is there: no other agent of this job is alive")
         return found
 
-    def _agents(self) -> list[AgentRecord]:
+    def _agents(self) -> list[AgentView]:
         return self._records(self._client.zrange(self._key("job", self._job_id, "agents"), 0, -1))
 
-    def _agent(self, agent_id: str) -> AgentRecord | None:
+    def _agent(self, agent_id: str) -> AgentView | None:
         return next(iter(self._records([agent_id])), None)
 
-    def _records(self, ids: Sequence[str]) -> list[AgentRecord]:
+    def _records(self, ids: Sequence[str]) -> list[AgentView]:
         """Those of these agents that are of this job, as far as this needs to know them."""
         pipeline = self._client.pipeline(transaction=False)
         for agent_id in ids:
@@ -118,5 +118,5 @@ class Directory:
         return ":".join((self._prefix, *parts))
 
 
-def _receiver(agent: AgentRecord) -> Receiver:
+def _receiver(agent: AgentView) -> Receiver:
     return Receiver(agent.id, agent.called, agent.state)

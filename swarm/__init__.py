@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from swarm.client import Job, Swarm
     from swarm.definitions.model import AgentDefinition
     from swarm.errors import SwarmError
+    from swarm.records import AgentView, Event, JobView
     from swarm.settings import Settings
-    from swarm.views import AgentView, Event, JobView
 
 __all__ = ["AgentDefinition", "AgentView", "Event", "Job", "JobView", "Limits", "Settings", "Swarm", "SwarmError"]
 
 _HOMES = {
     "AgentDefinition": "swarm.definitions.model",
-    "AgentView": "swarm.views",
-    "Event": "swarm.views",
+    "AgentView": "swarm.records",
+    "Event": "swarm.records",
     "Job": "swarm.client",
-    "JobView": "swarm.views",
+    "JobView": "swarm.records",
     "Limits": "swarm.agent.spec",
     "Settings": "swarm.settings",
     "Swarm": "swarm.client",

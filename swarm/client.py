@@ -24,6 +24,7 @@ from swarm.definitions.model import PermissionMode
 from swarm.ids import root_agent_id
 from swarm.mailbox import USER, Message
 from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
+from swarm.records import AgentView, Event, JobView
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import REDIS_AWAY, connect, explained
@@ -31,7 +32,6 @@ from swarm.store.questions import Questions
 from swarm.store.values import Effect
 from swarm.team.board import Board, TaskTexts, TaskView
 from swarm.team.scratchpad import Pad, PageView
-from swarm.views import AgentView, Event, JobView, agent_view, job_view
 
 PATIENCE_SECONDS = 60.0
 """How long whoever follows a job waits for a Redis that is away."""
@@ -50,11 +50,11 @@ class Job:
 
     def view(self) -> JobView:
         """The job as it stands now. Raises `UnknownAgent` once it has expired."""
-        return job_view(self._store.job(self.id))
+        return self._store.job(self.id)
 
     def agents(self) -> list[AgentView]:
         """All its agents as they stand, oldest first; the root is the first."""
-        return [agent_view(record) for record in self._store.agents_of(self.id)]
+        return self._store.agents_of(self.id)
 
     def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[Event | None]:
         """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
@@ -231,11 +231,11 @@ class Swarm:
 
     def jobs(self, count: int = 50) -> list[JobView]:
         """The newest jobs, newest first."""
-        return [job_view(record) for record in self.store.jobs(count)]
+        return self.store.jobs(count)
 
     def agent(self, agent_id: str) -> AgentView:
         """One agent as it stands. Raises `UnknownAgent`."""
-        return agent_view(self.store.agent(agent_id))
+        return self.store.agent(agent_id)
 
     def journal(self, agent_id: str) -> Sequence[Entry]:
         """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""

@@ -1,15 +1,59 @@
-"""Agents and jobs as their records in Redis have them: typed once, here, for whoever reads them."""
+"""Agents and jobs as their records in Redis have them: typed once, here, for the runtime, for people and for programs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, cast
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 State = Literal["queued", "running", "parked", "completed", "failed", "cancelled", "timed_out"]
 TERMINAL_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "timed_out"})
 NANO = 1_000_000_000
 """Money is counted in whole nano-dollars, so that sums are exact."""
+
+
+class Usage(BaseModel):
+    """Tokens of one request (or a sum of several), in the API's four classes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    input_tokens: int = 0
+    """Input that was neither read from nor written to the cache."""
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens that the model saw or wrote."""
+        return self.input_tokens + self.output_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(**{name: count + getattr(other, name) for name, count in self})
+
+
+class Limits(BaseModel):
+    """The limits of one job. They are enforced durably, for the whole tree together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_depth: int = Field(default=2, ge=0, le=64)
+    """Nesting limit; the root is at depth 0, and agents at this depth cannot spawn."""
+    max_agents: int = Field(default=200, ge=1, le=1_000_000)
+    """Agents in all, the root included."""
+    max_running: int = Field(default=20, ge=1, le=100_000)
+    """Agents running at once; more wait in the queue."""
+    max_turns: int = Field(default=30, ge=1, le=100_000)
+    """Turns per agent; then one last reply without tools is asked for."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of the whole tree, every class counted."""
+    budget_usd: float | None = Field(default=None, gt=0)
+    """Money of the whole tree."""
+    timeout_seconds: float | None = Field(default=None, gt=0)
+    """Wall time of the job from its submission."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +70,14 @@ class Counters:
     """Nano-dollars."""
 
     @property
-    def tokens(self) -> int:
-        """Tokens of every class."""
-        return self.input + self.output + self.cache_write + self.cache_read
+    def usage(self) -> Usage:
+        """The tokens, as the API names them."""
+        return Usage(
+            input_tokens=self.input,
+            output_tokens=self.output,
+            cache_creation_input_tokens=self.cache_write,
+            cache_read_input_tokens=self.cache_read,
+        )
 
     def changed(self) -> dict[str, int]:
         """The ones that are not zero."""
@@ -38,52 +87,65 @@ class Counters:
 COUNTERS = tuple(field.name for field in fields(Counters))
 
 
-@dataclass(frozen=True)
-class AgentRecord:
-    """One agent. Times are Unix seconds by the server's clock."""
+class _View(BaseModel):
+    """What agents and jobs have in common. Times are Unix seconds by the server's clock."""
+
+    model_config = ConfigDict(frozen=True)
 
     id: str
-    job_id: str
-    parent_id: str | None
-    depth: int
-    label: str
-    definition: str
-    name: str | None
-    """Its name in the job, by which it can be written to."""
     state: State
-    background: bool
-    """Its end is mailed to its parent."""
-    teammate: bool
-    idle: bool
-    """It is a teammate that has nothing to do: parked until a message or a task comes."""
-    generation: int
-    """How often it was claimed."""
-    length: int
-    """Entries of its journal."""
-    worker: str | None
-    deaths: int
-    """How often its worker has died since the journal last grew."""
-    unread: int
-    """Messages in its mailbox that it has not taken in."""
-    question: str | None
-    """The question whose answer it waits for."""
-    activity: str
-    active_at: float | None
-    own: Counters
-    below: Counters
-    """Sums of the agents below it, as far as they have ended."""
-    created_at: float
-    started_at: float | None
-    ended_at: float | None
-    text: str
-    reason: str
-    data: str
-    """The answer as JSON, if a schema was given."""
+    text: str = ""
+    """Its answer; empty until it ends."""
+    reason: str = ""
+    """Why it ended as it did, when it did not simply complete."""
+    turns: int = 0
+    tools: int = 0
+    usage: Usage
+    cost_usd: float
+    created_at: float = 0.0
+    ended_at: float | None = None
+    unread: int = 0
+    """Messages in its mailbox (a job's: its person's) that have not been taken in."""
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended, as far as it is known."""
+        """Whether it is over, as far as it is known."""
         return self.state in TERMINAL_STATES
+
+
+class AgentView(_View):
+    """One agent as it stands; `subtree_*` include the agent itself. What is excluded is the runtime's alone."""
+
+    job_id: str = ""
+    parent_id: str | None = None
+    depth: int = 0
+    label: str = ""
+    definition: str = ""
+    name: str | None = None
+    """Its name in the job, by which it can be written to."""
+    idle: bool = False
+    """It is a teammate that has nothing to do: parked until a message or a task comes."""
+    question: str | None = None
+    """The question whose answer it waits for."""
+    activity: str = ""
+    subtree_tokens: int
+    subtree_cost_usd: float
+    started_at: float | None = None
+    worker: str | None = None
+    deaths: int = 0
+    """How often its worker has died since the journal last grew."""
+    background: bool = Field(default=False, exclude=True)
+    """Its end is mailed to its parent."""
+    teammate: bool = Field(default=False, exclude=True)
+    generation: int = Field(default=0, exclude=True)
+    """How often it was claimed."""
+    length: int = Field(default=0, exclude=True)
+    """Entries of its journal."""
+    active_at: float | None = Field(default=None, exclude=True)
+    below: Counters = Field(default=Counters(), exclude=True)
+    """Sums of the agents below it, as far as they have ended."""
+    data: str = Field(default="", exclude=True)
+    """The answer as JSON, if a schema was given."""
 
     @property
     def at_work(self) -> bool:
@@ -96,140 +158,90 @@ class AgentRecord:
         return self.name or ("root" if self.parent_id is None else self.id)
 
 
-AGENT_FIELDS = (
-    *(
-        "state",
-        "job",
-        "parent",
-        "depth",
-        "label",
-        "definition",
-        "name",
-        "background",
-        "teammate",
-        "idle",
-        "gen",
-        "length",
-    ),
-    *(
-        "worker",
-        "deaths",
-        "unread",
-        "wait_question",
-        "activity",
-        "active",
-        "created",
-        "started",
-        "ended",
-        "text",
-        "reason",
-    ),
-    *("data", *COUNTERS, *(f"below_{name}" for name in COUNTERS)),
-)
-"""The fields of an agent's hash that its record is read from; the spec is not among them."""
+class JobView(_View):
+    """One job as it stands; `text` is the root's answer, and all sums are over the whole tree."""
 
-
-def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentRecord:
-    """The record of an agent that exists; what was not fetched of it is as if it were not there."""
-    return AgentRecord(
-        id=agent_id,
-        job_id=found.get("job") or "",
-        parent_id=found.get("parent") or None,
-        depth=int(found.get("depth") or 0),
-        label=found.get("label") or "",
-        definition=found.get("definition") or "",
-        name=found.get("name") or None,
-        state=cast(State, found["state"]),
-        background=found.get("background") == "1",
-        teammate=found.get("teammate") == "1",
-        idle=found.get("idle") == "1",
-        generation=int(found.get("gen") or 0),
-        length=int(found.get("length") or 0),
-        worker=found.get("worker") or None,
-        deaths=int(found.get("deaths") or 0),
-        unread=int(found.get("unread") or 0),
-        question=found.get("wait_question") or None,
-        activity=found.get("activity") or "",
-        active_at=_read_time(found, "active"),
-        own=_read_counters(found),
-        below=_read_counters(found, "below_"),
-        created_at=_read_time(found, "created") or 0.0,
-        started_at=_read_time(found, "started"),
-        ended_at=_read_time(found, "ended"),
-        text=found.get("text") or "",
-        reason=found.get("reason") or "",
-        data=found.get("data") or "",
-    )
-
-
-@dataclass(frozen=True)
-class JobRecord:
-    """One job. `sums` are of the whole tree."""
-
-    id: str
-    root_id: str
-    title: str
-    state: State
-    text: str
-    """The root's answer; empty until the job ends."""
-    reason: str
-    data: str
-    """The answer as JSON, if a schema was given."""
-    workspace: str
-    limits: str
-    """As JSON."""
-    agents: int
-    sums: Counters
-    reserved_tokens: int
-    reserved_cost: int
+    root_id: str = ""
+    title: str = ""
+    data: Any = None
+    """The answer as data, if a schema was given."""
+    workspace: str = ""
+    limits: Limits = Limits()
+    agents: int = 0
+    sums: Counters = Field(default=Counters(), exclude=True)
+    reserved_tokens: int = Field(default=0, exclude=True)
+    reserved_cost: int = Field(default=0, exclude=True)
     """Nano-dollars."""
-    created_at: float
-    ended_at: float | None
-    unread: int
-    """Messages to the person that nobody has marked as read."""
-    read_up_to: str
+    read_up_to: str = Field(default="0-0", exclude=True)
     """The last message that the person has marked as read."""
 
-    @property
-    def ended(self) -> bool:
-        """Whether the job is over."""
-        return self.state in TERMINAL_STATES
+
+class Event(BaseModel):
+    """One lifecycle event of a job.
+
+    `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team,
+    denied, bounded`;
+    `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
+    `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
+    `question`, `answered`: its agent asked something, and the question (its id is in the field `question`) is closed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    """Position in the job's event stream: pass it to `follow(after=…)` to go on from here."""
+    at: float
+    kind: str
+    agent_id: str
+    fields: dict[str, str]
 
 
-JOB_FIELDS = (
-    *("state", "root", "title", "text", "reason", "data", "workspace", "limits", "agents", *COUNTERS),
-    *("reserved_tokens", "reserved_cost", "created", "ended", "unread", "read"),
-)
-"""The fields of a job's hash that its record is read from; the catalogue and the rules are not among them."""
+# -- from their hashes ---------------------------------------------------------------------------------------
+
+_HASH_NAMES = {
+    **{"job_id": "job", "parent_id": "parent", "root_id": "root", "generation": "gen", "question": "wait_question"},
+    **{f"{name}_at": name for name in ("created", "started", "ended", "active")},
+    "read_up_to": "read",
+}
+"""What a hash calls by another name; neither the spec, the catalogue nor the rules are read with a record."""
+_SUMMED = {"id", "usage", "cost_usd", "subtree_tokens", "subtree_cost_usd", "below", "sums"}
 
 
-def read_job(job_id: str, found: Mapping[str, str | None]) -> JobRecord:
-    """The record of a job that exists."""
-    return JobRecord(
-        id=job_id,
-        root_id=found.get("root") or "",
-        title=found.get("title") or "",
-        state=cast(State, found["state"]),
-        text=found.get("text") or "",
-        reason=found.get("reason") or "",
-        data=found.get("data") or "",
-        workspace=found.get("workspace") or "",
-        limits=found.get("limits") or "{}",
-        agents=int(found.get("agents") or 0),
-        sums=_read_counters(found),
-        reserved_tokens=int(found.get("reserved_tokens") or 0),
-        reserved_cost=int(found.get("reserved_cost") or 0),
-        created_at=_read_time(found, "created") or 0.0,
-        ended_at=_read_time(found, "ended"),
-        unread=int(found.get("unread") or 0),
-        read_up_to=found.get("read") or "0-0",
+def _hash_fields(view: type[_View]) -> list[str]:
+    return [_HASH_NAMES.get(name, name) for name in view.model_fields if name not in _SUMMED]
+
+
+AGENT_FIELDS = tuple({*_hash_fields(AgentView), *COUNTERS, *(f"below_{name}" for name in COUNTERS)})
+JOB_FIELDS = tuple({*_hash_fields(JobView), *COUNTERS})
+
+
+def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentView:
+    """The record of an agent that exists; what was not fetched of it is as if it were not there."""
+    own, below = _read_counters(found), _read_counters(found, "below_")
+    return AgentView(
+        **_read_fields(AgentView, found),
+        id=agent_id,
+        usage=own.usage,
+        cost_usd=own.cost / NANO,
+        subtree_tokens=own.usage.total_tokens + below.usage.total_tokens,
+        subtree_cost_usd=(own.cost + below.cost) / NANO,
+        below=below,
     )
+
+
+def read_job(job_id: str, found: Mapping[str, str | None]) -> JobView:
+    """The record of a job that exists."""
+    sums, given = _read_counters(found), _read_fields(JobView, found)
+    for name in given.keys() & {"data", "limits"}:
+        given[name] = json.loads(given[name])
+    return JobView(**given, id=job_id, usage=sums.usage, cost_usd=sums.cost / NANO, sums=sums)
+
+
+def _read_fields(view: type[_View], found: Mapping[str, str | None]) -> dict[str, Any]:
+    """What is there, as text, which the view makes flags, numbers and times of."""
+    read = {name: found.get(_HASH_NAMES.get(name, name)) for name in view.model_fields if name not in _SUMMED}
+    return {name: value for name, value in read.items() if value}
 
 
 def _read_counters(found: Mapping[str, str | None], prefix: str = "") -> Counters:
     return Counters(**{name: int(found.get(prefix + name) or 0) for name in COUNTERS})
-
-
-def _read_time(found: Mapping[str, str | None], name: str) -> float | None:
-    value = found.get(name)
-    return float(value) if value else None

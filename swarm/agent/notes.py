@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from swarm.agent.entries import Prompt
-from swarm.records import AgentRecord
+from swarm.records import AgentView
 
 # -- about calls that were not run, or not again ---------------------------------------------------------------
 
@@ -51,13 +51,13 @@ def started_in_background(agent_id: str) -> str:
     )
 
 
-def child_result(record: AgentRecord) -> tuple[str, bool]:
+def child_result(record: AgentView) -> tuple[str, bool]:
     """A finished child as the text its parent gets, and whether it is an error."""
     text, failed = record.text.strip(), record.state != "completed"
     seconds = max(0.0, (record.ended_at or 0) - record.created_at)
     head = (
-        f"[{record.label.split(':', 1)[0]} {record.id}: {record.state}, {record.own.tools} tool calls, "
-        f"{record.own.tokens + record.below.tokens} tokens, {seconds:.1f} s]"
+        f"[{record.label.split(':', 1)[0]} {record.id}: {record.state}, {record.tools} tool calls, "
+        f"{record.subtree_tokens} tokens, {seconds:.1f} s]"
     )
     if record.reason:
         head += f"\n{'Reason' if failed else 'Note'}: {record.reason}"

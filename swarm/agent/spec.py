@@ -9,30 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.permissions.rules import Rules
 from swarm.records import TERMINAL_STATES as TERMINAL_STATES
+from swarm.records import Limits as Limits
 from swarm.records import State as State
 
 SPEC_VERSION: Literal[1] = 1
-
-
-class Limits(BaseModel):
-    """The limits of one job. They are enforced durably, for the whole tree together."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    max_depth: int = Field(default=2, ge=0, le=64)
-    """Nesting limit; the root is at depth 0, and agents at this depth cannot spawn."""
-    max_agents: int = Field(default=200, ge=1, le=1_000_000)
-    """Agents in all, the root included."""
-    max_running: int = Field(default=20, ge=1, le=100_000)
-    """Agents running at once; more wait in the queue."""
-    max_turns: int = Field(default=30, ge=1, le=100_000)
-    """Turns per agent; then one last reply without tools is asked for."""
-    max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of the whole tree, every class counted."""
-    budget_usd: float | None = Field(default=None, gt=0)
-    """Money of the whole tree."""
-    timeout_seconds: float | None = Field(default=None, gt=0)
-    """Wall time of the job from its submission."""
 
 
 class AgentSpec(BaseModel):

@@ -16,7 +16,7 @@ from swarm.cli.output import plain, print_line, print_note
 
 if TYPE_CHECKING:
     from swarm.demo import Demo
-    from swarm.views import AgentView, JobView
+    from swarm.records import AgentView, JobView
 
 _TEST_SECONDS = 120
 _SHOWN_LINES = 15

@@ -23,7 +23,7 @@ from swarm.cli.output import (
 from swarm.cli.questions import count_open, hint_at_questions
 
 if TYPE_CHECKING:
-    from swarm.views import Event, JobView
+    from swarm.records import Event, JobView
 
 _SAME_MOMENT_SECONDS = 0.05
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from swarm.client import Job, Swarm
     from swarm.local.stack import StackStatus
     from swarm.orders import Order, PreparedJob
+    from swarm.records import AgentView, JobView
     from swarm.rehearsal import RehearsalServer
     from swarm.settings import Settings
-    from swarm.views import AgentView, JobView
 
 Deliver = Callable[["JobView", "Sequence[AgentView]"], None]
 _SHOWN_PROBLEMS = 5

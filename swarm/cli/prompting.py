@@ -23,8 +23,8 @@ from swarm.errors import QuestionClosed, UnknownQuestion
 if TYPE_CHECKING:
     from swarm.cli.interrupts import Interrupts
     from swarm.client import Swarm
+    from swarm.records import Event
     from swarm.store.questions import Question
-    from swarm.views import Event
 
 _MAX_LINE_BYTES = 4_096
 _SYNONYMS = {"yes": "approve", "no": "reject"}

@@ -24,8 +24,8 @@ from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from swarm.cli.launch import Launch
+    from swarm.records import AgentView, JobView
     from swarm.settings import Settings
-    from swarm.views import AgentView, JobView
 
 
 def run(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from swarm.views import AgentView
+    from swarm.records import AgentView
 
 OVER = frozenset({"completed", "failed", "cancelled", "timed_out"})
 

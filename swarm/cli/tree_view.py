@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from swarm.views import AgentView
+    from swarm.records import AgentView
 
 _GLYPHS = {
     "queued": "○",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from swarm.client import Job, Swarm
-    from swarm.views import AgentView, Event, JobView
+    from swarm.records import AgentView, Event, JobView
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""

@@ -11,33 +11,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.records import Usage as Usage
+
 Block = dict[str, Any]
 """A content block in the Messages API's own shape, kept exactly as the API sent it."""
-
-
-class Usage(BaseModel):
-    """Tokens of one request (or a sum of several), in the API's four classes."""
-
-    model_config = ConfigDict(frozen=True)
-
-    input_tokens: int = 0
-    """Input that was neither read from nor written to the cache."""
-    output_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-    cache_read_input_tokens: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """All tokens that the model saw or wrote."""
-        return self.input_tokens + self.output_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_creation_input_tokens=self.cache_creation_input_tokens + other.cache_creation_input_tokens,
-            cache_read_input_tokens=self.cache_read_input_tokens + other.cache_read_input_tokens,
-        )
 
 
 class ModelRequest(BaseModel):

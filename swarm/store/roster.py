@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swarm.errors import UnknownAgent
-from swarm.records import AGENT_FIELDS, JOB_FIELDS, TERMINAL_STATES, AgentRecord, JobRecord, read_agent, read_job
+from swarm.records import AGENT_FIELDS, JOB_FIELDS, TERMINAL_STATES, AgentView, JobView, read_agent, read_job
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Hint, JobPermissions
 
@@ -13,16 +13,16 @@ from swarm.store.values import Hint, JobPermissions
 class Roster(Keyspace):
     """Who there is: the jobs of a swarm and their agents."""
 
-    def job(self, job_id: str) -> JobRecord:
+    def job(self, job_id: str) -> JobView:
         """The job's record. Raises `UnknownAgent`."""
         [record] = self._fetch("job", [job_id], JOB_FIELDS)
         if record["state"] is None:
             raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
         return read_job(job_id, record)
 
-    def jobs(self, count: int = 50) -> list[JobRecord]:
+    def jobs(self, count: int = 50) -> list[JobView]:
         """The newest jobs, newest first; expired ones are forgotten on the way."""
-        found: list[JobRecord] = []
+        found: list[JobView] = []
         job_ids = self.job_ids(count)
         for job_id, record in zip(job_ids, self._fetch("job", job_ids, JOB_FIELDS), strict=True):
             if record["state"] is None:
@@ -47,14 +47,14 @@ class Roster(Keyspace):
         """The definitions that travelled with the job, as JSON."""
         return str(self.client.hget(self.key("job", job_id), "catalogue") or "{}")
 
-    def agent(self, agent_id: str) -> AgentRecord:
+    def agent(self, agent_id: str) -> AgentView:
         """The agent's record. Raises `UnknownAgent`."""
         [record] = self.agents([agent_id])
         if record is None:
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
         return record
 
-    def agents(self, agent_ids: Sequence[str]) -> list[AgentRecord | None]:
+    def agents(self, agent_ids: Sequence[str]) -> list[AgentView | None]:
         """The records of these agents, None for one that does not exist; one round trip."""
         found = self._fetch("agent", agent_ids, AGENT_FIELDS)
         return [
@@ -62,7 +62,7 @@ class Roster(Keyspace):
             for agent_id, record in zip(agent_ids, found, strict=True)
         ]
 
-    def agents_of(self, job_id: str) -> list[AgentRecord]:
+    def agents_of(self, job_id: str) -> list[AgentView]:
         """The job's agents, oldest first."""
         return [record for record in self.agents(self.agent_ids([job_id])) if record is not None]
 
@@ -97,7 +97,7 @@ class Roster(Keyspace):
             for state, job, parent, depth, generation, yielded, definition, label, max_depth in answers
         ]
 
-    def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentRecord]:
+    def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentView]:
         """The records of those that have ended, as their parent asked them to; what they told others since is not in them."""
         found = {}
         names = (*AGENT_FIELDS, "earlier", "earlier_reason", "earlier_ended")

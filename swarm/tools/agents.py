@@ -14,7 +14,7 @@ from swarm.agent.entries import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition
 from swarm.errors import BadName, ToolError, UnknownReceiver
-from swarm.records import AgentRecord
+from swarm.records import AgentView
 from swarm.store.agents import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 
@@ -110,8 +110,8 @@ def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     return ToolResult(text=f"{found.name} is stopped, and all that it had started.")
 
 
-def _below(context: ToolContext) -> dict[str, AgentRecord]:
-    found: dict[str, AgentRecord] = {}
+def _below(context: ToolContext) -> dict[str, AgentView]:
+    found: dict[str, AgentView] = {}
     for agent in context.store.agents_of(context.job_id):
         # Parents come first, so one pass finds the whole subtree.
         if agent.parent_id == context.agent_id or agent.parent_id in found:
@@ -119,13 +119,11 @@ def _below(context: ToolContext) -> dict[str, AgentRecord]:
     return found
 
 
-def _describe(agent: AgentRecord, now: float) -> str:
+def _describe(agent: AgentView, now: float) -> str:
     name = f"{agent.name} " if agent.name else ""
     state = "idle" if agent.idle else agent.state
     age = (agent.ended_at or now) - agent.created_at
-    line = (
-        f"- {name}{agent.id} ({agent.label}): {state}, {age:.0f} s, {agent.own.turns} turns, {agent.own.tokens} tokens"
-    )
+    line = f"- {name}{agent.id} ({agent.label}): {state}, {age:.0f} s, {agent.turns} turns, {agent.usage.total_tokens} tokens"
     if not agent.ended and agent.activity:
         line += f"; {agent.activity}, {now - (agent.active_at or now):.0f} s ago"
     return line

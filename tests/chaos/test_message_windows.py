@@ -88,4 +88,4 @@ def test_letters_are_sent_up_to_the_first_that_is_refused(store: Store, unmanned
     assert not store.mail(other)
     results = [entry.tool_use_id for entry in store.journal(family.root) if isinstance(entry, ToolFinished)]
     assert results == ["send-0", "send-1", "send-3"]
-    assert store.agent(family.root).own.tools == 3 and store.agent(one).unread == 3
+    assert store.agent(family.root).tools == 3 and store.agent(one).unread == 3

@@ -16,7 +16,7 @@ from swarm.cli.output import one_line, plain, show_cost, show_count, show_durati
 from swarm.cli.tree_fold import fold_tree
 from swarm.cli.tree_view import render_tree
 from swarm.models import Usage
-from swarm.views import AgentView
+from swarm.records import AgentView
 
 _STATES: tuple[State, ...] = ("queued", "running", "parked", "completed", "failed", "cancelled", "timed_out")
 

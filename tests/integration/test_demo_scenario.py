@@ -19,9 +19,9 @@ from swarm.agent.entries import ToolFinished
 from swarm.demo import Demo, prepare_demo
 from swarm.errors import ConfigurationError
 from swarm.local.stack import temporary_stack
+from swarm.records import AgentView, JobView
 from swarm.rehearsal import RehearsalServer, Scenario, load_scenario
 from swarm.tools.registry import validate_input
-from swarm.views import AgentView, JobView
 from tests.tool_world import make_world, tool_named
 
 _PLACE = re.compile(r"`([\w/.]+\.(?:py|md)):(\d+)`(?:\s+`([^`]+)`)?")

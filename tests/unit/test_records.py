@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from swarm.records import AGENT_FIELDS, COUNTERS, TERMINAL_STATES, Counters, State, read_agent, read_job
+from swarm.records import AGENT_FIELDS, COUNTERS, TERMINAL_STATES, Counters, State, Usage, read_agent, read_job
 from swarm.store.library import STEPS
 
 
@@ -43,7 +43,8 @@ def test_flags_are_booleans_numbers_are_numbers_and_what_is_missing_has_its_defa
     }
     agent = read_agent("agent-1", found)
     assert agent.idle is True and agent.teammate is False and agent.parent_id is None
-    assert (agent.own, agent.below) == (Counters(input=5), Counters(cost=7))
+    assert (agent.usage, agent.below) == (Usage(input_tokens=5), Counters(cost=7))
+    assert (agent.subtree_tokens, agent.subtree_cost_usd) == (5, 7e-9)
     assert (agent.created_at, agent.ended_at, agent.called) == (1.5, None, "root")
     assert not agent.ended and not agent.at_work
     job = read_job("job-1", {"state": "failed", "tools": "2"})
