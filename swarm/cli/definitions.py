@@ -24,16 +24,15 @@ if TYPE_CHECKING:
     from swarm.definitions.sources import Problem
     from swarm.permissions.filter import Situation
 
-group = typer.Typer(
-    rich_markup_mode=None,
-    add_completion=False,
-    help="List the types of agents, or check the files they are defined in.",
-)
+group = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @group.callback(invoke_without_command=True)
 def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json: JsonOption = False) -> None:
-    """List the types of agents that apply in a workspace, with what each may do and where it comes from."""
+    """List the types of agents, or check the files they are defined in.
+
+    Of those that apply in a workspace it says what each may do and where it comes from.
+    """
     if ctx.invoked_subcommand is not None:
         return
     from swarm.definitions.catalogue import load_catalogue

@@ -61,9 +61,10 @@ def test_shell_completion_imports_nothing_heavy() -> None:
 def test_the_help_says_of_each_command_what_its_own_help_begins_with() -> None:
     import typer
 
-    group = typer.main.get_command(app)
-    entries = {entry.name: entry.help for _, section in SECTIONS for entry in section}
-    assert entries == {name: command.get_short_help_str(1_000) for name, command in group.commands.items()}
+    listed = typer.main.get_command(app).commands
+    said = {name: command.get_short_help_str() for name, command in listed.items()}
+    assert said == {name: command.load().get_short_help_str(1_000) for name, command in listed.items()}
+    assert list(said) == [name for section in SECTIONS.values() for name in section] and all(said.values())
 
 
 def _swarm(*arguments: str) -> subprocess.CompletedProcess[str]:
