@@ -1,7 +1,7 @@
 """The command `swarm`: it parses, calls the client and renders, and holds no logic of its own.
 
-`swarm --help` and shell completion must stay fast, so the modules of this package import only Typer and the standard library
-at their top; whatever is heavy (pydantic, Rich, Redis, Celery) is imported by the functions that use it.
+`swarm --help` and the completion of a command's name must stay fast: they import none of the commands' modules, only `app`, which needs
+Typer and the standard library.
 """
 
 from __future__ import annotations

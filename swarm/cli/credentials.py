@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from swarm.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from swarm.settings import Settings
+from swarm.local.stack import has_worker
+from swarm.settings import Settings
 
 _VARIABLES = (
     "ANTHROPIC_API_KEY",
@@ -43,8 +41,6 @@ def find_credentials(settings: Settings) -> str | None:
 
 def require_credentials(settings: Settings) -> None:
     """Raise `ConfigurationError` if workers of this machine would have no key; workers that run already have theirs."""
-    from swarm.local.stack import has_worker
-
     needed = _PACKAGES.get(settings.provider)
     if needed is not None and find_spec(needed) is None:
         raise ConfigurationError(

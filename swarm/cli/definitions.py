@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from swarm.agent.spec import Limits
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import new_table, one_line, output_console, print_json, print_note
+from swarm.definitions.catalogue import Shadowed, check_path, load_catalogue
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.names import split_pattern
+from swarm.definitions.sources import Problem
+from swarm.definitions.tools import all_rows, known_tools, row_of
 from swarm.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm.definitions.catalogue import Shadowed
-    from swarm.definitions.model import AgentDefinition
-    from swarm.definitions.sources import Problem
-    from swarm.permissions.filter import Situation
+from swarm.orders import find_workspace, is_trusted
+from swarm.permissions.filter import Situation, explain_tools, filter_tools
+from swarm.settings import load_settings
+from swarm.tools.outside import declare_outside_tools
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -35,10 +38,6 @@ def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json
     """
     if ctx.invoked_subcommand is not None:
         return
-    from swarm.definitions.catalogue import load_catalogue
-    from swarm.orders import find_workspace, is_trusted
-    from swarm.settings import load_settings
-    from swarm.tools.outside import declare_outside_tools
 
     settings = load_settings()
     declare_outside_tools(settings.tools)
@@ -72,8 +71,6 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Explain definition files: what was not understood, where, and the remedy. Exit code 1 if one cannot be used."""
-    from swarm.definitions.catalogue import check_path
-
     if not path.exists():
         raise ConfigurationError(f"{path} does not exist; name a definition file, or a folder of them")
     result = check_path(path)
@@ -104,18 +101,11 @@ def check(
 
 def allowed_tools(definition: AgentDefinition) -> list[str]:
     """The tools it gets where it usually stands: as the first agent of a job, or one level below."""
-    from swarm.definitions.tools import all_rows
-    from swarm.permissions.filter import filter_tools
-
     return filter_tools([row.name for row in all_rows() if row.home], _usual_place(definition))
 
 
 def withheld_tools(definition: AgentDefinition) -> dict[str, str]:
     """The tools that it asks for by name and does not get, each with the reason."""
-    from swarm.definitions.names import split_pattern
-    from swarm.definitions.tools import known_tools, row_of
-    from swarm.permissions.filter import explain_tools
-
     wanted = dict.fromkeys(split_pattern(entry)[0] for entry in definition.tools or [])
     known = [tool for tool in wanted if tool in known_tools()]
     absent = {tool: "it is not offered here" for tool in known if not row_of(tool).home}
@@ -123,9 +113,6 @@ def withheld_tools(definition: AgentDefinition) -> dict[str, str]:
 
 
 def _usual_place(definition: AgentDefinition) -> Situation:
-    from swarm.agent.spec import Limits
-    from swarm.permissions.filter import Situation
-
     is_root = definition.mode == "primary"
     return Situation(
         definition=definition,
@@ -169,8 +156,6 @@ def _print_definitions(definitions: Sequence[AgentDefinition], folder: Path) -> 
 
 def _describe_access(tools: Sequence[str]) -> str:
     """What the tools let it do with files; a shell counts as writing, as long as nothing keeps it from that."""
-    from swarm.definitions.tools import row_of
-
     rows = [row_of(tool) for tool in tools]
     if any(row.writes_files or row.needs_shell for row in rows):
         return "write"

@@ -8,15 +8,19 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from swarm.cli.output import plain, print_line, print_note
-
-if TYPE_CHECKING:
-    from swarm.demo import Demo
-    from swarm.records import AgentView, JobView
+from swarm.cli.credentials import require_credentials
+from swarm.cli.launch import Launch, run_job
+from swarm.cli.output import output_console, plain, print_line, print_note
+from swarm.cli.tree_view import sum_up
+from swarm.demo import Demo, prepare_demo
+from swarm.orders import Order
+from swarm.records import AgentView, JobView
+from swarm.settings import load_settings
+from swarm.workspace.git import run_git
 
 _TEST_SECONDS = 120
 _SHOWN_LINES = 15
@@ -37,15 +41,8 @@ def demo(
     ] = None,
 ) -> None:
     """Let agents find and fix a bug in a sample repository, and show that its tests pass afterwards."""
-    from swarm.cli.launch import Launch, run_job
-    from swarm.demo import prepare_demo
-    from swarm.orders import Order
-    from swarm.settings import load_settings
-
     settings = load_settings()
     if real:
-        from swarm.cli.credentials import require_credentials
-
         require_credentials(settings)
     prepared = prepare_demo(target)
     _say(f"A sample repository with a bug in it: {prepared.workspace}")
@@ -78,8 +75,6 @@ def demo(
 
 
 def _deliver(view: JobView, agents: Sequence[AgentView]) -> None:
-    from swarm.cli.tree_view import sum_up
-
     _say(f"The job {view.state.replace('_', ' ')}: {sum_up(agents)}")
     if view.reason:
         _print(view.reason)
@@ -109,7 +104,6 @@ def _show_changes(workspace: Path) -> None:
     if shutil.which("git") is None or not (workspace / ".git").exists():
         _print("(git is not installed, so the differences cannot be shown)")
         return
-    from swarm.workspace.git import run_git
 
     for arguments in (["--stat"], []):
         # No configuration of the person's: the output is part of ours.
@@ -120,8 +114,6 @@ def _show_changes(workspace: Path) -> None:
 def _say(text: str) -> None:
     line = f"\n▸ {plain(text)}"
     if sys.stdout.isatty():
-        from swarm.cli.output import output_console
-
         output_console().print(line, style="bold")
     else:
         print_line(line)

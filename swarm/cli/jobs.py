@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from swarm.cli.messages import hint_at_unread
+from swarm.cli.opening import find_agent, find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import (
     new_table,
@@ -21,9 +23,8 @@ from swarm.cli.output import (
     show_duration,
 )
 from swarm.cli.questions import count_open, hint_at_questions
-
-if TYPE_CHECKING:
-    from swarm.records import Event, JobView
+from swarm.cli.tree_view import render_tree
+from swarm.records import AgentView, Event, JobView
 
 _SAME_MOMENT_SECONDS = 0.05
 
@@ -33,8 +34,6 @@ def list_jobs(
     as_json: JsonOption = False,
 ) -> None:
     """List the newest jobs."""
-    from swarm.cli.opening import open_swarm
-
     with open_swarm() as swarm:
         views, asking = swarm.jobs(count), count_open(swarm)
     if as_json:
@@ -81,10 +80,6 @@ def show_tree(
     as_json: JsonOption = False,
 ) -> None:
     """Show a job's agents as a tree."""
-    from swarm.cli.opening import find_job, open_swarm
-    from swarm.cli.run import describe_job
-    from swarm.cli.tree_view import render_tree
-
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         view, agents, asking = found.view(), found.agents(), count_open(swarm)[found.id]
@@ -99,14 +94,22 @@ def show_tree(
     hint_at_questions(view.id, asking)
 
 
+def describe_job(view: JobView, agents: Sequence[AgentView]) -> dict[str, Any]:
+    """A job and its agents as one JSON document; the field names are part of the command's interface."""
+    return {
+        "job_id": view.id,
+        "result": view.text,
+        **view.model_dump(exclude={"id", "root_id", "text"}),
+        "agents": [agent.model_dump(exclude={"job_id"}) for agent in agents],
+    }
+
+
 def show_events(
     job: JobArgument = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job ends.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print what has happened in a job: one line, or one JSON object, for each event."""
-    from swarm.cli.opening import find_job, open_swarm
-
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         for event in found.follow(idle_seconds=1.0 if follow else _SAME_MOMENT_SECONDS):
@@ -134,8 +137,6 @@ def cancel(
     reason: Annotated[str, typer.Option(help="What is noted as the reason.")] = "cancelled by a person",
 ) -> None:
     """Cancel a job, or an agent and everything below it; what has ended stays as it is."""
-    from swarm.cli.opening import find_agent, open_swarm
-
     with open_swarm() as swarm:
         agent_id = find_agent(swarm, target)
         before = swarm.agent(agent_id)

@@ -10,24 +10,25 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.output import message_console, one_line, print_note
 from swarm.cli.prompting import Prompter, open_terminal
+from swarm.cli.trust import ask_for_trust
 from swarm.cli.watching import Display, choose_display, watch
+from swarm.client import Job, Swarm
 from swarm.errors import SwarmError
+from swarm.local.processes import tail_log
+from swarm.local.records import load_records
+from swarm.local.stack import StackStatus, status, temporary_stack
+from swarm.orders import Order, PreparedJob, prepare_order
+from swarm.records import AgentView, JobView
+from swarm.rehearsal import RehearsalServer, load_scenario
+from swarm.settings import Settings
 
-if TYPE_CHECKING:
-    from swarm.client import Job, Swarm
-    from swarm.local.stack import StackStatus
-    from swarm.orders import Order, PreparedJob
-    from swarm.records import AgentView, JobView
-    from swarm.rehearsal import RehearsalServer
-    from swarm.settings import Settings
-
-Deliver = Callable[["JobView", "Sequence[AgentView]"], None]
+Deliver = Callable[[JobView, Sequence[AgentView]], None]
 _SHOWN_PROBLEMS = 5
 
 
@@ -49,8 +50,6 @@ class Launch:
 
 def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
     """Put the job on the queue, show it, hand its end to `deliver`, and return the exit code."""
-    from swarm.client import Swarm
-
     with contextlib.ExitStack() as cleanup:
         terminal = open_terminal(cleanup)
         # Before anything is started for it.
@@ -58,7 +57,9 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         if launch.scenario is None:
             require_credentials(settings)
         interrupts = cleanup.enter_context(Interrupts())
-        server = cleanup.enter_context(_rehearsal(launch)) if launch.scenario is not None else None
+        server = None
+        if launch.scenario is not None:
+            server = cleanup.enter_context(RehearsalServer(load_scenario(launch.scenario)))
         stack = cleanup.enter_context(_stack(launch, settings))
         # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
         cleanup.callback(interrupts.disarm)
@@ -80,9 +81,6 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
 
 def prepare_trusted(order: Order, settings: Settings, terminal: TextIO | None) -> PreparedJob:
     """Prepare the job, once the person has said whether what files of the workspace loosen is to count."""
-    from swarm.cli.trust import ask_for_trust
-    from swarm.orders import prepare_order
-
     prepared = prepare_order(order, settings)
     if prepared.grants and not prepared.trusted and terminal is not None:
         folder = Path(prepared.spec.workspace)
@@ -103,17 +101,8 @@ def place(swarm: Swarm, prepared: PreparedJob) -> Job:
 # -- what a job needs --------------------------------------------------------------------------------------
 
 
-def _rehearsal(launch: Launch) -> RehearsalServer:
-    from swarm.rehearsal import RehearsalServer, load_scenario
-
-    assert launch.scenario is not None
-    return RehearsalServer(load_scenario(launch.scenario))
-
-
 @contextlib.contextmanager
 def _stack(launch: Launch, settings: Settings) -> Iterator[StackStatus]:
-    from swarm.local.stack import temporary_stack
-
     with contextlib.ExitStack() as cleanup:
         with _busy("getting workers ready", launch):
             status = cleanup.enter_context(temporary_stack(settings, concurrency=launch.concurrency))
@@ -130,8 +119,6 @@ def _stack(launch: Launch, settings: Settings) -> Iterator[StackStatus]:
 
 def _hint_at_others(settings: Settings) -> None:
     """Say which earlier jobs the workers that are there now take up as well."""
-    from swarm.client import Swarm
-
     others = [job.id for job in Swarm(settings).jobs(20) if not job.ended]
     if others:
         shown = ", ".join(others[:3]) + (" …" if len(others) > 3 else "")
@@ -215,9 +202,6 @@ class _Watching:
 
     def _check(self) -> None:
         """Raise if the workers that this machine runs for the job are gone."""
-        from swarm.local.processes import tail_log
-        from swarm.local.stack import status
-
         if self.stack.workers and not status(self.settings).workers:
             log = self.stack.workers[0].log
             raise WorkerLost(
@@ -257,8 +241,6 @@ class _Watching:
         return "the job goes on"
 
     def _stack_goes(self) -> bool:
-        from swarm.local.records import load_records
-
         return any(record.temporary for record in load_records(self.settings))
 
     def _say_how_it_goes_on(self) -> None:

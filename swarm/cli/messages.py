@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from swarm.cli.opening import find_agent, find_job, open_swarm
 from swarm.cli.options import JsonOption, parse_duration, read_text
 from swarm.cli.output import (
     one_line,
@@ -18,14 +21,11 @@ from swarm.cli.output import (
     print_result,
     show_number,
 )
+from swarm.client import Job, Swarm
+from swarm.correspondence import Delivery
 from swarm.errors import SwarmError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm.client import Job, Swarm
-    from swarm.correspondence import Delivery
-    from swarm.mailbox import Message
+from swarm.local.stack import has_worker
+from swarm.mailbox import MAX_BODY_BYTES, Message, position_of, render_mail
 
 _SHOWN_NAMES = 20
 
@@ -68,8 +68,6 @@ def send(
         raise typer.BadParameter("it says the same as --job; give one of them", param_hint="--to")
     if timeout is not None and not wait_reply:
         raise typer.BadParameter("it is for --wait-reply", param_hint="--timeout")
-    from swarm.cli.opening import open_swarm
-    from swarm.mailbox import MAX_BODY_BYTES
 
     body = read_text(text, name="TEXT", usage="say something: swarm send AGENT TEXT", max_bytes=MAX_BODY_BYTES)
     with open_swarm() as swarm:
@@ -88,8 +86,6 @@ def send(
 
 
 def _find_receiver(swarm: Swarm, target: str, to: str | None, job: str | None) -> tuple[Job, str]:
-    from swarm.cli.opening import find_agent, find_job
-
     if job is not None:
         return find_job(swarm, job), target
     if to is not None:
@@ -99,8 +95,6 @@ def _find_receiver(swarm: Swarm, target: str, to: str | None, job: str | None) -
 
 
 def _note_delivery(delivery: Delivery, swarm: Swarm) -> None:
-    from swarm.local.stack import has_worker
-
     names = ", ".join(delivery.names[:_SHOWN_NAMES])
     more = len(delivery.names) - _SHOWN_NAMES
     print_note(f"delivered to {names}{f' and {more} more' if more > 0 else ''}")
@@ -140,9 +134,6 @@ def inbox(
     as_json: JsonOption = False,
 ) -> None:
     """Show the messages that a job's agents wrote to you, which are read with that; or an agent's mailbox."""
-    from swarm.cli.opening import find_agent, find_job, open_swarm
-    from swarm.mailbox import position_of
-
     with open_swarm() as swarm:
         agent_id = None if target is None else find_agent(swarm, target)
         if target is not None and agent_id is not None and not _names_job(swarm, target, agent_id):
@@ -171,7 +162,6 @@ def _print(messages: Sequence[Message], unread: set[str], *, as_json: bool) -> N
     if as_json:
         print_json([_describe(message, unread=message.id in unread) for message in messages])
         return
-    from rich.text import Text
 
     console = output_console()
     for message in messages:
@@ -192,7 +182,6 @@ def describe_sender(message: Message) -> str:
 def _body(message: Message) -> str:
     if message.kind != "notification":
         return message.body
-    from swarm.mailbox import render_mail
 
     return render_mail([message])
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from swarm.cli.interrupts import Interrupts
+from swarm.client import Job, Swarm
 from swarm.errors import ConfigurationError, UnknownAgent, UnknownQuestion
-
-if TYPE_CHECKING:
-    from swarm.client import Job, Swarm
-    from swarm.store.questions import Question
+from swarm.local.redis_server import read_redis_status
+from swarm.local.stack import temporary_stack
+from swarm.settings import load_settings
+from swarm.store.connection import ping_or_raise
+from swarm.store.questions import Question
 
 _SHOWN_MATCHES = 4
 
@@ -19,12 +20,6 @@ _SHOWN_MATCHES = 4
 @contextlib.contextmanager
 def open_swarm() -> Iterator[Swarm]:
     """A client. If the local Redis does not run, it runs for that long, so past jobs can be read without `swarm up`."""
-    from swarm.client import Swarm
-    from swarm.local.redis_server import read_redis_status
-    from swarm.local.stack import temporary_stack
-    from swarm.settings import load_settings
-    from swarm.store.connection import ping_or_raise
-
     settings = load_settings()
     with contextlib.ExitStack() as cleanup:
         interrupts = cleanup.enter_context(Interrupts())

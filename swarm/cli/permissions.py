@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,14 +19,18 @@ from swarm.cli.options import (
     WorkspaceOption,
 )
 from swarm.cli.output import new_table, one_line, output_console, plain, print_json, print_line, print_note, show_number
+from swarm.definitions.model import PermissionMode
+from swarm.definitions.names import canonical_tool
+from swarm.definitions.tools import row_of
 from swarm.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from swarm.definitions.model import PermissionMode
-    from swarm.orders import PreparedJob
-    from swarm.permissions.judge import Verdict
-    from swarm.permissions.rules import Rule, Rules
-    from swarm.settings import Settings
+from swarm.orders import Order, PreparedJob, prepare_order
+from swarm.permissions.judge import Verdict, judge
+from swarm.permissions.modes import always_rule
+from swarm.permissions.rules import Rule, Rules
+from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.runtime.approvals import describe_call
+from swarm.runtime.offering import choose_tools
+from swarm.settings import Settings, load_settings
 
 _ORDER = ("deny", "ask", "allow")
 
@@ -55,9 +59,6 @@ def show_permissions(
     Deny goes before ask, ask before allow; what no rule decides, the mode does. For a call the answer is as on this machine, with
     or without its sandbox.
     """
-    from swarm.orders import Order, prepare_order
-    from swarm.settings import load_settings
-
     order = Order(
         prompt="(only explained)",
         agent=agent,
@@ -114,14 +115,6 @@ def _describe_rule(rule: Rule) -> dict[str, Any]:
 
 
 def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Settings, *, as_json: bool) -> None:
-    from swarm.definitions.names import canonical_tool
-    from swarm.permissions.judge import judge
-    from swarm.permissions.modes import always_rule
-    from swarm.permissions.rules import Rules
-    from swarm.permissions.sandbox import Backend, choose_backend
-    from swarm.runtime.approvals import describe_call
-    from swarm.runtime.offering import choose_tools
-
     spec = prepared.spec
     name = canonical_tool(tool)
     given = _read_input(name, text)
@@ -164,7 +157,6 @@ def _describe_verdict(verdict: Verdict, mode: PermissionMode, lasting: str, *, s
 def _read_input(tool: str, text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
-    from swarm.definitions.tools import row_of
 
     main = row_of(tool).subject
     try:

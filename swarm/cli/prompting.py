@@ -13,18 +13,16 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
+from swarm.cli.interrupts import Interrupts
 from swarm.cli.options import ANSWER_MODES
 from swarm.cli.output import print_note, show_duration, show_number
 from swarm.cli.question_view import is_cut, read_always, read_options, reveal_line, show_detail, show_heading
+from swarm.client import Swarm
 from swarm.errors import QuestionClosed, UnknownQuestion
-
-if TYPE_CHECKING:
-    from swarm.cli.interrupts import Interrupts
-    from swarm.client import Swarm
-    from swarm.records import Event
-    from swarm.store.questions import Question
+from swarm.records import Event
+from swarm.store.questions import Question
 
 _MAX_LINE_BYTES = 4_096
 _SYNONYMS = {"yes": "approve", "no": "reject"}

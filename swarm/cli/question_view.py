@@ -7,12 +7,10 @@ off without saying so.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from swarm.cli.output import one_line, plain
-
-if TYPE_CHECKING:
-    from swarm.store.questions import Question
+from swarm.permissions.rules import Rule
+from swarm.store.questions import MAX_DETAIL_CHARACTERS, Question
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
@@ -60,7 +58,6 @@ def read_always(question: Question) -> str:
     """The rule that a lasting approval adds, as people write it; empty where there is none."""
     if not question.always:
         return ""
-    from swarm.permissions.rules import Rule
 
     return reveal_line(Rule.model_validate_json(question.always).text)
 
@@ -76,8 +73,6 @@ def _cut(line: str) -> str:
 
 
 def _lines(question: Question) -> list[str]:
-    from swarm.store.questions import MAX_DETAIL_CHARACTERS
-
     if question.kind == "permission":
         lines = _call_lines(question.detail)
     elif options := read_options(question):

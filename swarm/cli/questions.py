@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
+from swarm.cli.opening import find_job, find_question, open_swarm
 from swarm.cli.options import JsonOption, Mode
 from swarm.cli.output import (
     new_table,
@@ -20,13 +22,9 @@ from swarm.cli.output import (
     show_number,
 )
 from swarm.cli.question_view import read_always, read_options, reveal_line, show_detail, show_heading
+from swarm.client import Swarm
 from swarm.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm.client import Swarm
-    from swarm.store.questions import Question
+from swarm.store.questions import Question
 
 _JOBS_LOOKED_AT = 50
 
@@ -48,8 +46,6 @@ def list_questions(
     as_json: JsonOption = False,
 ) -> None:
     """List what agents ask you and wait for; with a question's id, show it in full."""
-    from swarm.cli.opening import find_question, open_swarm
-
     with open_swarm() as swarm:
         if target is not None and target.startswith("question-"):
             question = find_question(swarm, target)
@@ -68,8 +64,6 @@ def list_questions(
 
 
 def _find(swarm: Swarm, target: str | None, *, show_all: bool) -> list[Question]:
-    from swarm.cli.opening import find_job
-
     job_id = None if target is None else find_job(swarm, target).id
     if not show_all:
         return swarm.questions.open(job_id)
@@ -89,8 +83,6 @@ def approve(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told with it about its plan.")] = "",
 ) -> None:
     """Allow what an agent asks leave for, or approve its plan."""
-    from swarm.cli.opening import find_question, open_swarm
-
     with open_swarm() as swarm:
         found = find_question(swarm, question)
         _require_verdict(found)
@@ -113,8 +105,6 @@ def deny(
     ] = "",
 ) -> None:
     """Refuse what an agent asks leave for, or send its plan back."""
-    from swarm.cli.opening import find_question, open_swarm
-
     with open_swarm() as swarm:
         found = find_question(swarm, question)
         _require_verdict(found)
@@ -127,8 +117,6 @@ def answer(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer, or the number of one that is offered.")],
 ) -> None:
     """Answer an agent's question in words."""
-    from swarm.cli.opening import find_question, open_swarm
-
     if not text.strip():
         raise typer.BadParameter("say something", param_hint="TEXT")
     with open_swarm() as swarm:

@@ -6,6 +6,11 @@ from typing import Annotated
 
 import typer
 
+from swarm.cli.interrupts import Interrupts
+from swarm.cli.output import print_line, print_note
+from swarm.errors import ConfigurationError
+from swarm.rehearsal import RehearsalServer, load_scenario
+
 
 def rehearse(
     scenario: Annotated[
@@ -18,11 +23,6 @@ def rehearse(
     ] = None,
 ) -> None:
     """Serve a scenario's scripted replies under the Messages API, for workers to be started against."""
-    from swarm.cli.interrupts import Interrupts
-    from swarm.cli.output import print_line, print_note
-    from swarm.errors import ConfigurationError
-    from swarm.rehearsal import RehearsalServer, load_scenario
-
     loaded = load_scenario(scenario)
     try:
         server = RehearsalServer(loaded, port=port, latency_seconds=latency)

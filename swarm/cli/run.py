@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from swarm.agent.spec import Limits
+from swarm.cli.credentials import require_credentials
+from swarm.cli.jobs import describe_job
+from swarm.cli.launch import Launch, place, prepare_trusted, run_job
+from swarm.cli.messages import hint_at_unread
 from swarm.cli.options import (
     AllowOption,
     AskOption,
@@ -20,12 +27,14 @@ from swarm.cli.options import (
     parse_patience,
     read_text,
 )
+from swarm.cli.output import print_json, print_line, print_note, print_result, show_count, show_number
+from swarm.cli.prompting import open_terminal
+from swarm.client import Swarm
 from swarm.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from swarm.cli.launch import Launch
-    from swarm.records import AgentView, JobView
-    from swarm.settings import Settings
+from swarm.local.stack import has_worker, running
+from swarm.orders import MAX_PROMPT_BYTES, Order
+from swarm.records import AgentView, JobView
+from swarm.settings import Settings, load_settings
 
 
 def run(
@@ -88,10 +97,6 @@ def run(
         raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
     if budget == 0:
         raise typer.BadParameter("a budget must be more than nothing", param_hint="--budget")
-    from swarm.agent.spec import Limits
-    from swarm.cli.launch import Launch, run_job
-    from swarm.orders import MAX_PROMPT_BYTES, Order
-    from swarm.settings import load_settings
 
     given: dict[str, Any] = {
         "max_depth": max_depth,
@@ -128,8 +133,6 @@ def run(
 
 
 def _read_schema(path: Path) -> Any:
-    import json
-
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
@@ -139,15 +142,6 @@ def _read_schema(path: Path) -> Any:
 
 
 def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> None:
-    import contextlib
-
-    from swarm.cli.credentials import require_credentials
-    from swarm.cli.launch import place, prepare_trusted
-    from swarm.cli.output import print_json, print_line, print_note
-    from swarm.cli.prompting import open_terminal
-    from swarm.client import Swarm
-    from swarm.local.stack import has_worker, running
-
     with contextlib.ExitStack() as cleanup:
         prepared = prepare_trusted(launch.order, settings, open_terminal(cleanup))
     if settings.redis_url is None and not running(settings):
@@ -164,9 +158,6 @@ def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> N
 
 
 def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
-    from swarm.cli.messages import hint_at_unread
-    from swarm.cli.output import print_json, print_note, print_result, show_count, show_number
-
     spent = f"{show_number(len(agents), 'agent')}, {show_count(view.usage.total_tokens)} tokens"
     if view.state != "completed":
         print_note(
@@ -182,28 +173,4 @@ def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
 
 
 def _deliver_json(view: JobView, agents: Sequence[AgentView]) -> None:
-    from swarm.cli.output import print_json
-
     print_json(describe_job(view, agents))
-
-
-def describe_job(view: JobView, agents: Sequence[AgentView]) -> dict[str, Any]:
-    """A job and its agents as one JSON document; the field names are part of the command's interface."""
-    return {
-        "job_id": view.id,
-        "state": view.state,
-        "result": view.text,
-        "data": view.data,
-        "reason": view.reason,
-        "title": view.title,
-        "workspace": view.workspace,
-        "turns": view.turns,
-        "tools": view.tools,
-        "usage": view.usage.model_dump(),
-        "cost_usd": view.cost_usd,
-        "created_at": view.created_at,
-        "ended_at": view.ended_at,
-        "unread": view.unread,
-        "limits": view.limits.model_dump(),
-        "agents": [agent.model_dump(exclude={"job_id"}) for agent in agents],
-    }

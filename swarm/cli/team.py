@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import (
     new_table,
@@ -19,18 +20,14 @@ from swarm.cli.output import (
     show_duration,
     show_number,
 )
-
-if TYPE_CHECKING:
-    from swarm.team.board import TaskView
-    from swarm.team.scratchpad import PageView
+from swarm.team.board import TaskView
+from swarm.team.scratchpad import PageView
 
 _MARKS = {"pending": " ", "in_progress": ">", "completed": "x"}
 
 
 def show_board(job: JobArgument = None, as_json: JsonOption = False) -> None:
     """Show the task board of a job: what is to be done, by whom, and what waits for what."""
-    from swarm.cli.opening import find_job, open_swarm
-
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         tasks = found.board()
@@ -68,8 +65,6 @@ def show_pad(
     as_json: JsonOption = False,
 ) -> None:
     """List the pages of a job's scratchpad, or print one."""
-    from swarm.cli.opening import find_job, open_swarm
-
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         if page is not None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+from xml.etree import ElementTree  # only the runtime writes the tags, so this is not foreign XML
+from xml.etree.ElementTree import Element
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
+from swarm.agent.entries import Answered, Assistant, Condition, Entry, Finished, Started, ToolFinished, encode_entry
+from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.output import (
     one_line,
     output_console,
@@ -18,13 +24,7 @@ from swarm.cli.output import (
     show_duration,
     show_number,
 )
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
-
-    from rich.console import Console
-
-    from swarm.agent.entries import Answered, Assistant, Condition, Entry, Finished, Started, ToolFinished
+from swarm.definitions.tools import Kind, row_of
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
@@ -43,41 +43,38 @@ def show_transcript(
     as_json: Annotated[bool, typer.Option("--json", help="Print one journal entry per line, as it is stored.")] = False,
 ) -> None:
     """Print everything an agent has lived: prompts, replies, tool calls and their results, waits."""
-    from swarm.agent.entries import encode_entry
-    from swarm.cli.opening import find_agent, open_swarm
-
     with open_swarm() as swarm:
         entries = swarm.journal(find_agent(swarm, target))
     if as_json:
         for entry in entries:
             print_json_text(encode_entry(entry))
     else:
-        Teller(output_console(), full=full).tell(entries)
+        TranscriptPrinter(output_console(), full=full).print(entries)
 
 
-class Teller:
-    """Tells a journal to a person."""
+class TranscriptPrinter:
+    """Prints a journal for a person."""
 
     def __init__(self, console: Console, *, full: bool) -> None:
         self._console, self._full = console, full
         self._calls: dict[str, str] = {}
 
-    def tell(self, entries: Sequence[Entry]) -> None:
+    def print(self, entries: Sequence[Entry]) -> None:
         """Print all of it."""
         for entry in entries:
-            self._tell_entry(entry)
+            self._print_entry(entry)
         if not entries:
             self._print("the agent has not begun yet", "dim")
 
-    def _tell_entry(self, entry: Entry) -> None:
+    def _print_entry(self, entry: Entry) -> None:
         match entry.kind:
             case "started":
-                self._tell_start(entry)
+                self._print_start(entry)
             case "prompt":
                 self._heading("prompt" if entry.purpose == "task" else entry.purpose.replace("_", " "))
                 self._body(entry.text)
             case "assistant":
-                self._tell_reply(entry)
+                self._print_reply(entry)
             case "model_failed":
                 self._print(
                     f"! the model failed ({entry.error_kind}): {entry.error}", "red" if entry.permanent else "yellow"
@@ -85,7 +82,7 @@ class Teller:
             case "tool_started":
                 pass  # its call was told with the reply, its end follows
             case "tool_finished":
-                self._tell_result(entry)
+                self._print_result(entry)
             case "spawned":
                 for call, child in entry.children.items():
                     self._print(f"⤷ started {child} for {self._calls.get(call, call)}", "cyan")
@@ -96,13 +93,13 @@ class Teller:
             case "parked":
                 self._print(f"⏸ {_describe_wait(entry.condition)}", "dim")
             case "answered":
-                self._tell_answer(entry)
+                self._print_answer(entry)
             case "resumed":
                 self._print("▶ goes on: somebody wrote to it", "cyan")
             case "finished":
-                self._tell_end(entry)
+                self._print_end(entry)
 
-    def _tell_start(self, entry: Started) -> None:
+    def _print_start(self, entry: Started) -> None:
         spec = entry.spec
         self._print(f"{one_line(spec.label)}  ({spec.agent_id} of {spec.job_id})", "bold")
         self._print(
@@ -113,9 +110,7 @@ class Teller:
             self._heading("system")
             self._body(entry.system)
 
-    def _tell_reply(self, entry: Assistant) -> None:
-        from swarm.definitions.tools import Kind, row_of
-
+    def _print_reply(self, entry: Assistant) -> None:
         spent = f"{show_count(entry.usage.total_tokens)} tokens, {show_cost(entry.cost_usd)}, {show_duration(entry.duration_seconds)}"
         self._heading(
             f"assistant ({spent}{'' if entry.stop_reason in ('end_turn', 'tool_use') else f', {entry.stop_reason}'})"
@@ -127,7 +122,7 @@ class Teller:
                 case "thinking":
                     self._body(str(block.get("thinking", "")), "dim italic")
                 case "tool_use" if row_of(str(block.get("name"))).kind is Kind.SEND:
-                    self._tell_sending(block)
+                    self._print_sending(block)
                 case "tool_use":
                     call = f"{block.get('name')}({_show_input(block.get('input') or {}, full=self._full)})"
                     self._calls[str(block.get("id"))] = one_line(call, 80)
@@ -135,7 +130,7 @@ class Teller:
                 case kind:
                     self._print(f"[{kind}]", "dim")
 
-    def _tell_sending(self, block: dict[str, Any]) -> None:
+    def _print_sending(self, block: dict[str, Any]) -> None:
         given = block.get("input") or {}
         kind = str(given.get("kind", "message")).replace("_", " ")
         about = f" about {given['request_id']}" if given.get("request_id") else ""
@@ -145,14 +140,14 @@ class Teller:
         self._print(f"✉ {call}", "cyan")
         self._body(str(given.get("message", "")), indent="  ")
 
-    def _tell_result(self, entry: ToolFinished) -> None:
+    def _print_result(self, entry: ToolFinished) -> None:
         sort = "error" if entry.is_error else "result"
         self._print(
             f"← {sort} of {self._calls.get(entry.tool_use_id, entry.tool_use_id)}", "red" if entry.is_error else "green"
         )
         self._body(entry.text, indent="  ")
 
-    def _tell_answer(self, entry: Answered) -> None:
+    def _print_answer(self, entry: Answered) -> None:
         by = f" by {one_line(entry.by, 80)}" if entry.by else ""
         mode = f", and goes on in the mode {entry.mode}" if entry.mode else ""
         what = (
@@ -162,7 +157,7 @@ class Teller:
         if entry.reason:
             self._body(entry.reason, indent="  ")
 
-    def _tell_end(self, entry: Finished) -> None:
+    def _print_end(self, entry: Finished) -> None:
         colour = "green" if entry.state == "completed" else "red"
         self._print(f"■ {entry.state.replace('_', ' ')}{f': {entry.reason}' if entry.reason else ''}", f"bold {colour}")
 
@@ -179,15 +174,11 @@ class Teller:
             self._print(f"{indent}… {len(lines) - len(shown)} more lines (--full shows them)", "dim")
 
     def _print(self, text: str, style: str) -> None:
-        from rich.text import Text
-
         self._console.print(Text(plain(text), style=style), soft_wrap=True)
 
 
 def read_messages(rendered: str) -> list[tuple[str, str]]:
     """Heading and text of each message of a `mail` entry; what cannot be taken apart stays as it is."""
-    from xml.etree import ElementTree  # only the runtime writes the tags, so this is not foreign XML
-
     try:
         elements = list(ElementTree.fromstring(f"<mail>{rendered}</mail>"))
     except ElementTree.ParseError:

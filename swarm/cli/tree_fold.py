@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from swarm.records import AgentView
-
-OVER = frozenset({"completed", "failed", "cancelled", "timed_out"})
+from swarm.records import TERMINAL_STATES, AgentView
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class _Tree:
             yield from self._branch(root, (), folding)
 
     def _branch(self, agent: AgentView, trunk: tuple[bool, ...], folding: _Folding) -> Iterator[Row]:
-        if folding.ended_branches and agent.state in OVER and trunk:
+        if folding.ended_branches and agent.ended and trunk:
             yield Row(trunk, agent, below=self._below[agent.id])
             return
         yield Row(trunk, agent)
@@ -88,7 +84,7 @@ class _Tree:
         """The children that get lines of their own, and lines that stand for the others."""
         folded = []
         for wanted, names in (
-            (folding.ended_siblings, OVER),
+            (folding.ended_siblings, TERMINAL_STATES),
             (folding.queued_siblings, frozenset({"queued"})),
         ):
             some = [child for child in children if child.state in names]

@@ -5,17 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
 
 from swarm.cli.output import one_line, show_cost, show_count, show_duration, show_number
-from swarm.cli.tree_fold import OVER, Row, fold_tree
-
-if TYPE_CHECKING:
-    from rich.console import Console, Group
-    from rich.table import Table
-    from rich.text import Text
-
-    from swarm.records import AgentView
+from swarm.cli.tree_fold import Row, fold_tree
+from swarm.records import AgentView
 
 _GLYPHS = {
     "queued": "○",
@@ -58,8 +55,6 @@ def render_tree(
     show_ids: bool = False,
 ) -> Group:
     """The tree with its totals, in at most `room` lines; `live` lets the running ones spin."""
-    from rich.console import Group
-
     unicode = (console.encoding or "").lower().startswith("utf")
     rows = fold_tree(agents, None if room is None else max(1, room - 1))
     return Group(
@@ -68,8 +63,6 @@ def render_tree(
 
 
 def _table(rows: Sequence[Row], *, unicode: bool, live: bool, expand: bool, show_ids: bool) -> Table:
-    from rich.table import Table
-
     table = Table.grid(padding=(0, 2, 0, 0), expand=expand)
     table.add_column(ratio=1 if expand else None, no_wrap=True, overflow="ellipsis")
     for _ in range(5 if show_ids else 4):
@@ -94,8 +87,6 @@ def _table(rows: Sequence[Row], *, unicode: bool, live: bool, expand: bool, show
 
 
 def _line(row: Row, *, unicode: bool, live: bool, now: float) -> Text:
-    from rich.text import Text
-
     line = Text(_guide(row.trunk, unicode=unicode), style="dim")
     agent = row.agent
     if agent is None:
@@ -144,8 +135,6 @@ def _elapsed(agent: AgentView, now: float) -> str:
 
 
 def _totals(agents: Sequence[AgentView]) -> Text:
-    from rich.text import Text
-
     return Text(sum_up(agents), style="dim", no_wrap=True, overflow="ellipsis")
 
 
@@ -154,7 +143,7 @@ def sum_up(agents: Sequence[AgentView]) -> str:
     if not agents:
         return "starting"
     states: Counter[str] = Counter(agent.state for agent in agents)
-    ends = [agent.ended_at for agent in agents if agent.state in OVER and agent.ended_at is not None]
+    ends = [agent.ended_at for agent in agents if agent.ended and agent.ended_at is not None]
     end = max(ends) if len(ends) == len(agents) else time.time()
     parts = [
         *(f"{states[state]} {state.replace('_', ' ')}" for state in _STATES if states[state]),

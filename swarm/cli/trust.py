@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import Annotated, TextIO
 
 import typer
 
 from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
+from swarm.definitions.grants import Grant
 from swarm.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from swarm.definitions.grants import Grant
-    from swarm.settings import Settings
+from swarm.orders import find_grants, find_workspace, is_trusted
+from swarm.permissions.trust import TrustStore
+from swarm.settings import Settings, load_settings
 
 
 def trust(
@@ -28,10 +28,6 @@ def trust(
     Such files may come with a clone, or be written by an agent, so without this they can only restrict. When what they ask for changes,
     it must be trusted again.
     """
-    from swarm.orders import find_grants, find_workspace, is_trusted
-    from swarm.permissions.trust import TrustStore
-    from swarm.settings import load_settings
-
     if show and revoke:
         raise typer.BadParameter("--show and --revoke do not go together")
     settings = load_settings()
@@ -65,8 +61,6 @@ def list_grants(grants: Sequence[Grant]) -> list[str]:
 
 def ask_for_trust(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: TextIO) -> bool:
     """Show the person what would be granted and ask; the answer yes is kept. Raises `ConfigurationError` to stop the command."""
-    from swarm.permissions.trust import TrustStore
-
     print_note(f"Files in {plain(str(folder))} would allow agents more than you have allowed:")
     for line in list_grants(grants):
         print_note(f"  {line}")

@@ -7,18 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+from rich.live import Live
 
 from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration, show_number
+from swarm.cli.prompting import Prompter
 from swarm.cli.question_view import show_heading
 from swarm.cli.tree_view import render_tree
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.live import Live
-
-    from swarm.client import Job, Swarm
-    from swarm.records import AgentView, Event, JobView
+from swarm.client import Job, Swarm
+from swarm.records import AgentView, Event, JobView
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""
@@ -30,32 +28,17 @@ _SNAPSHOT_SHARE = 4
 _IDLE_CHECK_SECONDS = 3.0
 
 
-class Display(Protocol):
-    """What a job is shown on while it runs."""
+class Display:
+    """What a job is shown on while it runs; this one shows nothing."""
 
     def show(self, events: Sequence[Event]) -> None:
         """These events have arrived; none means that time has passed."""
-        ...
 
     def pause(self) -> None:
         """Leave the terminal to somebody else until the next `show`."""
-        ...
 
     def close(self) -> None:
         """Show the last state, and leave it there."""
-        ...
-
-
-class Asker(Protocol):
-    """Who puts the agents' questions to the person."""
-
-    def take_in(self, events: Sequence[Event]) -> bool:
-        """These events have arrived; whether there is something to ask now, for which the terminal is needed."""
-        ...
-
-    def go_on(self) -> None:
-        """Ask, or look for the answer; without waiting for it."""
-        ...
 
 
 class Feed:
@@ -107,7 +90,7 @@ class Feed:
             self._arrived.put(error)
 
 
-def watch(job: Job, display: Display, check: Callable[[], None], asker: Asker | None = None) -> JobView:
+def watch(job: Job, display: Display, check: Callable[[], None], asker: Prompter | None = None) -> JobView:
     """Show the job until it ends. `check` is called now and then while nothing happens, and raises if nothing will.
 
     While `asker` has something to ask the display waits; what happens meanwhile is shown after it.
@@ -135,25 +118,14 @@ def watch(job: Job, display: Display, check: Callable[[], None], asker: Asker | 
 def choose_display(swarm: Swarm, job: Job, *, quiet: bool) -> Display:
     """A living tree on a terminal, a line for each event elsewhere, nothing if nothing is wanted."""
     if quiet:
-        return Silence()
+        return Display()
     console = message_console()
-    return Picture(job, console) if console.is_terminal and not console.is_dumb_terminal else Lines(swarm, job)
+    return (
+        TreeDisplay(job, console) if console.is_terminal and not console.is_dumb_terminal else LineDisplay(swarm, job)
+    )
 
 
-class Silence:
-    """Shows nothing."""
-
-    def show(self, events: Sequence[Event]) -> None:
-        """Nothing."""
-
-    def pause(self) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
-
-
-class Picture:
+class TreeDisplay(Display):
     """The tree, redrawn in place. It asks for the agents only after something has happened to them."""
 
     def __init__(self, job: Job, console: Console) -> None:
@@ -198,8 +170,6 @@ class Picture:
         self._snapshot_at = began + max(_TAKE_SECONDS, (1 + _SNAPSHOT_SHARE) * took)
 
     def _draw(self) -> None:
-        from rich.live import Live
-
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
             self._live.start()
@@ -210,7 +180,7 @@ class Picture:
         return max(3, self._console.height - 2)
 
 
-class Lines:
+class LineDisplay(Display):
     """A plain line whenever an agent begins or ends, writes to the person or asks something: for logs."""
 
     def __init__(self, swarm: Swarm, job: Job) -> None:
@@ -228,12 +198,6 @@ class Lines:
                 continue
             self._began = event.at if self._began is None else self._began
             print_note(f"[{event.at - self._began:7.1f}s] {described}")
-
-    def pause(self) -> None:
-        """Nothing: lines are in nobody's way."""
-
-    def close(self) -> None:
-        """Nothing: the last line has been written."""
 
 
 def describe_message(job: Job, event: Event) -> str | None:
