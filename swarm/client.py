@@ -19,10 +19,10 @@ from typing import Any
 
 from swarm.agent.entries import Entry
 from swarm.agent.spec import Limits
-from swarm.correspondence import Correspondence, Delivery, Mailbox, open_mailbox
+from swarm.correspondence import Correspondence, Mailbox, open_mailbox
 from swarm.definitions.model import PermissionMode
 from swarm.ids import root_agent_id
-from swarm.mailbox import USER, Message
+from swarm.mailbox import USER
 from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
 from swarm.records import AgentView, Event, JobView
 from swarm.settings import Settings, load_settings
@@ -37,14 +37,12 @@ PATIENCE_SECONDS = 60.0
 """How long whoever follows a job waits for a Redis that is away."""
 
 
-class Job:
-    """A handle on one job."""
+class Job(Correspondence):
+    """A handle on one job, its person's correspondence with it among the rest."""
 
     def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = ()) -> None:
-        self._store = swarm.store
+        super().__init__(swarm.store, job_id, swarm.publish)
         self._swarm = swarm
-        self.id = job_id
-        self._mail = Correspondence(swarm.store, job_id, swarm.publish)
         self.warnings = list(warnings)
         """What the settings files held that could not be used, when it was submitted."""
 
@@ -93,44 +91,6 @@ class Job:
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it goes on")
         return self.view()
-
-    def send(self, to: str, text: str, *, reply_to: str = "") -> str:
-        """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*`. Answers the message's id.
-
-        An agent that has ended (and was not cancelled) goes on with it; after the job's end that is only `root`. Raises
-        `MessageRefused`, which says why: no such agent, a full mailbox, a message that is too long.
-        """
-        return self.deliver(to, text, reply_to=reply_to).id
-
-    def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
-        """As `send`; answers who got the message, and who of a broadcast did not."""
-        return self._mail.send(to, text, reply_to=reply_to)
-
-    def inbox(self, after: str = "0-0") -> list[Message]:
-        """The messages that the job's agents have sent to its person, after the one with that id, oldest first."""
-        return self._mail.inbox(after)
-
-    def message(self, message_id: str) -> Message | None:
-        """One message of the inbox, as an event names it; None once it has expired."""
-        return self._mail.message(message_id)
-
-    def read_up_to(self) -> str:
-        """The id of the last message that was marked as read: `inbox(read_up_to())` is what is unread."""
-        return self._mail.read_up_to()
-
-    def mark_read(self, up_to: str) -> int:
-        """Mark the messages up to this one as read, for every client; answers how many are left unread."""
-        return self._mail.mark_read(up_to)
-
-    def wait_reply(
-        self, after: str, timeout_seconds: float | None = None, *, sender: str | None = None
-    ) -> Message | None:
-        """The first message to the person after that id (of a message in either direction), of the agent `sender` or of any.
-
-        None when none will come by itself any more: `sender` has ended, or has nothing left to do, without writing (what it said
-        is in its view), or the job is over. Raises `TimeoutError`; the job goes on then.
-        """
-        return self._mail.wait_reply(after, timeout_seconds, sender)
 
     def board(self) -> list[TaskView]:
         """The tasks of its board, by number."""

@@ -57,14 +57,22 @@ class Correspondence:
     """A person's correspondence with one job."""
 
     def __init__(self, store: Store, job_id: str, tell: Callable[[Effect], None]) -> None:
-        self._store, self._job_id, self._tell = store, job_id, tell
+        self._store, self.id, self._tell = store, job_id, tell
 
-    def send(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
-        """Write to agents of the job: `to` is a name, an id, `root`, or `*` for all that live. Raises `MessageRefused`."""
-        receivers = self._store.directory(self._job_id).find(to, self._job_id)
+    def send(self, to: str, text: str, *, reply_to: str = "") -> str:
+        """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*` for all that live.
+
+        Returns the message's id. An agent that has ended (and was not cancelled) goes on with it; after the job's end that is
+        only `root`. Raises `MessageRefused`, which says why: no such agent, a full mailbox, a message that is too long.
+        """
+        return self.deliver(to, text, reply_to=reply_to).id
+
+    def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
+        """As `send`; returns who got the message, and who of a broadcast did not."""
+        receivers = self._store.directory(self.id).find(to, self.id)
         letter = Letter(
-            job=self._job_id,
-            sender=self._job_id,
+            job=self.id,
+            sender=self.id,
             name=USER,
             kind="message",
             body=check_body(text),
@@ -89,29 +97,31 @@ class Correspondence:
             return Delivery(receivers=ids, names=[receiver.name for receiver in receivers], left_out=left_out)
 
     def inbox(self, after: str = "0-0") -> list[Message]:
-        """What agents have written to the person, after the message with that id, oldest first."""
+        """The messages that the job's agents have sent to its person, after the one with that id, oldest first."""
         position_of(after)
-        return list(self._store.all_mail(self._job_id, after))
+        return list(self._store.all_mail(self.id, after))
 
     def message(self, message_id: str) -> Message | None:
-        """One message to the person."""
+        """One message of the inbox, as an event names it; None once it has expired."""
         position_of(message_id)
-        return self._store.message(self._job_id, message_id)
+        return self._store.message(self.id, message_id)
 
     def read_up_to(self) -> str:
-        """The last message that the person has marked as read. Raises `UnknownAgent`."""
-        return self._store.job(self._job_id).read_up_to
+        """The id of the last message marked as read: `inbox(read_up_to())` is what is unread. Raises `UnknownAgent`."""
+        return self._store.job(self.id).read_up_to
 
     def mark_read(self, up_to: str) -> int:
-        """The person has read everything up to this message; returns how many are left unread."""
+        """Mark the messages up to this one as read, for every client; returns how many are left unread."""
         position_of(up_to)
-        return self._store.mark_read(self._job_id, up_to)
+        return self._store.mark_read(self.id, up_to)
 
-    def wait_reply(self, after: str, timeout_seconds: float | None = None, sender: str | None = None) -> Message | None:
-        """The first message to the person after that id, of one agent or of any.
+    def wait_reply(
+        self, after: str, timeout_seconds: float | None = None, *, sender: str | None = None
+    ) -> Message | None:
+        """The first message to the person after that id (of a message in either direction), of the agent `sender` or of any.
 
-        None when none can come any more without the person writing again: that agent has read its mail and has ended, or idles;
-        or the job is over. Raises `TimeoutError`.
+        None when none will come without the person writing again: `sender` has read its mail and has ended, or has nothing left
+        to do (what it said is in its view), or the job is over. Raises `TimeoutError`; the job goes on then.
         """
         position_of(after)
         give_up = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -119,7 +129,7 @@ class Correspondence:
             # Asked for first: whatever was written before the end is found below.
             silent = self._will_stay_silent(sender)
             wait = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
-            found = self._store.wait_mail(self._job_id, after, wait)
+            found = self._store.wait_mail(self.id, after, wait)
             for message in found:
                 after = message.id
                 if sender in (None, message.sender):
@@ -127,11 +137,11 @@ class Correspondence:
             if not found and silent:
                 return None
             if give_up is not None and time.monotonic() >= give_up:
-                raise TimeoutError(f"nobody of {self._job_id} has written within {timeout_seconds:g} s; it goes on")
+                raise TimeoutError(f"nobody of {self.id} has written within {timeout_seconds:g} s; it goes on")
 
     def _will_stay_silent(self, sender: str | None) -> bool:
         if sender is None:
-            return self._store.job(self._job_id).ended
+            return self._store.job(self.id).ended
         [record] = self._store.agents([sender])
         return record is None or record.ended or (record.idle and record.unread == 0)
 

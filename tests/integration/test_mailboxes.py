@@ -165,7 +165,7 @@ def test_a_full_mailbox_is_left_out_of_a_broadcast_and_reported(unmanned: Fleet,
     assert result.text == "Delivered to root, b, d. Not delivered to c (mailbox full)."
     assert office.bodies("b") == office.bodies("d") == office.bodies(office.root.id) == ["all of you"]
     assert office.bodies("a") == [] and len(office.bodies("c")) == MAX_UNREAD
-    delivery = office.person.send("*", "from me")
+    delivery = office.person.deliver("*", "from me")
     assert delivery.left_out == ["c"]
     assert set(delivery.receivers) == {office.root.id, *(office.ids[name] for name in "abd")}
     assert office.bodies("b") == ["all of you", "from me"]
@@ -185,7 +185,7 @@ def test_a_broadcast_passes_over_those_who_have_ended(unmanned: Fleet, store: St
     with pytest.raises(ReceiverEnded) as ended:
         store.send(letter, found)
     assert ended.value.receiver == "a"
-    delivery = office.person.send("*", "who is left?")
+    delivery = office.person.deliver("*", "who is left?")
     assert list(delivery.receivers) == [office.root.id]
 
 
@@ -365,6 +365,6 @@ def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(unmann
 def test_a_letter_that_is_sent_again_after_a_broken_connection_arrives_once(unmanned: Fleet) -> None:
     store = open_store(unmanned, Repeating)
     office = Office(store, unmanned, "b")
-    first, second = office.person.send("b", "same"), office.person.send("b", "same")
+    first, second = office.person.deliver("b", "same"), office.person.deliver("b", "same")
     assert office.bodies("b") == ["same", "same"] and office.unread("b") == 2
     assert [m.id for m in store.all_mail(office.ids["b"])] == [first.id, second.id]
