@@ -154,7 +154,8 @@ def _check_state_folder(settings: Settings) -> Check:
 
 
 def _check_server(settings: Settings) -> Check:
-    from swarm.local.redis_server import find_server, read_redis_status
+    from swarm.local.redis_server import read_redis_status
+    from swarm.local.server_binary import find_server
 
     status = read_redis_status(settings)
     if status.running:

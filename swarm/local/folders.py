@@ -37,6 +37,13 @@ def make_private_folder(folder: Path) -> Path:
     return private.make_private_folder(folder, remedy="set SWARM_STATE_DIR to another folder")
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file; a reader sees the old or the new text, never a part."""
+    draft = path.with_suffix(".draft")
+    draft.write_text(text)
+    draft.replace(path)
+
+
 @contextlib.contextmanager
 def hold_lock(path: Path, *, deadline_seconds: float) -> Iterator[None]:
     """Hold the lock of this file; processes and threads alike exclude each other. It is free when its holder dies."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -10,6 +9,7 @@ from typing import Literal
 import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from swarm.local.folders import write_whole
 from swarm.local.processes import descendants, find_process, session_members
 from swarm.settings import Settings
 
@@ -46,7 +46,8 @@ class ProcessRecord(BaseModel):
         """Its living process, or None."""
         return find_process(self.pid, self.created)
 
-    def is_ready(self) -> bool:
+    @property
+    def ready(self) -> bool:
         """Whether it lives and has said that it takes tasks."""
         return self.ready_file.exists() and self.process() is not None
 
@@ -62,22 +63,14 @@ def stack_folder(settings: Settings) -> Path:
     return settings.state_folder() / "stack"
 
 
-def new_id() -> str:
-    """An id for a process to be started."""
-    return uuid.uuid4().hex[:8]
-
-
 def ready_file(settings: Settings, record_id: str) -> Path:
     """The file that this process touches when it is ready."""
     return stack_folder(settings) / f"{record_id}.ready"
 
 
 def save_record(settings: Settings, record: ProcessRecord) -> None:
-    """Write the record; a reader sees the old or the new one, never a part."""
-    path = _path(settings, record.kind, record.id)
-    draft = path.with_suffix(".draft")
-    draft.write_text(record.model_dump_json(indent=1))
-    draft.replace(path)
+    """Write the record, whole."""
+    write_whole(_path(settings, record), record.model_dump_json(indent=1))
 
 
 def load_records(settings: Settings) -> list[ProcessRecord]:
@@ -94,8 +87,8 @@ def load_records(settings: Settings) -> list[ProcessRecord]:
 def remove_record(settings: Settings, record: ProcessRecord) -> None:
     """Forget a process that has ended; its log stays."""
     record.ready_file.unlink(missing_ok=True)
-    _path(settings, record.kind, record.id).unlink(missing_ok=True)
+    _path(settings, record).unlink(missing_ok=True)
 
 
-def _path(settings: Settings, kind: str, record_id: str) -> Path:
-    return stack_folder(settings) / f"{kind}-{record_id}.json"
+def _path(settings: Settings, record: ProcessRecord) -> Path:
+    return stack_folder(settings) / f"{record.kind}-{record.id}.json"

@@ -20,25 +20,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from swarm.errors import ConfigurationError
-from swarm.local.folders import hold_lock, make_private_folder, make_state_folder
+from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, write_whole
 from swarm.local.processes import find_process, is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
 from swarm.local.server_binary import SERVER_NAMES, Origin, ServerBinary, find_server
 from swarm.settings import Settings
 from swarm.store.connection import connect, hide_password, local_url, redis_url, socket_path
-
-__all__ = [
-    "RedisRecord",
-    "RedisStatus",
-    "ServerBinary",
-    "ensure_redis",
-    "find_redis",
-    "find_server",
-    "local_url",
-    "log_path",
-    "read_record",
-    "read_redis_status",
-    "stop_redis",
-]
 
 _LOCK_SECONDS = 90.0
 _ANSWER_SECONDS = 30.0
@@ -82,10 +68,10 @@ def ensure_redis(settings: Settings, server: ServerBinary | None = None) -> str:
     """
     if settings.redis_url:
         return settings.redis_url
-    if _ask(settings) is None:
+    if _ask(_client(settings)) is None:
         _make_folders(settings)
         with hold_lock(_folder(settings) / "lock", deadline_seconds=_LOCK_SECONDS):
-            if _ask(settings) is None:
+            if _ask(_client(settings)) is None:
                 process = find_redis(settings)
                 if process is not None and not _has_socket(settings):
                     # Somebody removed its socket: nobody can reach it any more, and a second one would share its file.
@@ -118,9 +104,9 @@ def read_redis_status(settings: Settings) -> RedisStatus:
     """What is known about the Redis in use, local or not; starts nothing."""
     url = hide_password(redis_url(settings))
     if settings.redis_url:
-        answer = _ask_external(settings.redis_url)
+        answer = _ask(connect(settings.redis_url))
         return RedisStatus(url=url, running=answer is not None, version=_version_of(answer), origin="external")
-    answer, record, process = _ask(settings), read_record(settings), find_redis(settings)
+    answer, record, process = _ask(_client(settings)), read_record(settings), find_redis(settings)
     return RedisStatus(
         url=url,
         running=answer is not None,
@@ -144,7 +130,8 @@ def find_redis(settings: Settings) -> psutil.Process | None:
     if record is not None and (process := find_process(record.pid, record.created)) is not None:
         return process
     # The command that started it died before it could note it: the server's own notes help.
-    for pid in (_pid_from_answer(settings), _pid_from_file(settings)):
+    answer = _ask(_client(settings))
+    for pid in (answer["process_id"] if answer else None, _pid_from_file(settings)):
         if pid is not None and (process := _verified(settings, pid)) is not None:
             return process
     return None
@@ -168,9 +155,7 @@ def _start(settings: Settings, server: ServerBinary) -> psutil.Process:
     except psutil.Error:
         created = 0.0  # it is dead already; waiting for its answer tells why
     record = RedisRecord(pid=process.pid, created=created, version=server.version, origin=server.origin)
-    draft = _record_path(settings).with_suffix(".draft")
-    draft.write_text(record.model_dump_json())
-    draft.replace(_record_path(settings))
+    write_whole(_record_path(settings), record.model_dump_json())
     return process
 
 
@@ -245,20 +230,11 @@ def _end(process: psutil.Process) -> None:
 # -- recognising -------------------------------------------------------------------------------------------
 
 
-def _ask(settings: Settings) -> dict[str, Any] | None:
+def _ask(client: redis.Redis) -> dict[str, Any] | None:
     """The server's description of itself, or None if it does not answer (or is still loading)."""
     try:
-        with _client(settings) as client:
+        with client:
             client.ping()  # INFO alone is answered while loading, too
-            answer: dict[str, Any] = client.info("server")
-            return answer
-    except (redis.RedisError, OSError):
-        return None
-
-
-def _ask_external(url: str) -> dict[str, Any] | None:
-    try:
-        with connect(url) as client:
             answer: dict[str, Any] = client.info("server")
             return answer
     except (redis.RedisError, OSError):
@@ -278,11 +254,6 @@ def _client(settings: Settings) -> redis.Redis:
         retry=Retry(NoBackoff(), 0),
         decode_responses=True,
     )
-
-
-def _pid_from_answer(settings: Settings) -> int | None:
-    answer = _ask(settings)
-    return int(answer["process_id"]) if answer else None
 
 
 def _pid_from_file(settings: Settings) -> int | None:

@@ -37,7 +37,7 @@ _KEPT_LOGS = 20
 class WorkerStatus(BaseModel):
     """A worker that runs."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
     pid: int
     concurrency: int
@@ -52,7 +52,7 @@ class WorkerStatus(BaseModel):
 class FlowerStatus(BaseModel):
     """Flower, running."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
     pid: int
     url: str
@@ -106,19 +106,9 @@ def status(settings: Settings) -> StackStatus:
         if record.process() is None:
             continue
         if record.kind == "flower":
-            flower = FlowerStatus(pid=record.pid, url=record.url or "", log=record.log)
+            flower = FlowerStatus.model_validate(record)
         else:
-            workers.append(
-                WorkerStatus(
-                    pid=record.pid,
-                    concurrency=record.concurrency,
-                    started_at=record.started_at,
-                    log=record.log,
-                    ready=record.is_ready(),
-                    base_url=record.base_url,
-                    temporary=record.temporary,
-                )
-            )
+            workers.append(WorkerStatus.model_validate(record))
     return StackStatus(redis=read_redis_status(settings), workers=workers, flower=flower)
 
 
@@ -257,7 +247,7 @@ def _prune_logs(settings: Settings) -> None:
 
 
 def _ready_workers(settings: Settings) -> list[ProcessRecord]:
-    return [record for record in load_records(settings) if record.kind == "worker" and record.is_ready()]
+    return [record for record in load_records(settings) if record.kind == "worker" and record.ready]
 
 
 def _fleet_answers(settings: Settings) -> bool:

@@ -9,9 +9,10 @@ import socket
 import sys
 import sysconfig
 import time
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import psutil
 
@@ -20,7 +21,6 @@ from swarm.local.processes import is_alive, send_signal, spawn_detached, tail_lo
 from swarm.local.records import (
     READY_VARIABLE,
     ProcessRecord,
-    new_id,
     ready_file,
     remove_record,
     save_record,
@@ -45,45 +45,17 @@ def default_concurrency() -> int:
 
 def start_worker(settings: Settings, *, concurrency: int, base_url: str | None, temporary: bool) -> ProcessRecord:
     """Start a worker and note it; `wait_until_ready` tells when it takes tasks."""
-    record_id = new_id()
     # Gossip and mingle compare notes between workers that keep all their notes in Redis anyway, and cost a second.
-    arguments = [
-        *("worker", "-c", str(concurrency), "--loglevel", "INFO", "--hostname", f"swarm-{record_id}@%h"),
-        *("--without-gossip", "--without-mingle"),
-    ]
-    pid, created, log = _spawn(settings, "worker", record_id, arguments, base_url)
-    record = ProcessRecord(
-        kind="worker",
-        id=record_id,
-        pid=pid,
-        created=created,
-        log=log,
-        ready_file=ready_file(settings, record_id),
-        concurrency=concurrency,
-        base_url=base_url,
-        temporary=temporary,
-    )
-    save_record(settings, record)
-    return record
+    arguments = ["worker", "-c", str(concurrency), "--loglevel", "INFO", "--without-gossip", "--without-mingle"]
+    return _start(settings, "worker", arguments, base_url, concurrency=concurrency, temporary=temporary)
 
 
 def start_flower(settings: Settings, *, port: int) -> ProcessRecord:
     """Start Flower for this machine alone and note it. Port 0 takes a free one; a taken one is refused."""
     port = _check_port(port)
-    record_id = new_id()
-    arguments = flower_arguments("127.0.0.1", port)
-    pid, created, log = _spawn(settings, "flower", record_id, arguments, settings.base_url)
-    record = ProcessRecord(
-        kind="flower",
-        id=record_id,
-        pid=pid,
-        created=created,
-        log=log,
-        ready_file=ready_file(settings, record_id),
-        url=f"http://127.0.0.1:{port}",
+    return _start(
+        settings, "flower", flower_arguments("127.0.0.1", port), settings.base_url, url=f"http://127.0.0.1:{port}"
     )
-    save_record(settings, record)
-    return record
 
 
 def flower_arguments(address: str, port: int) -> list[str]:
@@ -142,13 +114,12 @@ def _kill(processes: set[psutil.Process]) -> None:
         raise ConfigurationError(f"these processes of the local stack do not end: {pids}. End them by hand.")
 
 
-def _spawn(
-    settings: Settings,
-    kind: Literal["worker", "flower"],
-    record_id: str,
-    arguments: Sequence[str],
-    base_url: str | None,
-) -> tuple[int, float, Path]:
+def _start(
+    settings: Settings, kind: Literal["worker", "flower"], arguments: Sequence[str], base_url: str | None, **facts: Any
+) -> ProcessRecord:
+    record_id = uuid.uuid4().hex[:8]
+    if kind == "worker":
+        arguments = [*arguments, "--hostname", f"swarm-{record_id}@%h"]
     log = stack_folder(settings) / f"{kind}-{record_id}.log"
     process = spawn_detached(
         [sys.executable, "-m", "celery", "-A", APP, *arguments],
@@ -158,9 +129,15 @@ def _spawn(
         log=log,
     )
     try:
-        return process.pid, process.create_time(), log
+        created = process.create_time()
     except psutil.Error:
         raise ConfigurationError(f"the {kind} ended at once. The end of its log {log}:\n{tail_log(log)}") from None
+    ready = ready_file(settings, record_id)
+    record = ProcessRecord(
+        kind=kind, id=record_id, pid=process.pid, created=created, log=log, ready_file=ready, base_url=base_url, **facts
+    )
+    save_record(settings, record)
+    return record
 
 
 def _environment(settings: Settings, record_id: str, base_url: str | None) -> dict[str, str]:
@@ -194,7 +171,7 @@ def _is_installed(root: str) -> bool:
 
 def _is_ready(record: ProcessRecord) -> bool:
     if record.kind == "worker":
-        return record.is_ready()
+        return record.ready
     assert record.url is not None
     try:
         with socket.create_connection(("127.0.0.1", int(record.url.rpartition(":")[2])), timeout=1):

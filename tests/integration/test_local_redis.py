@@ -18,17 +18,8 @@ from kombu import Connection
 
 from swarm.errors import ConfigurationError, RedisUnavailable
 from swarm.local.processes import is_alive, spawn_detached, wait_for_exit
-from swarm.local.redis_server import (
-    ServerBinary,
-    ensure_redis,
-    find_redis,
-    find_server,
-    log_path,
-    read_record,
-    read_redis_status,
-    stop_redis,
-)
-from swarm.local.server_binary import find_bundled_server
+from swarm.local.redis_server import ensure_redis, find_redis, log_path, read_record, read_redis_status, stop_redis
+from swarm.local.server_binary import ServerBinary, find_bundled_server, find_server
 from swarm.settings import Settings
 from swarm.store.connection import broker_url, connect, ping_or_raise, socket_path
 from tests.needs import lack, need
