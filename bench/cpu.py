@@ -12,7 +12,7 @@ from tests.fleet import Fleet, Worker
 
 def roles(fleet: Fleet, worker: Worker) -> dict[str, list[int]]:
     """The processes of a benchmark: the model's server and the client are this process's."""
-    servers = [child.pid for child in psutil.Process().children() if "swarm.rehearsal" in " ".join(child.cmdline())]
+    servers = [child.pid for child in psutil.Process().children() if "swarm rehearse" in " ".join(child.cmdline())]
     return {
         "pool": [child.pid for child in worker.children()],
         "worker's main process": [worker.process.pid],

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 @contextmanager
 def serve(scenario: str = "tree") -> Iterator[str]:
     """Serve a scenario; yields its URL."""
-    argv = [sys.executable, "-m", "swarm.rehearsal", scenario]
+    argv = [sys.executable, "-m", "swarm", "rehearse", scenario]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

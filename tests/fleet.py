@@ -18,7 +18,8 @@ import psutil
 from swarm import Job, Limits, Settings, Swarm
 from swarm.local.redis_server import ensure_redis, stop_redis
 from swarm.local.server_binary import ServerBinary
-from swarm.rehearsal import RehearsalServer, load_scenario
+from swarm.rehearsal.scenario import load_scenario
+from swarm.rehearsal.server import RehearsalServer
 from tests.waiting import wait_for
 
 

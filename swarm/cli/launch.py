@@ -25,7 +25,8 @@ from swarm.local.records import load_records
 from swarm.local.stack import StackStatus, status, temporary_stack
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.records import AgentView, JobView
-from swarm.rehearsal import RehearsalServer, load_scenario
+from swarm.rehearsal.scenario import load_scenario
+from swarm.rehearsal.server import RehearsalServer
 from swarm.settings import Settings
 
 Deliver = Callable[[JobView, Sequence[AgentView]], None]

@@ -9,13 +9,15 @@ import typer
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.output import print_line, print_note
 from swarm.errors import ConfigurationError
-from swarm.rehearsal import RehearsalServer, load_scenario
+from swarm.rehearsal.scenario import load_scenario
+from swarm.rehearsal.server import RehearsalServer
 
 
 def rehearse(
     scenario: Annotated[
         str, typer.Argument(metavar="SCENARIO", help="A shipped scenario (hello, tree …) or a YAML file.")
     ],
+    host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on; 0 takes a free one.")] = 0,
     latency: Annotated[
         float | None,
@@ -25,7 +27,7 @@ def rehearse(
     """Serve a scenario's scripted replies under the Messages API, for workers to be started against."""
     loaded = load_scenario(scenario)
     try:
-        server = RehearsalServer(loaded, port=port, latency_seconds=latency)
+        server = RehearsalServer(loaded, host, port, latency)
     except OSError as error:
         raise ConfigurationError(f"port {port} cannot be used ({error.strerror}); name another with --port") from error
     with Interrupts() as interrupts:

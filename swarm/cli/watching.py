@@ -6,7 +6,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 
 from rich.console import Console
 from rich.live import Live
@@ -55,9 +54,7 @@ class Feed:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._leave.set()
         # Redis may be stopped next; a thread that is still asking would try to reach it again.
         self._thread.join(2 * _FEED_SECONDS)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from swarm.records import Usage
 
 _RECORDS_KEPT = 10_000
 _UNMATCHED_KEPT = 100
@@ -90,31 +92,13 @@ class Ledger:
     def stats(self) -> dict[str, Any]:
         """The totals, ready for JSON."""
         with self._lock:
-            tokens = {
-                name: self._tokens[name]
-                for name in (
-                    "input_tokens",
-                    "output_tokens",
-                    "cache_creation_input_tokens",
-                    "cache_read_input_tokens",
-                )
-            }
             return {
                 "requests": self._count,
                 "by_status": dict(self._by_status),
                 "by_model": dict(self._by_model),
                 "faults": dict(self._faults),
-                "tokens": tokens,
+                "tokens": {name: self._tokens[name] for name in Usage.model_fields},
                 "in_flight": self._in_flight,
                 "peak_in_flight": self._peak_in_flight,
-                "unmatched": [
-                    {
-                        "definition": item.definition,
-                        "turn": item.turn,
-                        "prompt": item.prompt,
-                        "last_result": item.last_result,
-                        "last_text": item.last_text,
-                    }
-                    for item in self._unmatched
-                ],
+                "unmatched": [asdict(item) for item in self._unmatched],
             }

@@ -6,7 +6,6 @@ import socket
 import socketserver
 import threading
 from collections import deque
-from types import TracebackType
 from typing import Any, cast
 
 from swarm.log import EventLog
@@ -81,9 +80,7 @@ class RehearsalServer:
     def __enter__(self) -> RehearsalServer:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
 

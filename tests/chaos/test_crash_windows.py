@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from swarm import Job
-from swarm.rehearsal import RehearsalServer
+from swarm.rehearsal.server import RehearsalServer
 from tests.chaos import verify
 from tests.chaos.crashing_worker import CrashingWorker, Order, crashing_environment, orders_folder
 from tests.chaos.evidence import collect

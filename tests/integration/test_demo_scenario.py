@@ -20,7 +20,8 @@ from swarm.demo import Demo, prepare_demo
 from swarm.errors import ConfigurationError
 from swarm.local.stack import temporary_stack
 from swarm.records import AgentView, JobView
-from swarm.rehearsal import RehearsalServer, Scenario, load_scenario
+from swarm.rehearsal.scenario import Scenario, load_scenario
+from swarm.rehearsal.server import RehearsalServer
 from swarm.tools.registry import validate_input
 from tests.tool_world import make_world, tool_named
 

@@ -13,7 +13,7 @@ from swarm.agent.spec import Limits
 from swarm.errors import StaleRequest, TeamRefused
 from swarm.mailbox import Receiver
 from swarm.mailbox.message import Kind
-from swarm.rehearsal import load_scenario
+from swarm.rehearsal.scenario import load_scenario
 from swarm.store.agents import Store
 from swarm.store.values import Effect, GoOn, Letter, NotSpawned
 from tests.fleet import Fleet

@@ -11,7 +11,7 @@ from swarm.models import Usage
 from swarm.models.catalogue import (
     cost_usd,
     describe_aliases,
-    load_catalogue,
+    load_models,
     max_output,
     price_of,
     resolve_model,
@@ -49,13 +49,13 @@ def test_a_misspelt_alias_is_refused_with_the_nearest_one() -> None:
 
 
 def test_every_alias_leads_to_a_priced_model() -> None:
-    catalogue = load_catalogue()
+    catalogue = load_models()
     assert set(catalogue.aliases) == {"haiku", "sonnet", "opus"}
     assert set(catalogue.aliases.values()) <= set(catalogue.models)
     assert "haiku (claude-haiku-5-5)" in describe_aliases()
 
 
-@pytest.mark.parametrize("model", sorted(load_catalogue().models))
+@pytest.mark.parametrize("model", sorted(load_models().models))
 def test_every_row_keeps_the_order_of_the_token_classes(model: str) -> None:
     price = price_of(model)
     assert price is not None
@@ -142,22 +142,22 @@ def test_a_prices_file_changes_single_fields_and_adds_rows_and_aliases(tmp_path:
 def test_a_bad_prices_file_is_refused_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
     prices = write(tmp_path / "prices.yaml", text)
     with pytest.raises(ConfigurationError, match=complaint) as caught:
-        load_catalogue(prices)
+        load_models(prices)
     assert str(prices) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_prices_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot read the prices file .*nowhere\.yaml"):
-        load_catalogue(tmp_path / "nowhere.yaml")
+        load_models(tmp_path / "nowhere.yaml")
 
 
 def test_an_empty_prices_file_changes_nothing(tmp_path: Path) -> None:
-    assert load_catalogue(write(tmp_path / "prices.yaml", "")).models == load_catalogue().models
+    assert load_models(write(tmp_path / "prices.yaml", "")).models == load_models().models
 
 
 def test_a_file_is_read_once(tmp_path: Path) -> None:
     prices = write(tmp_path / "prices.yaml", "aliases: {mine: a-1}")
-    first = load_catalogue(prices)
+    first = load_models(prices)
     prices.unlink()
-    assert load_catalogue(prices) is first
+    assert load_models(prices) is first
