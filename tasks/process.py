@@ -147,7 +147,7 @@ def prepare_main() -> None:
     """Make the main process ready to fork: its name, the shared drain flag, the heavy imports, frozen."""
     global _draining, _to_stop, _main_pid, _for_children
     from swarm.models.anthropic import preload
-    from swarm.models.catalogue import load_catalogue
+    from swarm.models.catalogue import load_models
 
     settings = _settings()
     close_to_others()
@@ -156,7 +156,7 @@ def prepare_main() -> None:
     _draining = mmap.mmap(-1, 1)
     _to_stop = mmap.mmap(-1, _STOP_WIDTH * 256)
     preload(settings)
-    load_catalogue(settings.prices_file)
+    load_models(settings.prices_file)
     runtime()
     _for_children = Runtime(settings)
     _warm_up_tools()

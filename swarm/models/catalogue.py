@@ -63,7 +63,7 @@ class Price(Rates):
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class ModelTable:
     """The table, whole and checked."""
 
     dated: date
@@ -71,7 +71,7 @@ class Catalogue:
     models: Mapping[str, Price]
 
 
-def load_catalogue(prices_file: Path | None = None) -> Catalogue:
+def load_models(prices_file: Path | None = None) -> ModelTable:
     """The shipped table with the rows of `prices_file` laid over it. Raises `ConfigurationError`."""
     return _load(prices_file.expanduser().absolute() if prices_file is not None else None)
 
@@ -82,7 +82,7 @@ def resolve_model(name: str | None, *, default: str, parent: str | None, prices_
     None takes `default`; `inherit` takes `parent`, or `default` for a root. Aliases and ids of the table resolve, and
     any other text that looks like an id passes through, for the server to judge.
     """
-    catalogue = load_catalogue(prices_file)
+    catalogue = load_models(prices_file)
     asked = (name or "").strip()
     if asked.lower() == "inherit":
         asked = parent or ""
@@ -91,7 +91,7 @@ def resolve_model(name: str | None, *, default: str, parent: str | None, prices_
 
 def price_of(model: str, *, prices_file: Path | None = None) -> Price | None:
     """The model's row, also for dated snapshots and for the ids of Bedrock and Vertex; None for an unknown model."""
-    models = load_catalogue(prices_file).models
+    models = load_models(prices_file).models
     if model in models:
         return models[model]
     found = _BASE_ID.match(model)
@@ -116,12 +116,6 @@ def cost_usd(model: str, usage: Usage, *, prices_file: Path | None = None) -> fl
     return dollars / _TOKENS_PER_PRICE
 
 
-def context_window(model: str, *, prices_file: Path | None = None) -> int:
-    """How many tokens the model's prompt and reply may have together."""
-    price = price_of(model, prices_file=prices_file)
-    return price.context_window if price is not None else DEFAULT_CONTEXT_WINDOW
-
-
 def max_output(model: str, *, prices_file: Path | None = None) -> int:
     """How many tokens one reply may have."""
     price = price_of(model, prices_file=prices_file)
@@ -130,10 +124,10 @@ def max_output(model: str, *, prices_file: Path | None = None) -> int:
 
 def describe_aliases(prices_file: Path | None = None) -> str:
     """The aliases as text for messages: `haiku (claude-…), sonnet (claude-…)`."""
-    return ", ".join(f"{alias} ({full})" for alias, full in sorted(load_catalogue(prices_file).aliases.items()))
+    return ", ".join(f"{alias} ({full})" for alias, full in sorted(load_models(prices_file).aliases.items()))
 
 
-def _resolve(asked: str, catalogue: Catalogue) -> str:
+def _resolve(asked: str, catalogue: ModelTable) -> str:
     alias = catalogue.aliases.get(asked.lower())
     if alias is not None:
         return alias
@@ -147,7 +141,7 @@ def _resolve(asked: str, catalogue: Catalogue) -> str:
 
 
 @lru_cache(maxsize=16)
-def _load(prices_file: Path | None) -> Catalogue:
+def _load(prices_file: Path | None) -> ModelTable:
     table = _read_table(_SHIPPED)
     aliases: dict[str, Any] = dict(table.get("aliases") or {})
     rows: dict[str, dict[str, Any]] = dict(table["models"])
@@ -164,7 +158,7 @@ def _load(prices_file: Path | None) -> Catalogue:
     for alias, target in aliases.items():
         if not isinstance(target, str) or not target:
             raise ConfigurationError(f"{source}: aliases.{alias} must be a model id, not {target!r}")
-    return Catalogue(
+    return ModelTable(
         dated=table["dated"],
         aliases={str(alias).lower(): target for alias, target in aliases.items()},
         models={model: _check_row(model, row, source) for model, row in rows.items()},

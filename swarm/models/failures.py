@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm.errors import ModelError, PermanentModelError, TransientModelError
 
@@ -98,8 +97,7 @@ def response_failure(
         return TransientModelError(
             _say(kind, where, detail.message), kind=kind, retry_after_seconds=retry_after_seconds(headers, now)
         )
-    remedy = _remedy(kind, model=model, provider=provider, aliases=aliases)
-    return PermanentModelError(_say(kind, where, detail.message, remedy), kind=kind)
+    return _permanent(kind, where, detail.message, model=model, provider=provider, aliases=aliases)
 
 
 def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> ModelError:
@@ -108,19 +106,15 @@ def stream_failure(body: object, *, model: str, provider: str, aliases: str) -> 
     kind = _kind_of(detail, None)
     if kind in _TRANSIENT_KINDS:
         return TransientModelError(_say(kind, "in mid-reply", detail.message), kind=kind)
-    remedy = _remedy(kind, model=model, provider=provider, aliases=aliases)
-    return PermanentModelError(_say(kind, "in mid-reply", detail.message, remedy), kind=kind)
+    return _permanent(kind, "in mid-reply", detail.message, model=model, provider=provider, aliases=aliases)
 
 
 def credentials_failure(provider: str, why: str = "") -> PermanentModelError:
     """The error for a request that cannot be sent because there is nothing to sign in with."""
-    return PermanentModelError(
-        _say("authentication", "", why, _remedy("authentication", model="", provider=provider, aliases="")),
-        kind="authentication",
-    )
+    return _permanent("authentication", "", why, model="", provider=provider, aliases="")
 
 
-def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
+def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
     """The server's wish from `retry-after-ms` or `retry-after` (seconds or an HTTP date), at most an hour."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name)
@@ -129,17 +123,18 @@ def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) ->
         try:
             seconds = float(text) * unit
         except ValueError:
-            seconds = _seconds_until(text, time.time() if now is None else now)
+            seconds = _seconds_until(text, now)
         if not math.isnan(seconds) and seconds > 0:
             return min(seconds, RETRY_AFTER_CAP_SECONDS)
     return None
 
 
-class _Detail:
+class _Detail(NamedTuple):
     """The parts of an error body that matter."""
 
-    def __init__(self, type: str, code: str, message: str) -> None:
-        self.type, self.code, self.message = type, code, message
+    type: str
+    code: str
+    message: str
 
 
 def _read_body(body: object) -> _Detail:
@@ -203,21 +198,19 @@ def _say(kind: str, where: str, detail: str, remedy: str = "") -> str:
     return ". ".join(part for part in (f"{fact}: {detail.rstrip('.')}" if detail else fact, remedy) if part)
 
 
-def _remedy(kind: str, *, model: str, provider: str, aliases: str) -> str:
-    match kind:
-        case "authentication":
-            return f"To sign in, {_SIGN_IN.get(provider, _SIGN_IN['anthropic'])}, where the workers run"
-        case "permission":
-            return f"Use credentials that may use {model}, or choose another model"
-        case "billing":
-            return "Correct the account's payment details or buy credit, then resume the job"
-        case "spend_limit":
-            return "Raise the account's spend limit or wait until it resets, then resume the job"
-        case "not_found":
-            return f"Check the model id {model!r} and SWARM_BASE_URL; the known aliases are {aliases}"
-        case "too_large":
-            return "Shorten the prompt or the tool results that went into it"
-        case "bad_request":
-            return ""
-        case _:
-            return "The server asks not to try again"
+_REMEDIES = {
+    "authentication": "To sign in, {sign_in}, where the workers run",
+    "permission": "Use credentials that may use {model}, or choose another model",
+    "billing": "Correct the account's payment details or buy credit, then resume the job",
+    "spend_limit": "Raise the account's spend limit or wait until it resets, then resume the job",
+    "not_found": "Check the model id {model!r} and SWARM_BASE_URL; the known aliases are {aliases}",
+    "too_large": "Shorten the prompt or the tool results that went into it",
+    "bad_request": "",
+}
+
+
+def _permanent(kind: str, where: str, why: str, *, model: str, provider: str, aliases: str) -> PermanentModelError:
+    sign_in = _SIGN_IN.get(provider, _SIGN_IN["anthropic"])
+    remedy = _REMEDIES.get(kind, "The server asks not to try again")
+    remedy = remedy.format(model=model, aliases=aliases, sign_in=sign_in)
+    return PermanentModelError(_say(kind, where, why, remedy), kind=kind)

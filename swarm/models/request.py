@@ -16,7 +16,6 @@ from typing import Any
 
 from swarm.models import Block, ModelRequest
 
-MAX_MARKS = 4
 LOOKBACK_BLOCKS = 20
 """How many blocks, the marked one included, the server looks back from a mark for an entry."""
 
