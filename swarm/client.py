@@ -17,9 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from swarm.agent.entries import Entry
+from swarm.agent.entries import Entry, Mail
 from swarm.agent.spec import Limits
-from swarm.correspondence import Correspondence, Mailbox, open_mailbox
+from swarm.correspondence import Correspondence, Mailbox
 from swarm.definitions.model import PermissionMode
 from swarm.ids import root_agent_id
 from swarm.mailbox import USER
@@ -218,8 +218,12 @@ class Swarm:
         self.publish(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
 
     def mailbox(self, agent_id: str) -> Mailbox:
-        """An agent's mailbox, and how far the agent has read it. Raises `UnknownAgent`."""
-        return open_mailbox(self.store, agent_id)
+        """An agent's mailbox, and how far the agent has read it. Raises `UnknownAgent`, `JournalError`."""
+        self.store.agent(agent_id)
+        # The mailbox first: what is read meanwhile is then shown as read.
+        messages = list(self.store.all_mail(agent_id))
+        cursors = [entry.cursor for entry in self.store.journal(agent_id) if isinstance(entry, Mail)]
+        return Mailbox(messages=messages, read_up_to=cursors[-1] if cursors else "0-0")
 
     def cancel(self, agent_id: str, reason: str = "cancelled by a person") -> None:
         """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`."""

@@ -10,9 +10,8 @@ import secrets
 import time
 from collections.abc import Callable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from swarm.agent.entries import Mail
 from swarm.errors import MailboxFull, ReceiverEnded
 from swarm.mailbox import USER, Message, check_body, position_of
 from swarm.store.agents import Store
@@ -22,10 +21,8 @@ _LOOK_SECONDS = 0.25
 """How often it is looked whether a reply can still come."""
 
 
-class Delivery(BaseModel):
+class Delivery(BaseModel, frozen=True):
     """A message that was delivered."""
-
-    model_config = ConfigDict(frozen=True)
 
     receivers: dict[str, str]
     """Agent id → the message's id in that agent's mailbox."""
@@ -40,10 +37,8 @@ class Delivery(BaseModel):
         return max(self.receivers.values(), key=position_of)
 
 
-class Mailbox(BaseModel):
+class Mailbox(BaseModel, frozen=True):
     """The mailbox of one agent, oldest first, and how far the agent has read it."""
-
-    model_config = ConfigDict(frozen=True)
 
     messages: list[Message]
     read_up_to: str
@@ -144,15 +139,3 @@ class Correspondence:
             return self._store.job(self.id).ended
         [record] = self._store.agents([sender])
         return record is None or record.ended or (record.idle and record.unread == 0)
-
-
-def open_mailbox(store: Store, agent_id: str) -> Mailbox:
-    """An agent's mailbox, as it stands. Raises `UnknownAgent`, `JournalError`."""
-    store.agent(agent_id)
-    # The mailbox first: what is read meanwhile is then shown as read.
-    messages = list(store.all_mail(agent_id))
-    cursor = "0-0"
-    for entry in store.journal(agent_id):
-        if isinstance(entry, Mail):
-            cursor = entry.cursor
-    return Mailbox(messages=messages, read_up_to=cursor)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 State = Literal["queued", "running", "parked", "completed", "failed", "cancelled", "timed_out"]
 TERMINAL_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "timed_out"})
@@ -15,10 +15,8 @@ NANO = 1_000_000_000
 """Money is counted in whole nano-dollars, so that sums are exact."""
 
 
-class Usage(BaseModel):
+class Usage(BaseModel, frozen=True):
     """Tokens of one request (or a sum of several), in the API's four classes."""
-
-    model_config = ConfigDict(frozen=True)
 
     input_tokens: int = 0
     """Input that was neither read from nor written to the cache."""
@@ -35,10 +33,8 @@ class Usage(BaseModel):
         return Usage(**{name: count + getattr(other, name) for name, count in self})
 
 
-class Limits(BaseModel):
+class Limits(BaseModel, frozen=True, extra="forbid"):
     """The limits of one job. They are enforced durably, for the whole tree together."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_depth: int = Field(default=2, ge=0, le=64)
     """Nesting limit; the root is at depth 0, and agents at this depth cannot spawn."""
@@ -87,10 +83,8 @@ class Counters:
 COUNTERS = tuple(field.name for field in fields(Counters))
 
 
-class _View(BaseModel):
+class _View(BaseModel, frozen=True):
     """What agents and jobs have in common. Times are Unix seconds by the server's clock."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     state: State
@@ -176,7 +170,7 @@ class JobView(_View):
     """The last message that the person has marked as read."""
 
 
-class Event(BaseModel):
+class Event(BaseModel, frozen=True):
     """One lifecycle event of a job.
 
     `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team,
@@ -185,8 +179,6 @@ class Event(BaseModel):
     `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
     `question`, `answered`: its agent asked something, and the question (its id is in the field `question`) is closed.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     """Position in the job's event stream: pass it to `follow(after=…)` to go on from here."""

@@ -237,12 +237,9 @@ class _Watching:
     def _after_detaching(self) -> str:
         if self.launch.scenario is not None:
             return "its rehearsed model ends with this command, so the job will fail once it is taken up again"
-        if self._stack_goes():
+        if any(record.temporary for record in load_records(self.settings)):
             return "the local stack stops; the job goes on after `swarm up`"
         return "the job goes on"
-
-    def _stack_goes(self) -> bool:
-        return any(record.temporary for record in load_records(self.settings))
 
     def _say_how_it_goes_on(self) -> None:
         print_note(f"detached from {self.job.id}: {self._after_detaching()}. See it with `swarm tree {self.job.id}`.")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
+from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
@@ -32,22 +32,11 @@ def parse_patience(text: str) -> float:
     return 0.0 if str(text).strip() in ("0", "0s") else parse_duration(text)
 
 
-class Mode(StrEnum):
-    """The permission modes, for the options that name one."""
-
-    DEFAULT = "default"
-    ACCEPT_EDITS = "acceptEdits"
-    PLAN = "plan"
-    DONT_ASK = "dontAsk"
-    BYPASS_PERMISSIONS = "bypassPermissions"
-    BUBBLE = "bubble"
-
-
-ANSWER_MODES = tuple(mode.value for mode in Mode if mode is not Mode.PLAN)
+ANSWER_MODES = tuple(mode for mode in get_args(PermissionMode) if mode != "plan")
 """The modes that an approved plan can be carried out in."""
 
 ModeOption = Annotated[
-    Mode | None,
+    PermissionMode | None,
     typer.Option(
         "--mode",
         help="The most that agents may do without asking. Default: the settings files' word, else acceptEdits.",

@@ -63,7 +63,7 @@ def show_permissions(
         prompt="(only explained)",
         agent=agent,
         workspace=workspace,
-        mode=None if mode is None else mode.value,
+        mode=mode,
         allow=allow or (),
         ask=ask or (),
         deny=deny or (),

@@ -192,16 +192,13 @@ class Prompter:
         self._take = self._refuse
 
     def _refuse(self, reason: str) -> None:
-        self._answer("deny", reason=reason, told="denied" if self._kind == "permission" else "sent back")
+        permission = self._current is not None and self._current.kind == "permission"
+        self._answer("deny", reason=reason, told="denied" if permission else "sent back")
 
     def _skip(self) -> None:
         if self._current is not None:
             print_note(f"  left open; `swarm questions {self._current.id}` shows it")
         self._current = None
-
-    @property
-    def _kind(self) -> str:
-        return "" if self._current is None else self._current.kind
 
     def _answer(self, answer: str, *, reason: str = "", mode: str = "", always: bool = False, told: str) -> None:
         question = self._current

@@ -19,13 +19,8 @@ _SHOWN_LINE_CHARACTERS = 400
 def show_heading(question: Question) -> str:
     """Who asks for what, in a line."""
     asker = f"{reveal_line(question.label, 80)} ({question.agent_id})"
-    match question.kind:
-        case "permission":
-            return f"{asker} asks for leave: {reveal_line(question.title)}"
-        case "plan":
-            return f"{asker} hands in a plan: {reveal_line(question.title)}"
-        case _:
-            return f"{asker} asks: {reveal_line(question.title)}"
+    asks = {"permission": "asks for leave", "plan": "hands in a plan"}.get(question.kind, "asks")
+    return f"{asker} {asks}: {reveal_line(question.title)}"
 
 
 def show_detail(question: Question, *, full: bool = False) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from swarm.cli.opening import find_job, find_question, open_swarm
-from swarm.cli.options import JsonOption, Mode
+from swarm.cli.options import JsonOption
 from swarm.cli.output import (
     new_table,
     one_line,
@@ -23,6 +23,7 @@ from swarm.cli.output import (
 )
 from swarm.cli.question_view import read_always, read_options, reveal_line, show_detail, show_heading
 from swarm.client import Swarm
+from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError
 from swarm.store.questions import Question
 
@@ -78,7 +79,7 @@ def approve(
         bool, typer.Option("--always", help="Allow what is plainly of the same kind for the rest of the job, too.")
     ] = False,
     mode: Annotated[
-        Mode | None, typer.Option(help="The mode that a plan is carried out in.", show_default="acceptEdits")
+        PermissionMode | None, typer.Option(help="The mode that a plan is carried out in.", show_default="acceptEdits")
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told with it about its plan.")] = "",
 ) -> None:
@@ -90,9 +91,9 @@ def approve(
             raise typer.BadParameter("it is for calls of tools, and this is a plan", param_hint="--always")
         if mode is not None and found.kind != "plan":
             raise typer.BadParameter("it is for plans, and this is about a call of a tool", param_hint="--mode")
-        if mode is Mode.PLAN:
+        if mode == "plan":
             raise typer.BadParameter("a plan cannot be carried out in plan mode", param_hint="--mode")
-        swarm.answer(found.id, "allow", reason=reason, mode="" if mode is None else mode.value, always=always)
+        swarm.answer(found.id, "allow", reason=reason, mode=mode or "", always=always)
     print_line(f"approved: {reveal_line(found.title)}")
     if always:
         print_line(f"from now on in {found.job_id}: {read_always(found)}")

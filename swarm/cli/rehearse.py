@@ -29,7 +29,10 @@ def rehearse(
     try:
         server = RehearsalServer(loaded, host, port, latency)
     except OSError as error:
-        raise ConfigurationError(f"port {port} cannot be used ({error.strerror}); name another with --port") from error
+        where = f"port {port} of {host}"
+        raise ConfigurationError(
+            f"{where} cannot be used ({error.strerror}); name others with --host and --port"
+        ) from error
     with Interrupts() as interrupts:
         try:
             print_line(f"rehearsing {loaded.name} at {server.url}")

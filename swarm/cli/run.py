@@ -115,7 +115,7 @@ def run(
         workspace=workspace,
         model=model,
         limits=Limits(**{name: value for name, value in given.items() if value is not None}),
-        mode=None if mode is None else mode.value,
+        mode=mode,
         allow=allow or (),
         ask=ask or (),
         deny=deny or (),

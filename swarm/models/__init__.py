@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from swarm.records import Usage as Usage
 
@@ -17,10 +17,8 @@ Block = dict[str, Any]
 """A content block in the Messages API's own shape, kept exactly as the API sent it."""
 
 
-class ModelRequest(BaseModel):
+class ModelRequest(BaseModel, frozen=True):
     """One call of the model. `system` and `tools` are frozen for an agent's life, so that the cached prefix holds."""
-
-    model_config = ConfigDict(frozen=True)
 
     model: str
     """A full model id, never an alias."""
@@ -34,10 +32,8 @@ class ModelRequest(BaseModel):
     effort: str | None = None
 
 
-class Reply(BaseModel):
+class Reply(BaseModel, frozen=True):
     """A whole, finished reply of the model."""
-
-    model_config = ConfigDict(frozen=True)
 
     content: list[Block]
     """The blocks byte for byte as the API gave them, thinking signatures included."""

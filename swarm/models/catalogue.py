@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from swarm.errors import ConfigurationError
 from swarm.models import Usage
@@ -31,10 +31,8 @@ _BASE_ID = re.compile(r"(?:.*[./])?(claude-[a-z]+(?:-\d{1,2})+)(?:[-@]\d{8})?(?:
 """Finds a row's id in that of a snapshot (`…-20261001`), Bedrock (`us.anthropic.…-v1:0`) or Vertex (`…@20261001`)."""
 
 
-class Rates(BaseModel):
+class Rates(BaseModel, frozen=True, extra="forbid"):
     """US dollars per million tokens, in the API's token classes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)

@@ -24,10 +24,18 @@ _CONTENT_TYPES = {
 
 
 class RequestRefused(SwarmError):
-    """A request that the API would answer with an error."""
+    """A request that the API would answer with an error; by the stable `code` the SDK tells causes of one status apart."""
 
-    def __init__(self, message: str, *, status: int = 400, kind: str = "invalid_request_error") -> None:
-        self.status, self.kind, self.message = status, kind, message
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        kind: str = "invalid_request_error",
+        retry_after: float | None = None,
+        code: str | None = None,
+    ) -> None:
+        self.status, self.kind, self.message, self.retry_after, self.code = status, kind, message, retry_after, code
         super().__init__(message)
 
 

@@ -11,21 +11,13 @@ import zlib
 from http import HTTPStatus
 from typing import NamedTuple
 
-from swarm.errors import SwarmError
+from swarm.rehearsal.checks import RequestRefused
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 65_536
 _MAX_HEADERS = 200
 
 Headers = list[tuple[str, str]]
-
-
-class MalformedRequest(SwarmError):
-    """Bytes that are not a request we can read; the connection cannot be used any further."""
-
-    def __init__(self, status: int, message: str) -> None:
-        self.status = status
-        super().__init__(message)
 
 
 class Request(NamedTuple):
@@ -53,13 +45,16 @@ class Request(NamedTuple):
 
 
 def read_request(stream: io.BufferedIOBase) -> Request | None:
-    """The next request, or None when the client has closed the connection."""
+    """The next request, or None when the client has closed the connection.
+
+    Raises `RequestRefused` for bytes that are not a request we can read; the connection cannot be used any further.
+    """
     line = stream.readline(_MAX_LINE_BYTES)
     if not line:
         return None
     parts = line.decode("latin-1").split()
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
-        raise MalformedRequest(400, "not an HTTP/1.1 request")
+        raise RequestRefused("not an HTTP/1.1 request", status=400)
     headers: dict[str, str] = {}
     while True:
         line = stream.readline(_MAX_LINE_BYTES)
@@ -67,7 +62,7 @@ def read_request(stream: io.BufferedIOBase) -> Request | None:
             break
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon or len(headers) >= _MAX_HEADERS:
-            raise MalformedRequest(400, "headers that cannot be read")
+            raise RequestRefused("headers that cannot be read", status=400)
         headers[name.lower()] = value.strip()
     if parts[2] == "HTTP/1.0":
         headers["connection"] = "close"
@@ -76,20 +71,20 @@ def read_request(stream: io.BufferedIOBase) -> Request | None:
 
 def _read_body(stream: io.BufferedIOBase, headers: dict[str, str]) -> bytes:
     if "transfer-encoding" in headers:
-        raise MalformedRequest(411, "a request body needs a Content-Length; chunked requests are not read here")
+        raise RequestRefused("a request body needs a Content-Length; chunked requests are not read here", status=411)
     length = headers.get("content-length", "0")
     if not length.isdigit():
-        raise MalformedRequest(400, f"Content-Length must be a number, not {length!r}")
+        raise RequestRefused(f"Content-Length must be a number, not {length!r}", status=400)
     if int(length) > MAX_BODY_BYTES:
-        raise MalformedRequest(413, f"the request is larger than {MAX_BODY_BYTES} bytes")
+        raise RequestRefused(f"the request is larger than {MAX_BODY_BYTES} bytes", status=413)
     body = stream.read(int(length)) if int(length) else b""
     if len(body) < int(length):
-        raise MalformedRequest(400, "the connection ended within the request's body")
+        raise RequestRefused("the connection ended within the request's body", status=400)
     if headers.get("content-encoding", "").lower() == "gzip":
         try:
             return gzip.decompress(body)
         except (OSError, EOFError, zlib.error) as error:
-            raise MalformedRequest(400, f"a body that says it is gzip but is not: {error}") from error
+            raise RequestRefused(f"a body that says it is gzip but is not: {error}", status=400) from error
     return body
 
 

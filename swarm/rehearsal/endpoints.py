@@ -72,7 +72,7 @@ class Endpoints:
         try:
             return self._route(request, send, request_id) and request.keep_alive
         except RequestRefused as refusal:
-            self._send_error(send, refusal.status, refusal.kind, refusal.message, request_id)
+            self._send_error(send, refusal, request_id)
             return request.keep_alive
 
     def _route(self, request: Request, send: Send, request_id: str) -> bool:
@@ -118,7 +118,8 @@ class Endpoints:
             return self._play(exchange, body)
         except RequestRefused as refusal:
             _log.debug("rehearsal.refused", request_id=request_id, status=refusal.status, reason=refusal.message)
-            self._fail(exchange, refusal.status, refusal.kind, refusal.message)
+            self._ledger.record(replace(exchange.record, status=refusal.status, error=refusal.message))
+            self._send_error(send, refusal, request_id)
             return True
 
     def _play(self, exchange: _Exchange, body: dict[str, Any]) -> bool:
@@ -126,14 +127,13 @@ class Endpoints:
         exchange.record = replace(exchange.record, definition=conversation.definition, turn=conversation.turn)
         wait = self._limiter.admit()
         if wait is not None:
-            self._fail(exchange, 429, "rate_limit_error", "The simulated rate limit is used up.", retry_after=wait)
-            return True
+            message = "The simulated rate limit is used up."
+            raise RequestRefused(message, status=429, kind="rate_limit_error", retry_after=wait)
         fault = self._faults.pick(conversation)
         if fault is not None:
             exchange.record = replace(exchange.record, fault=fault.kind)
             if fault.kind in ERRORS:
-                self._fail_as_rehearsed(exchange, fault)
-                return True
+                raise _rehearsed_error(fault, fault.kind)
             if fault.kind == "hang":
                 self._closing.wait(_HANG_SECONDS if fault.seconds is None else fault.seconds)
                 self._ledger.record(replace(exchange.record, error="no reply"))
@@ -179,9 +179,7 @@ class Endpoints:
             return False
         if fault is not None and kind == "stream_error":
             # Without a stream there is nothing to break within, so the same overload is a plain error.
-            status, error_type, text = ERRORS["529"]
-            self._fail(exchange, status, error_type, fault.message or text)
-            return True
+            raise _rehearsed_error(fault, "529")
         data = format_response(200, self._headers(exchange.record.request_id), wire.encode_json(message))
         if kind == "cut":
             self._ledger.record(replace(exchange.record, error="cut"))
@@ -233,24 +231,6 @@ class Endpoints:
 
     # -- errors -------------------------------------------------------------------------------------------
 
-    def _fail_as_rehearsed(self, exchange: _Exchange, fault: Fault) -> None:
-        status, kind, message = ERRORS[fault.kind]
-        error_code = "enforced_spend_limit_reached" if fault.kind == "spend_limit" else None
-        self._fail(exchange, status, kind, fault.message or message, fault.retry_after, error_code)
-
-    def _fail(
-        self,
-        exchange: _Exchange,
-        status: int,
-        kind: str,
-        message: str,
-        retry_after: float | None = None,
-        error_code: str | None = None,
-    ) -> None:
-        self._ledger.record(replace(exchange.record, status=status, error=message))
-        extra = [("retry-after", f"{retry_after:g}")] if retry_after is not None else []
-        self._send_error(exchange.send, status, kind, message, exchange.record.request_id, extra, error_code)
-
     def _note_unmatched(self, conversation: Conversation) -> RequestRefused:
         shown = Unmatched(
             definition=conversation.definition,
@@ -284,18 +264,11 @@ class Endpoints:
     def _send_json(self, send: Send, value: Any, request_id: str) -> None:
         send(format_response(200, self._headers(request_id), wire.encode_json(value)))
 
-    def _send_error(
-        self,
-        send: Send,
-        status: int,
-        kind: str,
-        message: str,
-        request_id: str,
-        extra: Headers | None = None,
-        error_code: str | None = None,
-    ) -> None:
-        body = wire.encode_json(wire.build_error(kind, message, request_id, error_code))
-        send(format_response(status, [*self._headers(request_id), *(extra or [])], body))
+    def _send_error(self, send: Send, refusal: RequestRefused, request_id: str) -> None:
+        headers = self._headers(request_id)
+        if refusal.retry_after is not None:
+            headers.append(("retry-after", f"{refusal.retry_after:g}"))
+        send(format_response(refusal.status, headers, wire.encode_json(wire.build_error(refusal, request_id))))
 
     def _headers(self, request_id: str) -> Headers:
         return [("request-id", request_id), ("x-request-id", request_id), *self._limiter.headers()]
@@ -310,6 +283,13 @@ def _read_json(data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise RequestRefused(f"the body is not JSON: {error}") from error
+
+
+def _rehearsed_error(fault: Fault, kind: str) -> RequestRefused:
+    status, error_type, message = ERRORS[kind]
+    code = "enforced_spend_limit_reached" if kind == "spend_limit" else None
+    message = fault.message or message
+    return RequestRefused(message, status=status, kind=error_type, retry_after=fault.retry_after, code=code)
 
 
 def _describe_model(model: str) -> dict[str, Any]:

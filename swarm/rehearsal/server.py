@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from swarm.log import EventLog
 from swarm.rehearsal import wire
-from swarm.rehearsal.connection import MalformedRequest, format_response, read_request
+from swarm.rehearsal.checks import RequestRefused
+from swarm.rehearsal.connection import format_response, read_request
 from swarm.rehearsal.endpoints import Endpoints
 from swarm.rehearsal.ledger import Ledger, RequestRecord
 from swarm.rehearsal.scenario import Scenario
@@ -144,8 +145,8 @@ class _Connection(socketserver.StreamRequestHandler):
     def _serve_one(self, endpoints: Endpoints) -> bool:
         try:
             request = read_request(self.rfile)
-        except MalformedRequest as error:
-            body = wire.encode_json(wire.build_error("invalid_request_error", str(error), "req_unread"))
+        except RequestRefused as error:
+            body = wire.encode_json(wire.build_error(error, "req_unread"))
             self.connection.sendall(format_response(error.status, [("connection", "close")], body))
             return False
         return request is not None and endpoints.serve(request, self.connection.sendall)

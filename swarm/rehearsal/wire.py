@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from swarm.rehearsal.checks import sign_thinking
+from swarm.rehearsal.checks import RequestRefused, sign_thinking
 from swarm.rehearsal.prompt_cache import InputUsage, estimate_tokens
 from swarm.rehearsal.scenario import Reply, UsageOverride
 
@@ -90,11 +90,11 @@ def encode_event(kind: str, fields: dict[str, Any]) -> bytes:
     return f"event: {kind}\ndata: {_encode({'type': kind, **fields})}\n\n".encode()
 
 
-def build_error(kind: str, message: str, request_id: str, error_code: str | None = None) -> dict[str, Any]:
-    """An error body; `error_code` is the stable code by which the SDK tells causes of one status apart."""
-    error: dict[str, Any] = {"type": kind, "message": message}
-    if error_code is not None:
-        error["details"] = {"error_code": error_code}
+def build_error(refusal: RequestRefused, request_id: str) -> dict[str, Any]:
+    """An error body."""
+    error: dict[str, Any] = {"type": refusal.kind, "message": refusal.message}
+    if refusal.code is not None:
+        error["details"] = {"error_code": refusal.code}
     return {"type": "error", "error": error, "request_id": request_id}
 
 
