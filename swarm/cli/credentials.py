@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 
 from swarm.errors import ConfigurationError
 from swarm.local.stack import has_worker
+from swarm.models.anthropic import check_packages
 from swarm.settings import Settings
 
 _VARIABLES = (
@@ -20,10 +20,6 @@ _VARIABLES = (
     "ANTHROPIC_BASE_URL",
 )
 """Any of these may let the SDK in; whether they do, the first request tells."""
-
-
-_PACKAGES = {"bedrock": "boto3", "vertex": "google"}
-"""What the SDK needs for a provider besides itself."""
 
 
 def find_credentials(settings: Settings) -> str | None:
@@ -41,11 +37,7 @@ def find_credentials(settings: Settings) -> str | None:
 
 def require_credentials(settings: Settings) -> None:
     """Raise `ConfigurationError` if workers of this machine would have no key; workers that run already have theirs."""
-    needed = _PACKAGES.get(settings.provider)
-    if needed is not None and find_spec(needed) is None:
-        raise ConfigurationError(
-            f"the provider {settings.provider} needs more packages: pip install 'celery-swarm[{settings.provider}]'"
-        )
+    check_packages(settings.provider)
     if find_credentials(settings) is None and not has_worker(settings):
         raise ConfigurationError(
             "there is no key for the model: set ANTHROPIC_API_KEY, or try `swarm demo`, which needs none"

@@ -16,7 +16,7 @@ import typer
 from swarm.agent.spec import Limits
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import new_table, one_line, output_console, print_json, print_note
-from swarm.definitions.catalogue import Shadowed, check_path, load_catalogue
+from swarm.definitions.catalogue import check_path, load_catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import split_pattern
 from swarm.definitions.sources import Problem
@@ -58,7 +58,8 @@ def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json
     for grant in () if trusted else catalogue.grants:
         print_note(f"not trusted: {grant.text} ({_shorten(grant.source, folder)}); `swarm trust` lets it count")
     for shadow in catalogue.shadowed:
-        print_note(f"hidden: {_describe_shadow(shadow, folder)}")
+        hidden, by = _shorten(shadow.source, folder), _shorten(shadow.hidden_by, folder)
+        print_note(f"hidden: {shadow.name} of {hidden}, by {by}")
     _print_problems(catalogue.problems, folder)
     if doubtful := [definition for definition in definitions if definition.warnings]:
         example = shlex.quote(os.path.relpath(doubtful[0].source))
@@ -160,10 +161,6 @@ def _describe_access(tools: Sequence[str]) -> str:
     if any(row.writes_files or row.needs_shell for row in rows):
         return "write"
     return "read" if any(row.matching == "read" for row in rows) else "none"
-
-
-def _describe_shadow(shadow: Shadowed, folder: Path) -> str:
-    return f"{shadow.name} of {_shorten(shadow.source, folder)}, by {_shorten(shadow.hidden_by, folder)}"
 
 
 def _print_problems(problems: Sequence[Problem], folder: Path) -> None:

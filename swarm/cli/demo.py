@@ -16,7 +16,7 @@ from swarm.cli.credentials import require_credentials
 from swarm.cli.launch import Launch, run_job
 from swarm.cli.output import output_console, plain, print_line, print_note
 from swarm.cli.tree_view import sum_up
-from swarm.demo import Demo, prepare_demo
+from swarm.demo import SCENARIO, Demo, prepare_demo
 from swarm.orders import Order
 from swarm.records import AgentView, JobView
 from swarm.settings import load_settings
@@ -60,7 +60,7 @@ def demo(
         )
     # The folder is made for this and thrown away: it must work without a sandbox, and with nobody to ask.
     order = Order(prompt=prepared.prompt, workspace=prepared.workspace, mode="bypassPermissions")
-    launch = Launch(order, scenario=None if real else str(prepared.scenario), concurrency=concurrency)
+    launch = Launch(order, scenario=None if real else SCENARIO, concurrency=concurrency)
     code = run_job(launch, settings, _deliver)
     if code == 130:
         raise typer.Exit(code)

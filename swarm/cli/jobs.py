@@ -37,7 +37,9 @@ def list_jobs(
     with open_swarm() as swarm:
         views, asking = swarm.jobs(count), count_open(swarm)
     if as_json:
-        print_json([{**_summary(view), "questions": asking[view.id]} for view in views])
+        left_out = {"id", "limits", "text"}
+        told = [{"job_id": view.id, **view.model_dump(exclude=left_out)} for view in views]
+        print_json([{**one, "questions": asking[one["job_id"]]} for one in told])
         return
     if not views:
         print_note("there is no job yet; start one with `swarm run PROMPT`")
@@ -69,10 +71,6 @@ def list_jobs(
     for view in views:
         hint_at_unread(view.id, view.unread)
         hint_at_questions(view.id, asking[view.id])
-
-
-def _summary(view: JobView) -> dict[str, Any]:
-    return {"job_id": view.id, **view.model_dump(exclude={"id", "limits", "text"})}
 
 
 def show_tree(

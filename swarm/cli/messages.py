@@ -168,7 +168,8 @@ def _print(messages: Sequence[Message], unread: set[str], *, as_json: bool) -> N
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(message.sent_at))
         head = f"{'●' if message.id in unread else '○'} {moment}  {describe_sender(message)}"
         console.print(Text(plain(head), style="bold" if message.id in unread else ""), soft_wrap=True)
-        for line in plain(_body(message)).strip("\n").split("\n"):
+        body = render_mail([message]) if message.kind == "notification" else message.body
+        for line in plain(body).strip("\n").split("\n"):
             console.print(Text(f"  {line}"), soft_wrap=True)
 
 
@@ -177,13 +178,6 @@ def describe_sender(message: Message) -> str:
     who = message.sender_name if message.sender_name == message.sender else f"{message.sender_name} ({message.sender})"
     kind = "" if message.kind == "message" else f", {message.kind.replace('_', ' ')}"
     return one_line(f"{who}{kind}{f', about {message.reply_to}' if message.reply_to else ''}  {message.id}", 300)
-
-
-def _body(message: Message) -> str:
-    if message.kind != "notification":
-        return message.body
-
-    return render_mail([message])
 
 
 def _describe(message: Message, *, unread: bool | None) -> dict[str, Any]:

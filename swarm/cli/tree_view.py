@@ -39,9 +39,8 @@ def render_tree(
     """The tree with its totals, in at most `room` lines; `live` lets the running ones spin."""
     unicode = (console.encoding or "").lower().startswith("utf")
     rows = fold_tree(agents, None if room is None else max(1, room - 1))
-    return Group(
-        _table(rows, unicode=unicode, live=live, expand=console.is_terminal, show_ids=show_ids), _totals(agents)
-    )
+    table = _table(rows, unicode=unicode, live=live, expand=console.is_terminal, show_ids=show_ids)
+    return Group(table, Text(sum_up(agents), style="dim", no_wrap=True, overflow="ellipsis"))
 
 
 def _table(rows: Sequence[Row], *, unicode: bool, live: bool, expand: bool, show_ids: bool) -> Table:
@@ -62,7 +61,7 @@ def _table(rows: Sequence[Row], *, unicode: bool, live: bool, expand: bool, show
             show_number(agent.turns, "turn"),
             f"{show_count(tokens)} tok",
             show_cost(cost),
-            _elapsed(agent, now),
+            "" if agent.started_at is None else show_duration((agent.ended_at or now) - agent.started_at),
         ]
         table.add_row(line, *cells, *([agent.id] if show_ids else []))
     return table
@@ -109,16 +108,6 @@ def _guide(trunk: tuple[bool, ...], *, unicode: bool) -> str:
         return ""
     through, tee, corner = ("│  ", "├─ ", "└─ ") if unicode else ("|  ", "|- ", "`- ")
     return "".join(through if more else "   " for more in trunk[:-1]) + (tee if trunk[-1] else corner)
-
-
-def _elapsed(agent: AgentView, now: float) -> str:
-    if agent.started_at is None:
-        return ""
-    return show_duration((agent.ended_at or now) - agent.started_at)
-
-
-def _totals(agents: Sequence[AgentView]) -> Text:
-    return Text(sum_up(agents), style="dim", no_wrap=True, overflow="ellipsis")
 
 
 def sum_up(agents: Sequence[AgentView]) -> str:

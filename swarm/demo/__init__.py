@@ -32,7 +32,6 @@ class Demo:
 
     workspace: Path
     prompt: str
-    scenario: str
     test_command: list[str]
     """Run in the workspace it fails before the job and passes after it."""
 
@@ -49,7 +48,7 @@ def prepare_demo(target: Path | None = None) -> Demo:
     _copy_sample(workspace)
     _commit(workspace)
     test_command = [sys.executable, "-m", "unittest", "-q"]
-    return Demo(workspace, _prompt(test_command), SCENARIO, test_command)
+    return Demo(workspace, _prompt(test_command), test_command)
 
 
 def _prompt(test_command: list[str]) -> str:

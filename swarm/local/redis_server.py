@@ -65,7 +65,9 @@ def ensure_redis(settings: Settings, server: ServerBinary | None = None) -> str:
     if settings.redis_url:
         return settings.redis_url
     if _ask(_client(settings)) is None:
-        _make_folders(settings)
+        make_state_folder(settings)
+        make_private_folder(_folder(settings))
+        make_private_folder(socket_path(settings).parent)
         with hold_lock(_folder(settings) / "lock", deadline_seconds=_LOCK_SECONDS):
             if _ask(_client(settings)) is None:
                 process = find_redis(settings)
@@ -269,12 +271,6 @@ def _verified(settings: Settings, pid: int) -> psutil.Process | None:
         return process if ours and any(name in line for name in SERVER_NAMES) and is_alive(process) else None
     except psutil.Error:
         return None
-
-
-def _make_folders(settings: Settings) -> None:
-    make_state_folder(settings)
-    make_private_folder(_folder(settings))
-    make_private_folder(socket_path(settings).parent)
 
 
 def _folder(settings: Settings) -> Path:

@@ -158,7 +158,8 @@ def _start_missing(
     *,
     temporary: bool,
 ) -> None:
-    _forget_dead(settings)
+    dead = [record for record in load_records(settings) if record.process() is None]
+    end_processes(settings, dead, grace_seconds=0.0)  # a worker that was killed may have left its children
     present = load_records(settings)
     running_workers = [record for record in present if record.kind == "worker"]
     _refuse_other_server(running_workers, base_url)
@@ -224,11 +225,6 @@ def _stop_temporary(settings: Settings) -> None:
     if _redis_mark(settings).exists():
         stop_redis(settings)
         _redis_mark(settings).unlink(missing_ok=True)
-
-
-def _forget_dead(settings: Settings) -> None:
-    dead = [record for record in load_records(settings) if record.process() is None]
-    end_processes(settings, dead, grace_seconds=0.0)  # a worker that was killed may have left its children
 
 
 def _prune_logs(settings: Settings) -> None:

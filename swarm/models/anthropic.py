@@ -80,6 +80,16 @@ def preload(settings: Settings) -> None:
     "localhost".encode("idna")
 
 
+def check_packages(provider: str) -> None:
+    """Raise `ConfigurationError` if what the SDK needs for this provider besides itself is not installed."""
+    for module in _EXTRA_MODULES.get(provider, ()):
+        if not _is_installed(module):
+            raise ConfigurationError(
+                f"provider {provider} needs the Python package {module}, which is not installed. "
+                f"Install it where the workers run: pip install 'celery-swarm[{provider}]'"
+            )
+
+
 @functools.cache
 def _certificates() -> ssl.SSLContext:
     """Whom to trust, read once: a context of its own would cost each process 20 ms and megabytes."""
@@ -198,7 +208,7 @@ class AnthropicModel:
         return client
 
     def _make_client(self) -> Client:
-        self._check_extra()
+        check_packages(self._settings.provider)
         import anthropic
         import httpx2
 
@@ -227,15 +237,6 @@ class AnthropicModel:
             raise ConfigurationError(f"provider {settings.provider}: {error}") from error
         except anthropic.AnthropicError as error:
             raise credentials_failure(settings.provider, str(error)) from error
-
-    def _check_extra(self) -> None:
-        provider = self._settings.provider
-        for module in _EXTRA_MODULES.get(provider, ()):
-            if not _is_installed(module):
-                raise ConfigurationError(
-                    f"provider {provider} needs the Python package {module}, which is not installed. "
-                    f"Install it where the workers run: pip install 'anthropic[{provider}]'"
-                )
 
     # -- failures -----------------------------------------------------------------------------------------
 

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from swarm.rehearsal.connection import Headers
 from swarm.rehearsal.scenario import RateLimits
-
-_Headers = list[tuple[str, str]]
 
 
 class _Bucket:
@@ -57,12 +56,12 @@ class RateLimiter:
             self._input.level -= input_tokens
             self._output.level -= output_tokens
 
-    def headers(self) -> _Headers:
+    def headers(self) -> Headers:
         """What the API reports with every response."""
         with self._lock:
             self._fill()
             now = self._clock()
-            headers: _Headers = []
+            headers: Headers = []
             for name, bucket in self._named:
                 reset = datetime.fromtimestamp(int(now + bucket.seconds_until(bucket.limit)) + 1, UTC)
                 headers += [

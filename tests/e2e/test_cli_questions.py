@@ -353,12 +353,3 @@ def test_the_permissions_of_a_workspace_are_listed_and_a_call_is_explained(world
     told = world.read_json("permissions", *where, "--json", "--deny", "Edit(/src/**)", "Edit", '{"file_path": "src/a"}')
     assert told["action"] == "deny" and told["rule"]["source"] == "the command line"
     assert world.processes() == []
-
-
-def test_the_modes_of_the_command_are_those_that_agents_have() -> None:
-    from typing import get_args
-
-    from swarm.cli.options import Mode
-    from swarm.definitions.model import PermissionMode
-
-    assert {mode.value for mode in Mode} == set(get_args(PermissionMode))

@@ -523,7 +523,7 @@ except ConfigurationError as error:
     print(error)
 """)
     assert package in said
-    assert f"pip install 'anthropic[{provider}]'" in said
+    assert f"pip install 'celery-swarm[{provider}]'" in said
 
 
 def test_importing_the_adapter_does_not_import_the_sdk_and_preloading_leaves_nothing_for_later(script: Script) -> None:
