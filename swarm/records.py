@@ -174,7 +174,7 @@ class Event(BaseModel, frozen=True):
     """One lifecycle event of a job.
 
     `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team,
-    denied, bounded`;
+    denied, bounded, held`;
     `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
     `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
     `question`, `answered`: its agent asked something, and the question (its id is in the field `question`) is closed.

@@ -206,10 +206,13 @@ def describe_message(job: Job, event: Event) -> str | None:
 
 
 def describe_bound(event: Event) -> str | None:
-    """What a worker keeps an agent from, as one line; None for any other event."""
-    if event.kind != "bounded":
-        return None
-    return f"bounded by its worker: {event.agent_id} {one_line(event.fields['why'], 300)}"
+    """What a worker or a sandbox keeps an agent from, as one line; None for any other event."""
+    match event.kind:
+        case "bounded":
+            return f"bounded by its worker: {event.agent_id} {one_line(event.fields['why'], 300)}"
+        case "held":
+            return f"kept from being obeyed outside: {event.agent_id} left {one_line(event.fields['what'], 500)}"
+    return None
 
 
 def describe_question(swarm: Swarm, event: Event) -> str | None:

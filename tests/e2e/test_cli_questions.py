@@ -309,6 +309,8 @@ def test_rules_of_the_command_line_hold_and_problems_of_settings_files_are_told(
     settings = desk.workspace / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"permissions": {"allow": ["Bash(touch one*)", "Read(("]}}))
+    trusted = desk.world.run("trust", str(desk.workspace))
+    assert trusted.returncode == 0 and b"allow Bash(touch one*)" in trusted.stdout
     ran = desk.world.run(
         *desk.arguments("commands", "--mode", "default", "--allow", "Bash(echo:*)", "--deny", "Bash(touch two)")
     )
