@@ -133,9 +133,9 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
         limits = limits.model_copy(update={"max_turns": definition.max_turns})
     if order.result_schema is not None:
-        if fault := check_schema(order.result_schema):
-            raise ConfigurationError(f"the result schema is not a JSON schema: {fault}")
         definition = definition.model_copy(update={"result_schema": order.result_schema})
+    if definition.result_schema is not None and (fault := check_schema(definition.result_schema)):
+        raise ConfigurationError(f"the result schema cannot be used: {fault}")
     permissions = load_permission_settings(
         folder, Path.home(), allow=order.allow, ask=order.ask, deny=order.deny, trusted=trusted
     )

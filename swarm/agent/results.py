@@ -1,10 +1,12 @@
-"""Structured results: reading an answer as data that fits a JSON schema. Pure."""
+"""Structured results: reading an answer as data that fits a JSON schema."""
 
 from __future__ import annotations
 
 import json
 import re
 from typing import Any
+
+from swarm.agent.validation import find_fault, find_remote_reference
 
 MAX_CORRECTIONS = 2
 """How often an answer that does not fit is sent back."""
@@ -30,7 +32,7 @@ def read_result(text: str, schema: dict[str, Any]) -> tuple[Any, str]:
         data = json.loads(fenced[-1] if fenced and not text.lstrip().startswith(("{", "[")) else text)
     except (ValueError, RecursionError) as error:
         return None, f"Your answer is not a JSON document ({error}). {_AGAIN}"
-    fault = _find_fault(data, schema)
+    fault = find_fault(data, schema)
     return (None, f"Your answer does not fit the schema: {fault}. {_AGAIN}") if fault else (data, "")
 
 
@@ -43,21 +45,11 @@ def check_schema(schema: Any) -> str:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return error.message[:_SHOWN]
+    except RecursionError:
+        return "it is nested too deeply"
+    if reference := find_remote_reference(schema):
+        return f"its reference {reference[:_SHOWN]!r} leads out of it, and nothing is fetched; write what it means under `$defs`"
     return ""
-
-
-def _find_fault(data: Any, schema: dict[str, Any]) -> str:
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
-    try:
-        error = best_match(Draft202012Validator(schema).iter_errors(data))
-    except Exception as broken:  # a schema may refer to what does not exist
-        return f"the schema itself cannot be applied ({type(broken).__name__})"
-    if error is None:
-        return ""
-    where = error.json_path.removeprefix("$").removeprefix(".")
-    return f"{f'at {where}: ' if where else ''}{error.message[:_SHOWN]}"
 
 
 _AGAIN = "Answer again with the whole corrected document and nothing else."

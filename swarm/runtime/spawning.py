@@ -80,9 +80,9 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, *, length: int,
     else:
         definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent)
     if schema := given.get("result_schema"):
-        if fault := check_schema(schema):
-            raise ToolError(f"`result_schema` is not a JSON schema: {fault}")
         definition = definition.model_copy(update={"result_schema": schema})
+    if definition.result_schema and (fault := check_schema(definition.result_schema)):
+        raise ToolError(f"`result_schema` cannot be used: {fault}")
     model = parent.model
     if not fork:
         model = resolve_model(given.get("model") or definition.model, default=parent.model, parent=parent.model)
