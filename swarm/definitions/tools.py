@@ -39,9 +39,9 @@ class Kind(Enum):
     """It gives the process back until what it waits for has come: last, one after the other."""
 
 
-Matching = Literal["", "edited", "read", "command", "domain", "type"]
+Matching = Literal["", "edited", "read", "command", "domain", "type", "name"]
 """How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
-domain of an address, as a type of agent."""
+domain of an address, as a type of agent, as a name that arguments may follow."""
 Need = Literal["", "children", "several", "lead", "plan", "person"]
 
 
@@ -130,6 +130,8 @@ _BUILTIN = (
     ToolRow("TodoWrite", Kind.LOOK, "swarm.tools.todo:TODO_WRITE", internal=True, aliases="todo writetodos updateplan"),
     ToolRow("WebFetch", Kind.LOOK, "", "url", "domain", network=True, aliases="fetch"),
     ToolRow("WebSearch", Kind.LOOK, "", "query"),
+    ToolRow("Skill", Kind.EFFECT, "", "skill", "name"),
+    ToolRow("SlashCommand", Kind.EFFECT, "", "command", "name"),
 
     ToolRow("Agent", Kind.SPAWN, "swarm.tools.agents:AGENT", "subagent_type", "type", adds_agents=True, activity="Agent {description}",
             aliases="task subagent delegate delegatetask spawnagent resumeagent spawnteammate startasynctask"),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from swarm.definitions.model import DEFAULT_TYPE, PermissionMode
-from swarm.definitions.tools import ToolRow, row_of
+from swarm.definitions.tools import READ, ToolRow, row_of
 from swarm.permissions.path_rules import is_inside, is_protected, locate, matches_path
-from swarm.permissions.rules import Action, Rule, Rules, matches_parameter
+from swarm.permissions.rules import Action, Rule, Rules, matches_name, matches_parameter
 from swarm.permissions.web_rules import matches_domain
 from swarm.workspace import is_output
 
@@ -53,6 +53,8 @@ def judge_call(call: Call) -> Verdict:
     for rule in call.rules.about("deny", call.tool):
         if matches(rule, call):
             return by_rule("deny", rule)
+    if call.row.writes_files and (unread := _denied_to_read(call)):
+        return by_rule("deny", unread)
     planned = _is_plan_file(call)
     if call.mode == "plan" and call.row.has_effects and not planned and not call.row.is_internal:
         return Verdict("deny", _plan_reason(call))
@@ -89,6 +91,17 @@ def _by_mode(call: Call, planned: bool) -> Verdict:
     return Verdict("ask", f"{tool} has effects and no rule allows this call")
 
 
+def rules_against_reading(rules: Rules) -> list[Rule]:
+    """The rules by which files may not be read, and so not be changed either."""
+    return [rule for rule in rules.about("deny", READ) if rule.spec is not None]
+
+
+def _denied_to_read(call: Call) -> Rule | None:
+    """The rule that denies reading the file that the call would change."""
+    as_read = replace(call, tool=READ, given={"file_path": _path_of(call)})
+    return next((rule for rule in rules_against_reading(call.rules) if matches(rule, as_read)), None)
+
+
 def matches(rule: Rule, call: Call) -> bool:
     if not _matches_spec(rule, call):
         return False
@@ -118,7 +131,11 @@ def _matches_spec(rule: Rule, call: Call) -> bool:
             return any(hits) if broad else bool(paths) and all(hits)
         case "domain":
             return matches_domain(spec, subject, broad=broad)
-        case "type" if ":" not in spec:
+        case "name":
+            return matches_name(spec, subject)
+        case "type" if ":" in spec and broad and matches_parameter(spec, given):
+            return True
+        case "type":
             if given.get("agent_id") and not subject:
                 return not broad  # an agent that runs already was judged when it was started
             # Elsewhere shipped types begin with capitals: `Agent(Explore)` means explore.

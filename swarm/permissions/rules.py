@@ -23,8 +23,17 @@ Action = Literal["allow", "ask", "deny"]
 
 _MAX_LENGTH = 4_000
 _MAX_WILDCARDS = 20
-_DOMAIN = re.compile(r"(\*|(\*\.)?[\w-]+(\.[\w-]+)*)")
-_TYPES = re.compile(r"[\w*?][\w.*?-]*(\s*,\s*[\w*?][\w.*?-]*)*")
+_DOMAIN = re.compile(r"[\w*-]+(\.[\w*-]+)*")
+_TYPE = r"[\w*?][\w.*?-]*(:[\w*?][\w.*?-]*)?"
+"""A type of agent; those of a plugin are `plugin:type`."""
+_TYPES = re.compile(rf"{_TYPE}(\s*,\s*{_TYPE})*")
+_OF_AGENT_CALLS = frozenset(
+    (
+        *("model", "subagent_type", "description", "prompt", "name", "run_in_background", "isolation", "mode"),
+        *("agent_id", "fork", "teammate", "role", "result_schema"),
+    )
+)
+"""What stands before a colon in `Agent(model:opus)`: a parameter, and no plugin."""
 _PARAMETER = re.compile(r"\w+:.+")
 
 
@@ -169,7 +178,9 @@ def _check_spec(tool: str, spec: str, action: Action) -> Iterator[tuple[str, str
             if not spec.startswith("domain:") or not _DOMAIN.fullmatch(spec[7:].strip()):
                 yield "its pattern is not a domain", f"Write for example {tool}(domain:*.example.com)"
             return
-        case "type" if _TYPES.fullmatch(spec):
+        case "type" if _TYPES.fullmatch(spec) and (action != "allow" or spec.partition(":")[0] not in _OF_AGENT_CALLS):
+            return
+        case "name":
             return
     if not _PARAMETER.fullmatch(spec):
         yield f"{tool} takes no pattern of this kind", f"Write only {tool}, or {tool}(parameter:value) to deny or ask"
@@ -185,3 +196,13 @@ def matches_parameter(spec: str, given: dict[str, Any]) -> bool:
     actual = given[name]
     shown = str(actual).lower() if isinstance(actual, bool) else str(actual)
     return fnmatchcase(shown, value.strip())
+
+
+def matches_name(spec: str, subject: object) -> bool:
+    """Whether a call is about what `review`, `deploy *` or `/fix:*` names: with a star behind it, also with arguments."""
+    if not isinstance(subject, str):
+        return False
+    prefix = re.sub(r"(:| )\*$", "", spec)
+    if prefix != spec and fnmatchcase(subject.strip(), prefix):
+        return True
+    return fnmatchcase(subject.strip(), f"{prefix} *" if prefix != spec else spec)

@@ -14,9 +14,9 @@ from typing import Any, get_args
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import PermissionMode
-from swarm.definitions.names import is_known_tool, suggest
+from swarm.definitions.names import is_known_tool, split_pattern, suggest
 from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path
-from swarm.definitions.tools import known_tools
+from swarm.definitions.tools import EDIT, is_mcp, known_tools, row_of
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
 from swarm.permissions.opencode_rules import read_opencode_permission
@@ -30,6 +30,8 @@ _MODE_NAMES: Mapping[str, PermissionMode] = {
     "manual": "default",
 }
 _MAX_ENTRIES = 2_000
+_UNSUPPORTED = ("hooks", "sandbox", "env")
+"""Keys beside `permissions` by which people bound or change what agents do elsewhere, and nothing here."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def load_permission_settings(
     given: dict[Action, Iterable[str]] = {"allow": allow, "ask": ask, "deny": deny}
     for action, entries in given.items():
         for entry in entries:
-            loading.add_entry(entry, action, _Origin(Path("the command line"), "the command line"))
+            loading.add_entry(entry, action, _Origin(Path("the command line"), "the command line", in_file=False))
     # From the farthest to the nearest, so that the nearest default mode is the last one.
     own = (home / ".claude" / "settings.json", home / ".config" / "swarm" / "settings.json")
     for path in own:
@@ -79,6 +81,7 @@ def load_permission_settings(
     for folder, scope in ((home / ".config" / "opencode", "user"), (workspace, "project")):
         for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"):
             loading.read_opencode(loading.origin(folder / name, scope))
+    loading.report_mcp_rules()
     return PermissionSettings(
         rules=Rules(rules=tuple(dict.fromkeys(loading.rules))),
         default_mode=loading.mode,
@@ -96,6 +99,7 @@ class _Origin:
     source: str
     """In words, as rules name it."""
     in_workspace: bool = False
+    in_file: bool = True
 
 
 @dataclass
@@ -108,6 +112,7 @@ class _Loading:
     mode: PermissionMode | None = None
     folders: list[str] = field(default_factory=list)
     grants: list[Grant] = field(default_factory=list)
+    mcp_rules: dict[Path, list[str]] = field(default_factory=dict)
 
     def origin(self, path: Path, scope: str) -> _Origin:
         if path.is_relative_to(self.workspace):
@@ -137,8 +142,13 @@ class _Loading:
         except InvalidRule as error:
             self.report(origin.path, f"`{action}` rule {error.entry}: {error.problem}", error.remedy)
             return
+        if origin.in_file and action == "allow" and (fault := _explain_unconsulted(str(entry), rule)):
+            self.report(origin.path, f"`allow` rule {show(str(entry))}: {fault[0]}", fault[1])
+            return
         self.add_rule(rule, origin)
-        if not is_known_tool(rule.tool):
+        if is_mcp(rule.tool):
+            self.mcp_rules.setdefault(origin.path, []).append(rule.text)
+        elif not is_known_tool(rule.tool):
             hint = suggest(rule.tool, known_tools())
             self.report(
                 origin.path,
@@ -146,11 +156,23 @@ class _Loading:
                 "It is kept, in case a worker offers it.",
             )
 
+    def report_mcp_rules(self) -> None:
+        """Say once that there is nothing that rules about tools of MCP servers could hold for."""
+        for path, rules in list(self.mcp_rules.items())[:1]:
+            count = sum(len(found) for found in self.mcp_rules.values())
+            message = (
+                f"no tools of MCP servers are offered here, so {count} rules about them ({rules[0]} …) have no effect"
+            )
+            self.report(path, message, "They are kept.")
+
     def read_settings(self, origin: _Origin) -> None:
         path = origin.path
         content = self._read(path)
         if content is None:
             return
+        if unsupported := [key for key in _UNSUPPORTED if content.get(key)]:
+            shown = ", ".join(f"`{key}`" for key in unsupported)
+            self.report(path, f"not supported here and without effect: {shown}", "Nothing of it holds for agents.")
         table = content.get("permissions")
         if table is None:
             return
@@ -216,3 +238,17 @@ class _Loading:
             self.report(origin.path, "`permissions.additionalDirectories` is not a list of folders", 'Write ["~/x"].')
             return
         self.folders += [folder for folder in value if self.may_loosen(f"the folder {folder}", origin)]
+
+
+def _explain_unconsulted(entry: str, rule: Rule) -> tuple[str, str] | None:
+    """Why an entry that allows has no effect in Claude Code, whose format the files are in, and the remedy; None if it has one.
+
+    There paths stand in rules of `Edit` and `Read` only, and names are spelt in one way; read otherwise, it would allow more.
+    """
+    row = row_of(rule.tool)
+    name = split_pattern(entry)[0]
+    if row.writes_files and rule.tool != EDIT and rule.spec is not None:
+        return f"paths in rules that allow {rule.tool} are not consulted", f"Write {EDIT}({rule.spec})."
+    if name != rule.tool and not row.is_internal and (row.has_effects or row.network):
+        return f"there is no tool {show(name)}", f"If {rule.tool} is meant, write {rule.text}."
+    return None

@@ -1,4 +1,7 @@
-"""Whether a URL is of the domain that a rule names: `domain:example.com`, `domain:*.example.com`, `domain:*`."""
+"""Whether a URL is of the domain that a rule names: `domain:example.com`, `domain:*.example.com`, `domain:example.*`, `domain:*`.
+
+A star at the front stands for any domains above; elsewhere for one part of the name, or, where a rule denies or asks, for any text.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,12 @@ def matches_domain(spec: str, url: object, *, broad: bool) -> bool:
         return broad
     if pattern == "*":
         return True
-    if pattern.startswith("*."):
+    if pattern.startswith("*.") and "*" not in pattern[2:]:
         return host.endswith(pattern[1:]) or (broad and host == pattern[2:])
-    return host == pattern or (broad and host.endswith(f".{pattern}"))
+    if "*" not in pattern:
+        return host == pattern or (broad and host.endswith(f".{pattern}"))
+    form = re.escape(pattern).replace(r"\*", ".*" if broad else "[^.]+")
+    return re.fullmatch(rf"(.*\.)?{form}" if broad else form, host) is not None
 
 
 def host_of(url: object) -> str | None:

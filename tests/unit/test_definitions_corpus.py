@@ -114,7 +114,6 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
                 *("ListAgents", "Edit", "SlashCommand", "Skill"),
             ]
         },
-        ["not offered here and without effect: 'SlashCommand', 'Skill'"],
     ),
     "claude/unsupported-mode.md": Loaded(
         {"permission_mode": "default", "disallowed_tools": ["Skill", "LSP"]}, ["'auto' is not supported here"]
@@ -163,7 +162,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         ["no frontmatter", "no `description`"],
     ),
     "opencode/agent/copilot.md": Loaded(
-        {"model": "sonnet", "disallowed_tools": [*EDITING, "skill(deploy)", "Agent"]},
+        {"model": "sonnet", "disallowed_tools": [*EDITING, "Skill(deploy)", "Agent"]},
         ["another provider's; 'sonnet' is used", "`permission` denies 'task' with exceptions", "`fallback_models`"],
     ),
     "opencode/agent/stray-indent.md": Refused("`tools` is not valid YAML", 8),

@@ -57,6 +57,10 @@ def call(
         ("mcp__github__*", "mcp__github__*", None),
         ("mcp__github", "mcp__github", None),
         ("WebFetch(domain:*.example.com)", "WebFetch", "domain:*.example.com"),
+        ("WebFetch(domain:example.*)", "WebFetch", "domain:example.*"),
+        ("Skill(review)", "Skill", "review"),
+        ("SlashCommand(/fix:*)", "SlashCommand", "/fix:*"),
+        ("Agent(my-plugin:reviewer)", "Agent", "my-plugin:reviewer"),
         ("Bash(echo (a) b)", "Bash", "echo (a) b"),
     ],
 )
@@ -216,6 +220,27 @@ def test_rules_about_edit_and_read_are_about_their_families(tmp_path: Path) -> N
     assert call("Read", {"file_path": "output:x"}, rules(deny=("Read(output*)",)), tmp_path).action == "allow"
 
 
+def test_what_may_not_be_read_may_not_be_changed_either(tmp_path: Path) -> None:
+    denied = rules(deny=("Read(.env)", "Read(/secrets/**)"), allow=("Edit", "Write", "Bash"))
+    for path in (".env", "sub/.env", "secrets/a"):
+        for tool, key in (("Edit", "file_path"), ("Write", "file_path"), ("NotebookEdit", "notebook_path")):
+            for mode in ("acceptEdits", "bypassPermissions"):
+                assert call(tool, {key: path}, denied, tmp_path, mode=mode).action == "deny", (tool, path)
+        for command in (f"echo x > {path}", f"tee {path}", f"echo x >> ./{path}", f"cp a {path}"):
+            assert call("Bash", {"command": command}, denied, tmp_path, sandboxed=True).action == "deny", command
+    (tmp_path / "link").symlink_to(tmp_path / ".env")
+    assert call("Write", {"file_path": "link"}, denied, tmp_path).action == "deny"
+    assert call("Bash", {"command": "echo x > $F"}, denied, tmp_path, mode="bypassPermissions").action == "ask"
+    assert call("Edit", {"file_path": "a"}, denied, tmp_path).action == "allow"
+    # A whole tool that is gone says nothing of files, and a question about reading none about writing.
+    assert call("Write", {"file_path": "a"}, rules(deny=("Read",), allow=("Write",)), tmp_path).action == "allow"
+    assert call("Write", {"file_path": "a"}, rules(ask=("Read(a)",), allow=("Write",)), tmp_path).action == "allow"
+    spared = Rule(action="deny", tool="Read", spec="*.env", source="x", unless=("Read(sample.env)",))
+    known = Rules(rules=(spared, *rules(allow=("Edit",)).rules))
+    assert call("Edit", {"file_path": "sample.env"}, known, tmp_path).action == "allow"
+    assert call("Edit", {"file_path": "my.env"}, known, tmp_path).action == "deny"
+
+
 def test_tools_that_search_can_ask_about_single_files(tmp_path: Path) -> None:
     known = rules(deny=("Read(*.pem)", "Read(/private/**)"))
     assert may_read(tmp_path / "a.txt", known, tmp_path)
@@ -242,6 +267,15 @@ def test_tools_that_search_can_ask_about_single_files(tmp_path: Path) -> None:
         ("*.example.com", "https://a.b.example.com", True, True),
         ("*.example.com", "https://example.com", False, True),
         ("*", "https://anything.org", True, True),
+        ("example.*", "https://example.org", True, True),
+        ("example.*", "https://example.evil.org", False, True),
+        ("example.*", "https://notexample.org", False, False),
+        ("ads.*.com", "https://ads.x.com", True, True),
+        ("ads.*.com", "https://ads.x.y.com", False, True),
+        ("ads.*.com", "https://ads.com", False, False),
+        ("ads.*.com", "https://www.ads.x.com", False, True),
+        ("*.ads*.com", "https://a.ads1.com", True, True),
+        ("*.ads*.com", "https://a.b.com", False, False),
     ],
 )
 def test_a_domain_rule_reads_urls_as_a_browser_does(
@@ -264,6 +298,31 @@ def test_agent_types_parameters_and_servers_can_be_named(tmp_path: Path) -> None
         assert call("mcp__github__list", {}, rules(deny=(rule,)), tmp_path).action == "deny", rule
     assert call("mcp__githubber__list", {}, rules(deny=("mcp__github",)), tmp_path).action == "ask"
     assert call("mcp__github__list", {}, rules(allow=("mcp__github",)), tmp_path).action == "allow"
+
+
+def test_agents_of_plugins_skills_and_commands_can_be_named(tmp_path: Path) -> None:
+    reviewer = {"subagent_type": "my-plugin:reviewer", "model": "opus", "prompt": "x"}
+    for rule in ("Agent(my-plugin:reviewer)", "Agent(my-plugin:*)", "Agent(plan, my-plugin:reviewer)"):
+        assert call("Agent", reviewer, rules(deny=(rule,)), tmp_path).action == "deny", rule
+        assert call("Agent", reviewer, rules(ask=("Agent",), allow=(rule,)), tmp_path).action == "ask"
+    assert call(
+        "Agent", {"subagent_type": "reviewer"}, rules(deny=("Agent(my-plugin:reviewer)",)), tmp_path
+    ).action == ("allow")
+    for spec, subject, matched in (
+        ("review", "review", True),
+        ("review", "review all", False),
+        ("deploy *", "deploy", True),
+        ("deploy *", "deploy to x", True),
+        ("deploy *", "deployer", False),
+    ):
+        for action, otherwise in (("deny", "ask"), ("allow", "ask")):
+            known = rules(**{action: (f"Skill({spec})",)})
+            found = call("Skill", {"skill": subject}, known, tmp_path).action
+            assert found == (action if matched else otherwise), (spec, subject)
+    assert (
+        call("SlashCommand", {"command": "/fix it"}, rules(allow=("SlashCommand(/fix:*)",)), tmp_path).action == "allow"
+    )
+    assert call("SlashCommand", {}, rules(allow=("SlashCommand(/fix:*)",)), tmp_path).action == "ask"
 
 
 # -- modes ------------------------------------------------------------------------------------------------

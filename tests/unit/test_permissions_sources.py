@@ -86,6 +86,56 @@ def test_what_cannot_be_used_is_named_and_the_rest_loads(places: tuple[Path, Pat
     assert {rule.action for rule in known.rules if rule.text == "Bash(ls)"} == {"allow", "deny"}
 
 
+def test_what_claude_code_never_consults_allows_nothing(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    entries = [
+        "Write(**/*.py)",
+        "NotebookEdit(nb/**)",
+        "MultiEdit",
+        "MultiEdit(**)",
+        "PowerShell(*)",
+        "shell",
+        "bash(ls)",
+    ]
+    write(
+        home / ".claude/settings.json", {"permissions": {"allow": [*entries, "Write", "Task(explore)", "Edit(/a/**)"]}}
+    )
+    loaded = load_permission_settings(workspace, home)
+    assert [rule.text for rule in loaded.rules.rules if rule.tool != "PowerShell"] == [
+        *("Write", "Agent(explore)", "Edit(/a/**)")
+    ]
+    for tool in ("Edit", "Bash"):
+        given_ = {"file_path": "b.py", "command": "rm -rf build"}
+        assert judge(Call(tool, given_, loaded.rules, "default", workspace, sandboxed=False)).action == "ask"
+    texts = [str(problem) for problem in loaded.problems]
+    assert any("'Write(**/*.py)'" in text and "Write Edit(**/*.py)." in text for text in texts)
+    assert any("there is no tool 'MultiEdit'. If Edit is meant, write Edit." in text for text in texts)
+    # To forbid, the broader reading holds; and whoever types a rule for this project speaks of its tools.
+    write(home / ".claude/settings.json", {"permissions": {"deny": entries[:3]}})
+    assert len(load_permission_settings(workspace, home, allow=["Write(**/*.py)"]).rules) == 4
+
+
+def test_what_settings_hold_beside_permissions_is_said_once(places: tuple[Path, Path]) -> None:
+    workspace, home = places
+    write(
+        workspace / ".claude/settings.json",
+        {
+            "hooks": {"PreToolUse": []},
+            "sandbox": {"enabled": True},
+            "env": {},
+            "model": "opus",
+            "permissions": {"disableBypassPermissionsMode": "disable", "deny": ["mcp__a__b", "mcp__c"]},
+        },
+    )
+    write(home / ".claude/settings.json", {"permissions": {"allow": ["mcp__a__*"], "deny": ["mcp__*"]}})
+    loaded = load_permission_settings(workspace, home)
+    assert len(loaded.rules) == 4
+    hooks, switch, servers = sorted((str(problem) for problem in loaded.problems), key=lambda text: "MCP" in text)
+    assert "without effect: `hooks`, `sandbox`. Nothing" in hooks
+    assert "'disableBypassPermissionsMode'` is not supported" in switch
+    assert "no tools of MCP servers are offered here, so 4 rules about them (mcp__a__* …)" in servers
+
+
 @pytest.mark.parametrize("name", [".claude/settings.json", ".claude/settings.local.json", ".swarm/settings.json"])
 def test_what_a_file_of_the_workspace_loosens_counts_only_if_it_is_trusted(
     places: tuple[Path, Path], name: str

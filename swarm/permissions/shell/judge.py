@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from swarm.definitions.tools import EDIT, READ, SHELL
-from swarm.permissions.calls import Call, Verdict, by_rule, judge_call, matches
+from swarm.permissions.calls import Call, Verdict, by_rule, judge_call, matches, rules_against_reading
 from swarm.permissions.path_rules import is_protected
 from swarm.permissions.rules import Rule
 from swarm.permissions.shell.parse import ShellCommand, parse_command
@@ -156,7 +156,8 @@ def _judge_target(target: str, call: Call, folders: list[Path] | None) -> Verdic
         for rule in call.rules.about("deny", EDIT):
             if rule.spec is None and not rule.exceptions:
                 return by_rule("deny", rule)
-        if call.mode != "bypassPermissions" or any(call.rules.about(action, EDIT) for action in ("deny", "ask")):
+        about = (*call.rules.about("deny", EDIT), *call.rules.about("ask", EDIT), *rules_against_reading(call.rules))
+        if call.mode != "bypassPermissions" or about:
             return Verdict("ask", "which file its output is written to is known only when it runs")
         return Verdict("allow", "allowed in the mode bypassPermissions")
     worst: Verdict | None = None
