@@ -28,14 +28,14 @@ def read_cached(path: Path, read: Callable[[Path], ReadResult], variant: str) ->
     key = (variant, str(path))
     with _lock:
         known = _entries.get(key)
-    if known is not None and all(_stamp(file) == stamp for file, stamp in known[0].items()):
+    if known is not None and all(stamp_of(file) == stamp for file, stamp in known[0].items()):
         return known[1]
     # Stamps are taken before the read: a change in between then makes the entry stale, and the next call reads again.
-    stamps = {path: _stamp(path)}
+    stamps = {path: stamp_of(path)}
     result = read(path)
     if result.includes:
         # Only now are these files known; hence a second read.
-        stamps |= {file: _stamp(file) for file in result.includes}
+        stamps |= {file: stamp_of(file) for file in result.includes}
         result = read(path)
     with _lock:
         if len(_entries) >= _MAX_ENTRIES:
@@ -50,7 +50,8 @@ def shipped_definitions() -> dict[str, AgentDefinition]:
     return read_shipped()
 
 
-def _stamp(path: Path) -> Stamp:
+def stamp_of(path: Path) -> Stamp:
+    """What changes when the file does; None if there is none."""
     try:
         status = path.stat()
     except (OSError, ValueError):

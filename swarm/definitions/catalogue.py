@@ -10,25 +10,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from swarm.definitions.cache import read_cached, shipped_definitions
+from swarm.definitions.cache import read_cached, shipped_definitions, stamp_of
 from swarm.definitions.codex import read_codex_config, read_codex_role
 from swarm.definitions.grants import Grant
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import suggest
-from swarm.definitions.opencode import read_opencode_config
+from swarm.definitions.opencode import (
+    CONFIG_NAMES,
+    OpenCodeConfig,
+    load_opencode_config,
+    read_opencode_agents,
+    read_opencode_config,
+)
 from swarm.definitions.sources import Problem, ReadResult, Unusable, is_folder, list_files, resolve
 from swarm.errors import UnknownDefinition
 
-_OPENCODE_CONFIGS = ("opencode.jsonc", "opencode.json")
 _OLD_MODES = ("mode", "modes")
 """Where OpenCode kept what today are agents of the mode `primary`."""
-_NOT_CONFIGS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
 
 
 class Shadowed(BaseModel):
@@ -131,8 +135,7 @@ def _project_folders(workspace: Path | None) -> list[Path]:
 
 def _read_project(folder: Path) -> list[ReadResult]:
     results = _read_markdown(folder / ".swarm") + _read_markdown(folder / ".claude")
-    results += _read_opencode(folder / ".opencode", root=folder)
-    results += _read_opencode_configs([folder / name for name in _OPENCODE_CONFIGS], root=folder)
+    results += _read_opencode(folder / ".opencode", root=folder, outer=folder)
     return results + _read_codex(folder / ".codex", root=folder)
 
 
@@ -154,7 +157,7 @@ def _read_system_folder(folder: Path) -> list[ReadResult]:
         case ".swarm" | "swarm" | ".claude":
             return _read_markdown(folder)
         case ".opencode" | "opencode":
-            return _read_opencode(folder, root=folder.parent)
+            return _read_opencode(folder, root=folder.parent, outer=folder.parent)
         case ".codex":
             return _read_codex(folder, root=folder.parent)
     return []
@@ -164,24 +167,32 @@ def _read_markdown(folder: Path) -> list[ReadResult]:
     return _read_files(folder / "agents", (".md",), read_markdown, "markdown")
 
 
-def _read_opencode(folder: Path, *, root: Path | None) -> list[ReadResult]:
+def _read_opencode(folder: Path, *, root: Path | None, outer: Path | None = None) -> list[ReadResult]:
+    """Read the agents of one folder of OpenCode's, its configuration merged with that of the project's folder `outer`."""
+    places = [*([] if outer is None else [outer]), folder]
+    paths = [path for place in places for name in CONFIG_NAMES if _exists(path := place / name)]
+    # Whatever the files make together must be made anew when one of them changes.
+    variant = f"opencode {root} {[(str(path), stamp_of(path)) for path in paths]}"
+    load = cache(lambda: load_opencode_config(paths, root=root))
     results: list[ReadResult] = []
     for agents in (folder / name for name in ("agent", "agents", *_OLD_MODES)):
-        read = partial(_read_opencode_markdown, agents)
-        results += _read_files(agents, (".md",), read, f"opencode {agents}")
-    configs = sorted(folder.glob("*.json")) + sorted(folder.glob("*.jsonc"))
-    return results + _read_opencode_configs([path for path in configs if path.name not in _NOT_CONFIGS], root=root)
+        read = partial(_read_opencode_markdown, agents, load)
+        results += _read_files(agents, (".md",), read, f"{variant} {agents}")
+    if not paths:
+        return results
+    merged = [name for result in results for name in result.merged]
+    read_rest = partial(_read_opencode_rest, load, merged)
+    return [*results, read_cached(paths[-1], read_rest, f"{variant} {merged}")]
 
 
-def _read_opencode_markdown(agents: Path, path: Path) -> ReadResult:
+def _read_opencode_markdown(agents: Path, load: Callable[[], OpenCodeConfig], path: Path) -> ReadResult:
     name = path.relative_to(agents).with_suffix("").as_posix()
     mode = "primary" if agents.name in _OLD_MODES else None
-    return read_markdown(path, name=name, bases=shipped_definitions(), mode=mode)
+    return read_markdown(path, name=name, bases=shipped_definitions(), mode=mode, config=load())
 
 
-def _read_opencode_configs(paths: list[Path], *, root: Path | None) -> list[ReadResult]:
-    read = partial(read_opencode_config, bases=shipped_definitions(), root=root)
-    return [read_cached(path, read, f"opencode {root}") for path in paths if _exists(path)]
+def _read_opencode_rest(load: Callable[[], OpenCodeConfig], merged: list[str], path: Path) -> ReadResult:
+    return read_opencode_agents(load(), bases=shipped_definitions(), without=merged)
 
 
 def _read_codex(folder: Path, *, root: Path | None) -> list[ReadResult]:

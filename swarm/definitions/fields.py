@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Mode, PermissionMode
 from swarm.definitions.names import suggest
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
-from swarm.definitions.tool_lists import ToolLists
+from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
 
 Table = Mapping[str, Any]
 Bases = Mapping[str, AgentDefinition]
@@ -95,12 +95,20 @@ def is_disabled(table: Table) -> bool:
 
 
 def build_definition(
-    table: Table, *, path: Path, fallback_name: str, name_expected: bool, bases: Bases, prompt_required: bool = True
+    table: Table,
+    *,
+    path: Path,
+    fallback_name: str,
+    name_expected: bool,
+    bases: Bases,
+    prompt_required: bool = True,
+    general: Sequence[Entry] = (),
 ) -> AgentDefinition:
     """Make a definition of what a file says. Raises `Unusable`.
 
     With `name_expected`, a name taken from the file's own name is worth a warning. Without `prompt_required`, a
-    table that has no prompt changes the base of its name in part, or gets the prompt of `general-purpose`.
+    table that has no prompt changes the base of its name in part, or gets the prompt of `general-purpose`. `general` are
+    permissions that hold before its own.
     """
     keys = normalise_keys(table)
     warnings: list[str] = []
@@ -115,7 +123,7 @@ def build_definition(
     if description := _read_description(keys, prompt, "description" in values, warnings):
         values["description"] = description
     _read_model_and_limits(keys, values, warnings)
-    _read_permissions(keys, values, warnings)
+    _read_permissions(keys, values, warnings, general)
     _warn_about_the_rest(keys, table, warnings)
     try:
         return AgentDefinition(**values, warnings=_limit(warnings))
@@ -229,15 +237,19 @@ def _read_model(model: str, warnings: list[str]) -> str | None:
     return "inherit"
 
 
-def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
+def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str], general: Sequence[Entry]) -> None:
     """Tools, permission mode and read-only, from whichever of the systems' ways of saying it the table uses."""
     lists = ToolLists(tools=values.get("tools"), disallowed=list(values.get("disallowed_tools", [])))
-    if "tools" in keys:
+    entries = list(general)
+    if isinstance(keys.get("tools"), Mapping):
+        entries += read_switches(keys["tools"])
+    elif "tools" in keys:
         lists.read_tools(keys["tools"])
     if "disallowedtools" in keys:
         lists.read_disallowed(keys["disallowedtools"])
     if "permission" in keys:
-        lists.read_permission(keys["permission"])
+        entries += read_entries(keys["permission"])
+    values["permission"] = lists.read_permission(entries)
     values["tools"], values["disallowed_tools"] = lists.tools, lists.disallowed
     warnings.extend(lists.finish())
     if mode := _read_string(keys, "permissionmode").strip():

@@ -7,13 +7,16 @@ agent is called as its file, the others have a `name`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from swarm.definitions.fields import Bases, Table, build_definition, is_disabled
 from swarm.definitions.frontmatter import has_frontmatter, parse_frontmatter, split_frontmatter
 from swarm.definitions.model import AgentDefinition
+from swarm.definitions.opencode import OpenCodeConfig, merge_tables
 from swarm.definitions.sources import ReadResult, Unusable, read_text, show_path
+from swarm.definitions.tool_lists import Entry
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 
@@ -22,12 +25,18 @@ _DOCUMENTATION = re.compile(r"(readme([-_.].*)?|index|changelog|contributing|lic
 
 
 def read_markdown(
-    path: Path, *, name: str | None = None, bases: Bases | None = None, mode: str | None = None
+    path: Path,
+    *,
+    name: str | None = None,
+    bases: Bases | None = None,
+    mode: str | None = None,
+    config: OpenCodeConfig | None = None,
 ) -> ReadResult:
     """Read one file. `name` is given where the file's place names the agent (OpenCode); its own `name` key then wins.
 
     With `bases`, a file without a prompt changes the shipped agent of its name in part, and one without a frontmatter
-    is a prompt and nothing else, as OpenCode does it. `mode` is what a file has that names none.
+    is a prompt and nothing else, as OpenCode does it. `mode` is what a file has that names none; over the entry that `config` has
+    of its name the file is merged.
     """
     try:
         text = read_text(path)
@@ -41,12 +50,19 @@ def read_markdown(
         else:
             block, body, first_line = split_frontmatter(text)
             table, warnings = parse_frontmatter(block, first_line)
+        called = str(table.get("name") or name or path.stem)
+        extra: dict[str, Any] = {}
+        if config is not None and called in config.agents:
+            table = merge_tables(config.agents[called], table)
+            extra = {"merged": [called], "includes": config.includes}
         if is_disabled(table):
-            return ReadResult(disabled={str(table.get("name") or name or path.stem): show_path(path)})
-        definition = _build(table if mode is None else {"mode": mode, **table}, body, path, name, bases)
+            return ReadResult(disabled={called: show_path(path)}, **extra)
+        table = table if mode is None else {"mode": mode, **table}
+        definition = _build(table, body, path, name, bases, config.general if config is not None else ())
     except Unusable as error:
         return ReadResult(problems=[error.as_problem(path)])
-    return ReadResult(definitions=[definition.model_copy(update={"warnings": [*warnings, *definition.warnings]})])
+    definition = definition.model_copy(update={"warnings": [*warnings, *definition.warnings]})
+    return ReadResult(definitions=[definition], **extra)
 
 
 def read_shipped() -> dict[str, AgentDefinition]:
@@ -62,8 +78,10 @@ def read_shipped() -> dict[str, AgentDefinition]:
     return definitions
 
 
-def _build(table: Table, body: str, path: Path, name: str | None, bases: Bases | None) -> AgentDefinition:
-    with_prompt = {**table, "prompt": body} if body.strip() else table
+def _build(
+    table: Table, body: str, path: Path, name: str | None, bases: Bases | None, general: Sequence[Entry] = ()
+) -> AgentDefinition:
+    with_prompt = merge_tables(table, {"prompt": body}) if body.strip() else table
     return build_definition(
         with_prompt,
         path=path,
@@ -71,4 +89,5 @@ def _build(table: Table, body: str, path: Path, name: str | None, bases: Bases |
         name_expected=name is None,
         bases=bases or {},
         prompt_required=bases is None,
+        general=general,
     )

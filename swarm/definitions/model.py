@@ -25,6 +25,8 @@ class AgentDefinition(BaseModel):
     tools: list[str] | None = None
     """Names or patterns (`Read`, `mcp__github__*`, `Bash(git log:*)`); None means all."""
     disallowed_tools: list[str] = []
+    permission: list[tuple[str, str, str]] = []
+    """What the two lists cannot say: tool, pattern and action as OpenCode has them; the last that matches decides."""
     model: str | None = None
     """An alias, a full id, or `inherit`; None means the settings' model."""
     mode: Mode = "all"

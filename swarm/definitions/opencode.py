@@ -1,62 +1,159 @@
-"""Reads agents out of OpenCode's configuration: the `agent` table of `opencode.json` and of `.opencode/*.json(c)`.
+"""Reads agents out of OpenCode's configuration: the `agent` table of `opencode.json` and `.opencode/opencode.json`, also `.jsonc`.
 
-An entry that has no prompt and is called like a shipped agent changes that agent in part; `disable` switches
-a name off. Prompts may come from a file (`{file:./review.md}`), which for a project must lie inside the
-project. The file's own `permission` and `tools` hold for each of its agents that says nothing else; the agents
-by which OpenCode itself works (`compaction`, `title`, `summary`) are passed over.
+Files of one folder are one configuration: they are merged key by key, and an agent's Markdown file is merged over its entry. An entry
+that has no prompt and is called like a shipped agent changes that agent in part; `disable` switches a name off. Prompts may come from
+a file (`{file:./review.md}`), which for a project must lie inside the project. What the configuration itself says in `permission` and
+`tools` holds before what each of its agents says; the agents by which OpenCode itself works (`compaction`, `title`, `summary`) are
+passed over.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from swarm.definitions.fields import Bases, build_definition, is_disabled, normalise_key, normalise_keys
+from swarm.definitions.fields import Bases, build_definition, is_disabled, normalise_key
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show, show_path
+from swarm.definitions.tool_lists import Entry, read_entries, read_switches
 
+CONFIG_NAMES = ("opencode.jsonc", "opencode.json")
+"""The names that OpenCode gives its configuration, the weaker one first."""
 _FILE = re.compile(r"\{file:([^{}\n]+)\}")
 _VARIABLE = re.compile(r"\{env:[^{}\n]*\}")
 _BARE_FILE = re.compile(r"[\w./~-]+\.(md|txt)")
 _INTERNAL = frozenset({"compaction", "title", "summary"})
-_FOR_ALL_AGENTS = ("permission", "tools")
+
+
+@dataclass
+class OpenCodeConfig:
+    """What the configuration files of one folder say together, before an agent is made of it."""
+
+    agents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Tables by name; prompt files are inserted."""
+    files: dict[str, Path] = field(default_factory=dict)
+    """The nearest file that has the name."""
+    general: list[Entry] = field(default_factory=list)
+    """Permissions that hold for each agent before its own."""
+    problems: list[Problem] = field(default_factory=list)
+    includes: list[Path] = field(default_factory=list)
+
+
+def load_opencode_config(paths: Iterable[Path], *, root: Path | None) -> OpenCodeConfig:
+    """Merge configuration files, from the weakest to the strongest; those that are not there say nothing.
+
+    `root` is the folder that prompt files must not leave; None trusts the files (the person's own configuration).
+    """
+    config = OpenCodeConfig()
+    for path in paths:
+        try:
+            content = parse_jsonc(read_text(path))
+        except Unusable as error:
+            config.problems.append(error.as_problem(path))
+            continue
+        if isinstance(content, Mapping):
+            _add_file(config, content, path, root)
+    return config
 
 
 def read_opencode_config(path: Path, *, bases: Bases, root: Path | None) -> ReadResult:
-    """Read every agent of one configuration file; a file without agents gives nothing.
+    """Read every agent of one configuration file; a file without agents gives nothing."""
+    return read_opencode_agents(load_opencode_config([path], root=root), bases=bases)
 
-    `root` is the folder that prompt files must not leave; None trusts the file (the person's own configuration).
-    """
-    try:
-        content = parse_jsonc(read_text(path))
-    except Unusable as error:
-        return ReadResult(problems=[error.as_problem(path)])
+
+def read_opencode_agents(config: OpenCodeConfig, *, bases: Bases, without: Iterable[str] = ()) -> ReadResult:
+    """Make a definition of every entry but those that a Markdown file has been merged with."""
     definitions: list[AgentDefinition] = []
-    problems: list[Problem] = []
     disabled: dict[str, str] = {}
-    includes: list[Path] = []
+    problems = list(config.problems)
+    elsewhere = set(without)
+    for name, table in config.agents.items():
+        if name in elsewhere:
+            continue
+        path = config.files[name]
+        try:
+            if is_disabled(table):
+                disabled[name] = show_path(path)
+            else:
+                definitions.append(_build(name, table, path, bases, config.general))
+        except Unusable as error:
+            problems.append(_name_agent(name, error).as_problem(path))
+    return ReadResult(definitions=definitions, problems=problems, disabled=disabled, includes=config.includes)
+
+
+def merge_tables(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The table `above` over the one below, key by key, also within tables; two spellings of a key are one key."""
+    spelt = {normalise_key(str(key)): key for key in below}
+    merged = dict(below)
+    for key, value in above.items():
+        plain = normalise_key(str(key))
+        known = spelt.get(plain)
+        before = merged.get(known) if known is not None else None
+        if plain == "permission" and known is not None:
+            before, value = _as_table(before), _as_table(value)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            value = _merge_deep(before, value)
+        if known is not None and known != key:
+            del merged[known]
+        merged[key] = value
+    return merged
+
+
+def _merge_deep(below: Mapping[Any, Any], above: Mapping[Any, Any]) -> dict[Any, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        before = merged.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            value = _merge_deep(before, value)
+        merged[key] = value
+    return merged
+
+
+def _as_table(value: Any) -> Any:
+    return {"*": value} if isinstance(value, str) else value
+
+
+def _add_file(config: OpenCodeConfig, content: Mapping[str, Any], path: Path, root: Path | None) -> None:
+    for key, read in (("tools", read_switches), ("permission", read_entries)):
+        config.general += _read_general(key, content.get(key), read, path, config.problems)
     for name, table in _agent_tables(content).items():
         try:
             if not isinstance(table, Mapping):
                 raise Unusable("it is not a table", "Write the agent as an object.")
-            if is_disabled(table):
-                disabled[name] = show_path(path)
-            else:
-                table = _add_what_holds_for_all(table, content)
-                definitions.append(_read_agent(name, table, path, bases, root, includes))
+            table = {key: value for key, value in table.items() if normalise_key(str(key)) != "name"}
+            for key, value in table.items():
+                if normalise_key(str(key)) == "prompt" and isinstance(value, str):
+                    table[key] = _insert_files(value, path.parent, root, config.includes)
         except Unusable as error:
-            named = Unusable(f"agent {show(name)}: {error.message}", error.remedy, error.line)
-            problems.append(named.as_problem(path))
-    return ReadResult(definitions=definitions, problems=problems, disabled=disabled, includes=includes)
+            config.problems.append(_name_agent(name, error).as_problem(path))
+            continue
+        config.agents[name] = merge_tables(config.agents.get(name, {}), table)
+        config.files[name] = path
 
 
-def _agent_tables(content: Any) -> dict[str, Any]:
+def _read_general(
+    key: str, value: Any, read: Callable[[Any], list[Entry]], path: Path, problems: list[Problem]
+) -> list[Entry]:
+    if value is None or (key == "tools" and not isinstance(value, Mapping)):
+        return []
+    try:
+        return read(value)
+    except Unusable as error:
+        problems.append(error.as_problem(path))
+        # What was meant to bound all agents is not known: each is bounded whole.
+        return [("*", "*", "deny")]
+
+
+def _name_agent(name: str, error: Unusable) -> Unusable:
+    return Unusable(f"agent {show(name)}: {error.message}", error.remedy, error.line)
+
+
+def _agent_tables(content: Mapping[str, Any]) -> dict[str, Any]:
     """The agents by name. `mode` is the older name of the table, for agents that a person starts."""
-    if not isinstance(content, Mapping):
-        return {}
     agents, modes = content.get("agent", content.get("agents")), content.get("mode")
     tables = dict(modes) if isinstance(modes, Mapping) else {}
     tables = {name: {"mode": "primary", **item} if isinstance(item, Mapping) else item for name, item in tables.items()}
@@ -64,43 +161,28 @@ def _agent_tables(content: Any) -> dict[str, Any]:
     return {name: item for name, item in tables.items() if name not in _INTERNAL}
 
 
-def _add_what_holds_for_all(table: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
-    """The agent's table with what the file says for all its agents; what the agent says itself goes before it."""
-    merged = dict(table)
-    for key in _FOR_ALL_AGENTS:
-        general, own = _as_rules(content.get(key)), _as_rules(table.get(key))
-        if general and (own or table.get(key) is None):
-            merged[key] = {**general, **own}
-    return merged
-
-
-def _as_rules(value: Any) -> dict[str, Any]:
-    if isinstance(value, str):
-        return {"*": value}
-    return dict(value) if isinstance(value, Mapping) else {}
-
-
-def _read_agent(
-    name: str, table: Mapping[str, Any], path: Path, bases: Bases, root: Path | None, includes: list[Path]
-) -> AgentDefinition:
-    prompt = normalise_keys(table).get("prompt")
-    table = {key: value for key, value in table.items() if normalise_key(str(key)) not in ("name", "prompt")}
-    if isinstance(prompt, str):
-        prompt = _insert_files(prompt, path.parent, root, includes)
+def _build(name: str, table: Mapping[str, Any], path: Path, bases: Bases, general: list[Entry]) -> AgentDefinition:
     definition = build_definition(
-        {**table, "name": name, "prompt": prompt},
+        {**table, "name": name},
         path=path,
         fallback_name=name,
         name_expected=False,
         bases=bases,
         prompt_required=False,
+        general=general,
     )
-    warnings = list(definition.warnings)
+    prompt = next((value for key, value in table.items() if normalise_key(str(key)) == "prompt"), None)
+    return definition.model_copy(update={"warnings": [*definition.warnings, *explain_prompt(prompt)]})
+
+
+def explain_prompt(prompt: object) -> list[str]:
+    """What in a prompt of a configuration will not become what its author may expect."""
+    warnings = []
     if isinstance(prompt, str) and _VARIABLE.search(prompt):
         warnings.append("`{env:…}` in its prompt is left as it is: variables may hold secrets")
     if isinstance(prompt, str) and _BARE_FILE.fullmatch(prompt.strip()):
         warnings.append(f"its prompt is the text {show(prompt.strip())}; write {{file:…}} around it to read the file")
-    return definition.model_copy(update={"warnings": warnings})
+    return warnings
 
 
 def _insert_files(prompt: str, folder: Path, root: Path | None, includes: list[Path]) -> str:

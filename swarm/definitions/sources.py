@@ -45,6 +45,8 @@ class ReadResult(BaseModel):
     problems: list[Problem] = []
     disabled: dict[str, str] = {}
     """Names that the file switches off, and the file: weaker sources of the same name are hidden."""
+    merged: list[str] = Field(default=[], exclude=True)
+    """Names under which a configuration's entries went into the file's definition."""
     includes: list[Path] = Field(default=[], exclude=True)
     """Further files that the result depends on: a prompt or role file that this one names."""
 

@@ -1,25 +1,26 @@
 """Which tools a definition allows and forbids, gathered from the ways in which files say it.
 
 Claude Code lists names (`tools`, `disallowedTools`); OpenCode has a table of switches (`tools: {write:
-false}`) and a table of rules (`permission: {bash: {"rm *": deny}}`). All of it ends in two lists. In doubt
-the stricter reading is taken, and said.
+false}`) and a table of rules (`permission: {bash: {"rm *": deny}}`). All of it ends in two lists, and, where these
+do not say all of it, in entries that are judged at each call.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from swarm.definitions.names import canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show
-from swarm.definitions.tools import all_rows, known_tools, row_of
+from swarm.definitions.tools import EDIT, all_rows, known_tools, row_of
 
 _NOT_TOOLS = frozenset({"external_directory", "doom_loop"})
 """Permission keys of OpenCode that guard a situation, not a tool. Agents here never leave their workspace anyway."""
 
 _MAX_ENTRIES = 500
+_LONGEST = 1_000
 
 _NO_COUNTERPART = frozenset(
     (
@@ -39,6 +40,9 @@ _NO_COUNTERPART = frozenset(
 )
 """Tools of other systems that are common in their files and have none here."""
 
+Entry = tuple[str, str, str]
+"""One line of OpenCode's permissions: tool, pattern, action."""
+
 _EVERY_TOOL = frozenset({"*", "all"})
 
 
@@ -51,12 +55,10 @@ class ToolLists:
     _warnings: list[str] = field(default_factory=list)
 
     def read_tools(self, value: Any) -> None:
-        """Take `tools`: names, or a table of switches. Raises `Unusable`."""
+        """Take `tools`: names. Raises `Unusable`."""
         if value is None or value == "":
             self._warn("`tools` is empty, which means every tool; write [] for none")
             self.tools = None
-        elif isinstance(value, Mapping):
-            self._read_switches(value)
         else:
             self.tools = _read_entries("tools", value)
             if any(entry.lower() in _EVERY_TOOL for entry in self.tools):
@@ -67,32 +69,30 @@ class ToolLists:
         if value is not None:
             self._disallow(*_read_entries("disallowedTools", value))
 
-    def read_permission(self, value: Any) -> None:
-        """Take OpenCode's `permission`: one action for all, or a table of tools. Raises `Unusable`."""
-        rules = {"*": value} if isinstance(value, str) else value
-        if not isinstance(rules, Mapping):
-            raise Unusable(
-                "`permission` is neither an action nor a table", "Write for example `permission: {edit: deny}`."
-            )
-        asked: list[str] = []
-        allowed: list[str] = []
-        for key, rule in rules.items():
-            tool = as_text(key)
-            actions = _read_actions(tool, rule)
-            if tool in _NOT_TOOLS:
-                continue
-            if tool != "*" and set(actions.values()) != {"deny"}:
-                allowed.extend(_tools_meant(tool))
-            if "ask" in actions.values():
-                asked.append(tool)
-            if tool != "*":
-                self._deny_where_asked_to(tool, actions)
-        if _read_actions("*", rules.get("*", "allow")).get("*") == "deny":
-            self._allow_only(allowed)
-        if asked:
-            self._warn(
-                f"`ask` for {', '.join(asked)[:60]} is not kept: the agent's permission mode decides what is asked"
-            )
+    def read_permission(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Take OpenCode's entries, of which the last that matches decides: which tools there are; what that leaves unsaid is returned.
+
+        Raises `Unusable`.
+        """
+        if len(entries) > _MAX_ENTRIES:
+            raise Unusable(f"it has more than {_MAX_ENTRIES} permissions", "Use wildcards.")
+        # What stands before the last word for every tool is overruled by it.
+        start = max((index for index, (key, pattern, _) in enumerate(entries) if key == pattern == "*"), default=-1)
+        entries = entries[max(start, 0) :]
+        denied = start >= 0 and entries[0][2] == "deny"
+        groups: dict[tuple[str, ...], list[Entry]] = {}
+        for entry in entries:
+            if entry[0] != "*":
+                groups.setdefault(tuple(_tools_meant(entry[0])), []).append(entry)
+        usable = [tools for tools, about in groups.items() if not _is_denied_whole(about, denied)]
+        if denied:
+            allowed = (key for tools in usable for key, _, action in groups[tools] if action != "deny")
+            # `write` there is a name for editing; among what is left over from nothing it means itself.
+            self._allow_only([tool for key in allowed for tool in _tools_granted(key)])
+        else:
+            self._disallow(*(tool for tools in groups if tools not in usable for tool in tools))
+        told_by_tools = all(pattern == "*" and action != "ask" for _, pattern, action in entries)
+        return [] if told_by_tools else list(entries)
 
     def finish(self) -> list[str]:
         """All that was understood only in part: call it once, at the end. Raises `Unusable`."""
@@ -123,34 +123,6 @@ class ToolLists:
         if strange:
             self._warn(f"unknown tools, kept in case a worker offers them: {enumerate_briefly(strange)}")
 
-    def _read_switches(self, switches: Mapping[Any, Any]) -> None:
-        """OpenCode's `{name: bool}`: everything is on unless switched off, or unless `*` is."""
-        wanted: list[str] = []
-        for key, value in switches.items():
-            tool = as_text(key)
-            state = as_text(value).strip().lower()
-            if state not in ("true", "false"):
-                raise Unusable(f"the switch of the tool {show(tool)} is {show(value)}", "Write true or false.")
-            if tool == "*":
-                continue
-            if state == "true":
-                wanted.append(canonical_tool(tool))
-            else:
-                self._disallow(*_tools_meant(tool))
-        if as_text(switches.get("*", "true")).strip().lower() == "false":
-            self._allow_only(wanted)
-
-    def _deny_where_asked_to(self, tool: str, actions: dict[str, str]) -> None:
-        """Forbid the whole tool, or what the patterns with `deny` match; deny wins over allow, whatever their order."""
-        denied = [pattern for pattern, action in actions.items() if action == "deny"]
-        if "*" in denied:
-            if len(denied) < len(actions):
-                self._warn(f"`permission` denies {show(tool)} with exceptions; here it is denied whole")
-            self._disallow(*_tools_meant(tool))
-            return
-        for name in _tools_meant(tool):
-            self._disallow(*(f"{name}({pattern})" for pattern in denied))
-
     def _allow_only(self, names: list[str]) -> None:
         names = list(dict.fromkeys(names))
         self.tools = (
@@ -171,16 +143,45 @@ def _tools_meant(key: str) -> list[str]:
     return [row.name for row in all_rows() if row.writes_files] if row_of(name).writes_files else [name]
 
 
-def _read_actions(tool: str, rule: Any) -> dict[str, str]:
-    """The rule of one tool as pattern → action. Raises `Unusable` for anything else than allow, ask and deny."""
-    table = rule if isinstance(rule, Mapping) else {"*": rule}
-    actions = {as_text(pattern): as_text(action).strip().lower() for pattern, action in table.items()}
-    for pattern, action in actions.items():
-        if action not in ("allow", "ask", "deny") or "\n" in pattern:
-            raise Unusable(
-                f"the permission of {show(tool)} for {show(pattern)} is {show(action)}", "Write allow, ask or deny."
-            )
-    return actions
+def _tools_granted(key: str) -> list[str]:
+    name = canonical_tool(key)
+    return _tools_meant(key) if name == EDIT else [name]
+
+
+def _is_denied_whole(entries: Iterable[Entry], denied: bool) -> bool:
+    """Whether nothing of a tool is left that no entry denies, when it is `denied` before them."""
+    for _, pattern, action in entries:
+        denied = action == "deny" and (denied or pattern == "*")
+    return denied
+
+
+def read_switches(switches: Mapping[Any, Any]) -> list[Entry]:
+    """OpenCode's `tools: {name: bool}` as entries: the longest name that matches decides. Raises `Unusable`."""
+    entries: list[Entry] = []
+    for key, value in switches.items():
+        state = as_text(value).strip().lower()
+        if state not in ("true", "false"):
+            raise Unusable(f"the switch of the tool {show(as_text(key))} is {show(value)}", "Write true or false.")
+        entries.append((as_text(key), "*", "allow" if state == "true" else "deny"))
+    return sorted(entries, key=lambda entry: len(entry[0]) if "*" in entry[0] else _LONGEST)
+
+
+def read_entries(value: Any) -> list[Entry]:
+    """OpenCode's `permission`, one action for all or a table of tools, as entries. Raises `Unusable`."""
+    rules = {"*": value} if isinstance(value, str) else value
+    if not isinstance(rules, Mapping):
+        raise Unusable("`permission` is neither an action nor a table", "Write for example `permission: {edit: deny}`.")
+    entries: list[Entry] = []
+    for key, rule in rules.items():
+        tool = as_text(key)
+        for pattern, action in (rule if isinstance(rule, Mapping) else {"*": rule}).items():
+            word = as_text(action).strip().lower()
+            if word not in ("allow", "ask", "deny") or "\n" in as_text(pattern):
+                what = f"the permission of {show(tool)} for {show(as_text(pattern))} is {show(action)}"
+                raise Unusable(what, "Write allow, ask or deny.")
+            if tool not in _NOT_TOOLS:
+                entries.append((tool, as_text(pattern), word))
+    return entries
 
 
 def _read_entries(key: str, value: Any) -> list[str]:

@@ -1,7 +1,7 @@
 """The rules that an agent's definition makes for itself: they only take away, whoever wrote the definition.
 
 `tools: Bash(git log:*)` gives Bash for that and nothing else, `disallowedTools: Bash(rm *)` denies it,
-`tools: Agent(explore, plan)` allows only those types. Nothing in a definition spares a question.
+`tools: Agent(explore, plan)` allows only those types, and OpenCode's `ask` asks. Nothing in a definition spares a question.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from fnmatch import fnmatchcase
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import EDIT, all_rows, matches_tool, row_of
+from swarm.permissions.opencode_rules import read_opencode_entries
 from swarm.permissions.rules import InvalidRule, Rule, Rules, parse_rule
 
 
 def definition_rules(definition: AgentDefinition) -> Rules:
-    """The denials that a definition's two lists amount to; whole tools are the filter's matter."""
+    """The denials and questions that a definition amounts to; whole tools are the filter's matter, too."""
     source = f"the definition {definition.name}"
     rules: list[Rule] = []
     for entry in definition.disallowed_tools:
@@ -23,6 +24,7 @@ def definition_rules(definition: AgentDefinition) -> Rules:
         rules.append(_deny(entry, source) if spec is not None else Rule(action="deny", tool=tool, source=source))
     if definition.tools is not None:
         rules.extend(_limit(definition.tools, source))
+    rules.extend(rule for rule in read_opencode_entries(definition.permission, source) if rule.action != "allow")
     return Rules(rules=tuple(dict.fromkeys(rules)))
 
 

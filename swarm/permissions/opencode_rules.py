@@ -36,6 +36,20 @@ class _Entry:
 def read_opencode_permission(value: Any, source: str) -> tuple[list[Rule], list[Unusable]]:
     """The rules of one `permission` value, and what of it could not be taken."""
     entries, problems = _list_entries(value)
+    return _translate(entries, source), problems
+
+
+def read_opencode_entries(entries: Iterable[tuple[str, str, str]], source: str) -> list[Rule]:
+    """The rules of entries that a definition has: tool, pattern, action."""
+    known = [
+        _Entry(tool, pattern, _ACTIONS.get(action, "deny"))
+        for key, pattern, action in entries
+        for tool in _tools_meant(key)[0]
+    ]
+    return _translate(known, source)
+
+
+def _translate(entries: list[_Entry], source: str) -> list[Rule]:
     rules: list[Rule] = []
     for index, entry in enumerate(entries):
         milder = [other for other in entries[index + 1 :] if _SEVERITY[other.action] < _SEVERITY[entry.action]]
@@ -51,7 +65,7 @@ def read_opencode_permission(value: Any, source: str) -> tuple[list[Rule], list[
             else:
                 rule = Rule(action=entry.action, tool=tool, spec=spec, source=source, unless=tuple(unless))
                 rules.append(rule)
-    return list(dict.fromkeys(rules)), problems
+    return list(dict.fromkeys(rules))
 
 
 def _list_entries(value: Any) -> tuple[list[_Entry], list[Unusable]]:

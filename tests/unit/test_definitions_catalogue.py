@@ -296,3 +296,76 @@ def test_a_project_a_system_folder_and_a_bare_folder_can_be_checked(project: Pat
     assert [item.name for item in result.definitions] == ["y", "z"]
     assert [Path(problem.path).name for problem in result.problems] == ["notes.md"]
     assert str(result.problems[0]).startswith(f"{bare / 'notes.md'}:1: it has no frontmatter. Begin")
+
+
+# -- one configuration of OpenCode ------------------------------------------------------------------------
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_an_agent_of_opencode_is_its_entry_with_its_file_over_it_key_by_key(home: Path, project: Path) -> None:
+    put(project / "prompts/r.md", "Review.")
+    put(
+        project / "opencode.json",
+        """{"agent": {"reviewer": {"description": "of the entry", "model": "anthropic/claude-opus-5-5", "steps": 5,
+            "permission": {"edit": "deny", "bash": {"*": "deny", "git log*": "allow"}}, "prompt": "{file:./prompts/r.md}"}}}""",
+    )
+    put(project / ".opencode/opencode.jsonc", '{"agent": {"reviewer": {"steps": 6, "mode": "subagent"}}}')
+    path = put(
+        project / ".opencode/agent/reviewer.md",
+        "---\ndescription: of the file\nmaxSteps: 7\npermission: {bash: {'git diff*': allow}}\n---\n",
+    )
+    catalogue = load_catalogue(project, home)
+    found = catalogue.get("reviewer")
+    assert (found.source, found.description, found.model) == (str(path), "of the file", "claude-opus-5-5")
+    assert (found.prompt, found.mode, found.max_turns) == ("Review.", "subagent", 7)
+    assert {"Edit", "Write"} <= set(found.disallowed_tools) and found.warnings == [] == catalogue.shadowed
+    assert [entry for entry in found.permission if entry[0] == "bash"] == [
+        ("bash", "*", "deny"),
+        ("bash", "git log*", "allow"),
+        ("bash", "git diff*", "allow"),
+    ]
+    put(project / "prompts/r.md", "Review it all.")
+    assert load_catalogue(project, home).get("reviewer").prompt == "Review it all."
+    put(project / "opencode.json", '{"agent": {"reviewer": {"disable": true}}}')
+    assert "reviewer" not in load_catalogue(project, home).definitions
+    put(path, "---\ndescription: d\n---\nIts own prompt.\n")
+    put(project / "opencode.json", '{"agent": {"reviewer": {"prompt": "x", "tools": {"bash": false}}}}')
+    found = load_catalogue(project, home).get("reviewer")
+    assert found.prompt == "Its own prompt." and found.disallowed_tools == ["Bash"]
+
+
+def test_what_the_configuration_says_for_all_holds_for_agents_of_files_too(home: Path, project: Path) -> None:
+    put(
+        project / "opencode.json",
+        '{"tools": {"write": false}, "permission": {"bash": {"*": "ask", "rm *": "deny"}}, "agent": {"entry": {"prompt": "x"}}}',
+    )
+    put(project / ".opencode/agent/file.md", "---\ndescription: d\npermission: {bash: {'git *': allow}}\n---\nWork.\n")
+    put(project / ".opencode/agent/free.md", "---\ndescription: d\ntools: {write: true, bash: true}\n---\nWork.\n")
+    catalogue = load_catalogue(project, home)
+    for name in ("entry", "file"):
+        assert {"Edit", "Write"} <= set(catalogue.get(name).disallowed_tools), name
+    assert catalogue.get("file").permission[-3:] == [
+        ("bash", "*", "ask"),
+        ("bash", "rm *", "deny"),
+        ("bash", "git *", "allow"),
+    ]
+    assert catalogue.get("free").disallowed_tools == []
+
+
+@pytest.mark.parametrize("name", ["oh-my-opencode.json", "package.json", "agents.jsonc", "dcp.json"])
+def test_only_files_with_opencodes_own_names_are_its_configuration(home: Path, project: Path, name: str) -> None:
+    put(project / ".opencode" / name, '{"agent": {"explore": {"prompt": "x"}, "other": {"prompt": "x"}}}')
+    catalogue = load_catalogue(project, home, trusted=True)
+    assert set(catalogue.definitions) == SHIPPED and catalogue.get("explore").source == "shipped"
+
+
+def test_a_configuration_that_cannot_be_read_bounds_its_agents_whole(home: Path, project: Path) -> None:
+    put(project / "opencode.json", '{"permission": {"bash": "perhaps"}}')
+    put(project / ".opencode/agent/file.md", "---\ndescription: d\n---\nWork.\n")
+    catalogue = load_catalogue(project, home)
+    assert catalogue.get("file").tools == [] and "'perhaps'" in str(catalogue.problems)

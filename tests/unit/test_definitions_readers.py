@@ -14,7 +14,7 @@ from swarm.definitions.catalogue import check_path
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.names import canonical_tool, is_known_tool, is_tool_entry, split_pattern
 from swarm.definitions.sources import MAX_FILE_BYTES, Unusable, list_files, read_text
-from swarm.definitions.tool_lists import ToolLists, split_entries
+from swarm.definitions.tool_lists import ToolLists, read_entries, split_entries
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_lists_are_split_at_commas_and_spaces_outside_of_brackets() -> None:
 def test_a_denied_star_leaves_only_what_is_named() -> None:
     lists = ToolLists()
     lists.read_tools(["Read", "Bash(git log:*)", "Write"])
-    lists.read_permission({"*": "deny", "read": "allow", "bash": {"git log*": "allow"}})
+    lists.read_permission(read_entries({"*": "deny", "read": "allow", "bash": {"git log*": "allow"}}))
     lists.finish()
     assert lists.tools == ["Read", "Bash(git log:*)"]
 

@@ -529,3 +529,23 @@ def test_a_definition_denies_what_it_disallows_and_allows_nothing_by_itself(tmp_
     assert call("Edit", {"file_path": "a"}, known, tmp_path).action == "ask"
     assert call("Bash", {"command": "make x"}, define(["Bash(make:*)"]), tmp_path).action == "ask"
     assert define(["Bash", "Bash(ls)"]) == Rules() == define(None)
+
+
+def test_an_agent_of_opencode_keeps_its_questions_and_its_last_word(tmp_path: Path) -> None:
+    entries = [
+        ("bash", "*", "ask"),
+        ("bash", "git *", "allow"),
+        ("bash", "git push*", "deny"),
+        ("edit", "docs/*", "deny"),
+    ]
+    definition = AgentDefinition(name="x", description="d", prompt="p", permission=entries)
+    known = definition_rules(definition) + rules(allow=("Bash", "Edit"))
+    for command, action in (("make", "ask"), ("git log", "allow"), ("git push x", "deny"), ("git log && make", "ask")):
+        assert call("Bash", {"command": command}, known, tmp_path, mode="bypassPermissions").action == action, command
+        assert call("Bash", {"command": command}, known, tmp_path, mode="acceptEdits", sandboxed=True).action == action
+    assert call("Write", {"file_path": "docs/a"}, known, tmp_path).action == "deny"
+    alone = definition_rules(definition)
+    assert {rule.action for rule in alone.rules} == {"ask", "deny"}, "a definition spares no question"
+    asked = AgentDefinition(name="x", description="d", prompt="p", permission=[("*", "*", "ask")])
+    assert call("Read", {"file_path": "a"}, definition_rules(asked), tmp_path).action == "ask"
+    assert call("TodoWrite", {}, definition_rules(asked), tmp_path).action == "allow"
