@@ -132,6 +132,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     limits = order.limits or Limits()
     if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
         limits = limits.model_copy(update={"max_turns": definition.max_turns})
+    if catalogue.max_depth is not None and "max_depth" not in limits.model_fields_set:
+        limits = limits.model_copy(update={"max_depth": min(limits.max_depth, catalogue.max_depth)})
     if order.result_schema is not None:
         definition = definition.model_copy(update={"result_schema": order.result_schema})
     if definition.result_schema is not None and (fault := check_schema(definition.result_schema)):

@@ -20,7 +20,7 @@ from swarm.definitions.codex import read_codex_config, read_codex_role
 from swarm.definitions.grants import Grant
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition
-from swarm.definitions.names import suggest
+from swarm.definitions.names import canonical_type, suggest
 from swarm.definitions.opencode import (
     CONFIG_NAMES,
     OpenCodeConfig,
@@ -54,13 +54,16 @@ class Catalogue(BaseModel):
     definitions: dict[str, AgentDefinition]
     problems: list[Problem] = []
     shadowed: list[Shadowed] = []
+    max_depth: int | None = Field(default=None, exclude=True)
+    """How deep agents may nest at most, where a configuration says so."""
     grants: list[Grant] = Field(default=[], exclude=True)
     """What definitions of the workspace would loosen; they are among the others only if they were loaded as trusted."""
 
     def get(self, name: str) -> AgentDefinition:
         """The definition of that name. Raises `UnknownDefinition`, which lists the known ones; never a substitute."""
-        if name in self.definitions:
-            return self.definitions[name]
+        known = name if name in self.definitions else canonical_type(name)
+        if known in self.definitions:
+            return self.definitions[known]
         error = UnknownDefinition(name, list(self.definitions))
         switched_off = next((f"; {item.hidden_by} switches it off" for item in self.shadowed if item.name == name), "")
         error.args = (f"{error}{switched_off or suggest(name, self.definitions)}",)
@@ -203,7 +206,8 @@ def _read_codex(folder: Path, *, root: Path | None) -> list[ReadResult]:
         results.append(read_cached(config, read, f"codex {root}"))
     # A file that a role of the configuration names is that role's, not an agent of its own.
     taken = frozenset(file for result in results for file in result.includes)
-    return results + _read_files(folder / "agents", (".toml",), read_codex_role, "codex", taken)
+    read_role = partial(read_codex_role, config=config if results else None)
+    return results + _read_files(folder / "agents", (".toml",), read_role, f"codex {stamp_of(config)}", taken)
 
 
 def _read_files(
@@ -268,7 +272,13 @@ def _merge(results: list[ReadResult]) -> Catalogue:
         problems.update({str(problem): problem for problem in result.problems})
         for name, path in result.disabled.items():
             disabled.setdefault(name, path)
-    return Catalogue(definitions=winners, problems=list(problems.values()), shadowed=shadowed)
+    depths = [result.max_depth for result in results if result.max_depth is not None]
+    return Catalogue(
+        definitions=winners,
+        problems=list(problems.values()),
+        shadowed=shadowed,
+        max_depth=min(depths, default=None),
+    )
 
 
 def _join(results: list[ReadResult]) -> ReadResult:

@@ -20,10 +20,14 @@ _OUR_OWN = ("permission", "permissions", "disable", "disabled", "prompt", "syste
 """Keys that mean something in other formats and nothing, or something else, in Codex's."""
 
 
-def read_codex_role(path: Path) -> ReadResult:
-    """Read one file of `agents/`."""
+_FOR_ALL_ROLES = ("sandbox_mode", "approval_policy")
+"""Keys of the configuration itself that hold for each role which does not say otherwise."""
+
+
+def read_codex_role(path: Path, *, config: Path | None = None) -> ReadResult:
+    """Read one file of `agents/`; `config` is the configuration that it belongs to."""
     try:
-        table = _parse_toml(read_text(path))
+        table = {**_read_general(config), **_parse_toml(read_text(path))}
         if not str(table.get("developer_instructions") or "").strip():
             raise Unusable("it has no `developer_instructions`", "Write the agent's instructions under that key.")
         return ReadResult(definitions=[_build(table, path, path.stem, bases={}, name_expected=True)])
@@ -35,6 +39,7 @@ def read_codex_config(path: Path, *, bases: Bases, root: Path | None) -> ReadRes
     """Read the roles of one `config.toml`; role files must not leave `root`, and None trusts the file."""
     try:
         agents = _parse_toml(read_text(path)).get("agents")
+        general = _read_general(path)
     except Unusable as error:
         return ReadResult(problems=[error.as_problem(path)])
     definitions: list[AgentDefinition] = []
@@ -42,17 +47,33 @@ def read_codex_config(path: Path, *, bases: Bases, root: Path | None) -> ReadRes
     includes: list[Path] = []
     for name, role in (agents if isinstance(agents, Mapping) else {}).items():
         if not isinstance(role, Mapping):
-            continue  # max_threads, max_depth: settings of Codex itself
+            continue  # max_threads and the like: settings of Codex itself
         try:
-            definitions.append(_read_role(name, role, path, bases, root, includes))
+            definitions.append(_read_role(name, role, general, path, bases, root, includes))
         except Unusable as error:
             named = Unusable(f"role {show(name)}: {error.message}", error.remedy, error.line)
             problems.append(named.as_problem(path))
-    return ReadResult(definitions=definitions, problems=problems, includes=includes)
+    depth = agents.get("max_depth") if isinstance(agents, Mapping) else None
+    depth = depth if isinstance(depth, int) and not isinstance(depth, bool) and depth >= 0 else None
+    return ReadResult(definitions=definitions, problems=problems, includes=includes, max_depth=depth)
+
+
+def _read_general(config: Path | None) -> dict[str, Any]:
+    try:
+        table = _parse_toml(read_text(config)) if config is not None else {}
+    except Unusable:
+        return {}  # said where the configuration itself is read
+    return {key: table[key] for key in _FOR_ALL_ROLES if key in table}
 
 
 def _read_role(
-    name: str, role: Mapping[str, Any], path: Path, bases: Bases, root: Path | None, includes: list[Path]
+    name: str,
+    role: Mapping[str, Any],
+    general: Mapping[str, Any],
+    path: Path,
+    bases: Bases,
+    root: Path | None,
+    includes: list[Path],
 ) -> AgentDefinition:
     table = dict(role)
     reference = table.pop("config_file", None)
@@ -66,7 +87,9 @@ def _read_role(
         except Unusable as error:
             raise Unusable(f"its file {show(reference)}: {error.message}", error.remedy, error.line) from error
     # A role of Codex replaces an agent of its name, it does not change it in part.
-    return _build({**table, "name": name}, path, name, {key: base for key, base in bases.items() if key != name}, False)
+    return _build(
+        {**general, **table, "name": name}, path, name, {key: base for key, base in bases.items() if key != name}, False
+    )
 
 
 def _build(table: Mapping[str, Any], path: Path, name: str, bases: Bases, name_expected: bool) -> AgentDefinition:

@@ -23,11 +23,6 @@ Table = Mapping[str, Any]
 Bases = Mapping[str, AgentDefinition]
 """Definitions that a file may change in part, by name, instead of describing a new one."""
 
-"""Whose prompt a definition without one gets, where its format allows that."""
-
-_SAME_AS_SHIPPED = {"general": DEFAULT_TYPE}
-"""Other systems' names of agents that are shipped here."""
-
 _SPELLINGS = {
     "allowedtools": "tools",
     "disabledtools": "disallowedtools",
@@ -46,17 +41,48 @@ _SPELLINGS = {
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
     *("maxTurns", "background", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
+    "approvalPolicy",
 )
 
 _UNSUPPORTED = frozenset(
     (
-        *("hooks", "mcpservers", "skills", "color", "memory", "isolation", "initialprompt", "temperature", "topp"),
-        *("hidden", "variant", "options", "nicknamecandidates", "approvalpolicy", "websearch", "servicetier"),
-        *("modelprovider", "modelverbosity", "modelreasoningsummary", "modelcontextwindow", "personality"),
-        *("features", "profiles", "shellenvironmentpolicy", "sandboxworkspacewrite", "projectdocmaxbytes", "notify"),
+        *(
+            "hooks",
+            "mcpservers",
+            "skills",
+            "memory",
+            "isolation",
+            "initialprompt",
+            "options",
+            "websearch",
+            "servicetier",
+        ),
+        *("modelprovider", "modelcontextwindow", "features", "profiles", "shellenvironmentpolicy", "notify"),
+        *("sandboxworkspacewrite", "projectdocmaxbytes"),
     )
 )
 """Keys that the other systems document and that mean nothing here. Codex allows any key of its configuration."""
+
+_NOISE = frozenset(
+    (
+        *("color", "temperature", "topp", "topk", "variant", "hidden", "nicknamecandidates", "personality", "icon"),
+        *("emoji", "vibe", "modelverbosity", "modelreasoningsummary", "author", "authors", "version", "tags", "tag"),
+        *(
+            "category",
+            "categories",
+            "metadata",
+            "license",
+            "keywords",
+            "title",
+            "displayname",
+            "id",
+            "created",
+            "updated",
+        ),
+        *("createdat", "updatedat", "lastupdated", "date", "status", "homepage", "url", "repository", "argumenthint"),
+    )
+)
+"""Keys about taste and keys for people: nobody misses what they would do."""
 
 _MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "inherit"})
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
@@ -87,6 +113,13 @@ def normalise_key(key: str) -> str:
     """Our spelling of one key, in lower case and without `-` and `_`."""
     plain = re.sub(r"[-_\s]", "", key).lower()
     return _SPELLINGS.get(plain, plain)
+
+
+def is_key(word: str) -> bool:
+    """Whether a word at a line's beginning is a key that definitions have, or one of them misspelt, and no part of a text."""
+    plain = normalise_key(word)
+    understood = {key.lower() for key in _KEYS}
+    return plain in understood | _UNSUPPORTED | _NOISE or bool(suggest(plain, _KEYS, likeness=0.8))
 
 
 def is_disabled(table: Table) -> bool:
@@ -164,7 +197,7 @@ def _spell_name(name: str) -> str:
 
 
 def _inherit_from_base(name: str, bases: Bases, values: dict[str, Any], warnings: list[str]) -> str:
-    base = bases.get(_SAME_AS_SHIPPED.get(name, name))
+    base = bases.get(DEFAULT_TYPE if name == "general" else name)
     if base is not None:
         values |= base.model_dump(exclude={"warnings"})
         warnings.append(f"it has no prompt; it changes the shipped {base.name!r} in part")
@@ -261,11 +294,26 @@ def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str], 
             warnings.append(f"unknown `permissionMode` {show(mode)}; 'default' is used")
     if keys.get("readonly") is not None:
         values["read_only"] = _read_flag(keys, "readonly", default=False)
+    _read_approval(keys, values, warnings)
     sandbox = _read_string(keys, "sandboxmode").strip()
     if sandbox == "read-only":
         values["read_only"] = True
     elif sandbox and sandbox != "workspace-write":
         warnings.append(f"`sandbox_mode` {show(sandbox)} is not supported here; the agent stays in its workspace")
+
+
+def _read_approval(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
+    """Codex's `approval_policy`: asking about what goes beyond the sandbox is what happens here in any case."""
+    policy = keys.get("approvalpolicy")
+    if policy is None or policy in ("on-request", "on-failure"):
+        return
+    if policy == "untrusted":
+        values["permission_mode"] = "bubble"
+    else:
+        what = show(policy)
+        warnings.append(
+            f"`approval_policy` {what} is not supported here: what goes beyond its permissions is asked about"
+        )
 
 
 def _warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None:
@@ -276,6 +324,8 @@ def _warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None
     unknown: list[str] = []
     for key in keys:
         shown = f"`{written.get(key, key)[:60]}`"
+        if key in _NOISE:
+            continue
         if key in _UNSUPPORTED:
             unsupported.append(shown)
         elif key not in understood and (hint := suggest(key, _KEYS, likeness=0.8)):

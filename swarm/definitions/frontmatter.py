@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from swarm.definitions.fields import RESTRICTING, normalise_key
+from swarm.definitions.fields import RESTRICTING, is_key, normalise_key
 from swarm.definitions.sources import Unusable, show
 
 MAX_BLOCK_CHARACTERS = 64 * 1024
@@ -63,7 +63,7 @@ def parse_frontmatter(block: str, first_line: int) -> tuple[dict[str, Any], list
     repeated = _repeated_keys(block)
     if bounding := [key for key in repeated if normalise_key(key) in RESTRICTING]:
         raise Unusable(f"`{bounding[0]}` is there more than once", "Keep one.", first_line)
-    warnings = [f"`{key}` is written more than once; the last one counts" for key in repeated]
+    warnings = [f"`{key}` is written more than once; the last one counts" for key in repeated if is_key(key)]
     try:
         table = yaml.load(block, _Loader)
     except _YAML_ERRORS as error:
@@ -92,7 +92,9 @@ def _split_keys(block: str, first_line: int) -> list[tuple[str, list[str], int]]
     """The block cut at every line that begins a key in the first column."""
     chunks: list[tuple[str, list[str], int]] = []
     for offset, line in enumerate(block.split("\n")):
-        if match := _KEY.match(line):
+        match = _KEY.match(line)
+        # People paste conversations into a description; `user:` in one begins no key.
+        if match and not (chunks and _is_free_text(chunks[-1][0]) and not is_key(match[1])):
             chunks.append((match[1], [line], first_line + offset))
         elif not line.strip() or line.lstrip().startswith("#"):
             if chunks:

@@ -11,9 +11,14 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from swarm.definitions.model import DEFAULT_TYPE
 from swarm.definitions.tools import find_alias, is_mcp, known_tools
 
-_ENTRY = re.compile(r"[A-Za-z_*?][\w*?.:-]*(\([^\n]*\))?")
+_ENTRY = re.compile(r"[A-Za-z_*?][\w*?.:/-]*(\([^\n]*\))?")
+_TOOL_SETS = frozenset({"edit", "execute", "read", "search", "web", "runcommands"})
+"""What stands before the slash in `edit/editFiles`."""
+_TYPE_ALIASES = {"reviewer": "code-reviewer", "general": DEFAULT_TYPE}
+"""Other systems' names of types that are shipped here."""
 
 
 def split_pattern(pattern: str) -> tuple[str, str | None]:
@@ -26,7 +31,8 @@ def split_pattern(pattern: str) -> tuple[str, str | None]:
 def canonical_tool(name: str) -> str:
     """Our name for a tool that a definition names in its own way; a spec in brackets and unknown names are kept."""
     bare, spec = split_pattern(name)
-    canonical = find_alias(bare) or bare
+    group, _, member = bare.partition("/")
+    canonical = find_alias(member if group.lower() in _TOOL_SETS and member else bare) or bare
     return canonical if spec is None else f"{canonical}({spec})"
 
 
@@ -39,6 +45,11 @@ def is_known_tool(name: str) -> bool:
     """Whether a canonical name or pattern means at least one tool that this project has, or a tool of an MCP server."""
     bare, _ = split_pattern(name)
     return is_mcp(bare) or any(fnmatchcase(tool, bare) for tool in known_tools())
+
+
+def canonical_type(name: str) -> str:
+    """The name that a type is shipped under, where other systems have another one for it."""
+    return _TYPE_ALIASES.get(name.casefold(), name)
 
 
 def suggest(word: str, candidates: Iterable[str], likeness: float = 0.7) -> str:

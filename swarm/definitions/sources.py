@@ -45,6 +45,8 @@ class ReadResult(BaseModel):
     problems: list[Problem] = []
     disabled: dict[str, str] = {}
     """Names that the file switches off, and the file: weaker sources of the same name are hidden."""
+    max_depth: int | None = Field(default=None, exclude=True)
+    """How deep agents may nest, at most."""
     merged: list[str] = Field(default=[], exclude=True)
     """Names under which a configuration's entries went into the file's definition."""
     includes: list[Path] = Field(default=[], exclude=True)

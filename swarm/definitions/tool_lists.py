@@ -14,7 +14,7 @@ from typing import Any
 
 from swarm.definitions.names import canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show
-from swarm.definitions.tools import EDIT, all_rows, known_tools, row_of
+from swarm.definitions.tools import EDIT, all_rows, is_mcp, known_tools, matches_tool, row_of
 
 _NOT_TOOLS = frozenset({"external_directory", "doom_loop"})
 """Permission keys of OpenCode that guard a situation, not a tool. Agents here never leave their workspace anyway."""
@@ -102,8 +102,10 @@ class ToolLists:
             raise Unusable(f"it names more than {_MAX_ENTRIES} tools and patterns", "Use wildcards.")
         unknown = list(dict.fromkeys(entry for entry in entries if not is_known_tool(entry)))
         self._warn_about(unknown)
-        if self.tools and all(tool in unknown for tool in self.tools):
-            self._warn("no tool of its list is known here: the agent may have none")
+        if servers := list(dict.fromkeys(show(entry) for entry in self.tools or [] if is_mcp(entry))):
+            self._warn(f"no tools of MCP servers are offered here: {enumerate_briefly(servers)}")
+        if self.tools and not any(_is_offered(entry) for entry in self.tools):
+            self._warn("no tool of its list is offered here: it works without any")
         return self._warnings
 
     def _warn_about(self, unknown: list[str]) -> None:
@@ -141,6 +143,11 @@ def _tools_meant(key: str) -> list[str]:
     name = canonical_tool(key)
     # Editing is one permission in OpenCode: its switches `edit`, `write` and `patch` all mean it.
     return [row.name for row in all_rows() if row.writes_files] if row_of(name).writes_files else [name]
+
+
+def _is_offered(entry: str) -> bool:
+    name = split_pattern(entry)[0]
+    return any(row.home and matches_tool(name, row.name) for row in all_rows())
 
 
 def _tools_granted(key: str) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.definitions.model import DEFAULT_TYPE, PermissionMode
+from swarm.definitions.names import canonical_type
 from swarm.definitions.tools import READ, ToolRow, row_of
 from swarm.permissions.path_rules import is_inside, is_protected, locate, matches_path
 from swarm.permissions.rules import Action, Rule, Rules, matches_name, matches_parameter
@@ -140,7 +141,11 @@ def _matches_spec(rule: Rule, call: Call) -> bool:
                 return not broad  # an agent that runs already was judged when it was started
             # Elsewhere shipped types begin with capitals: `Agent(Explore)` means explore.
             kind = str(subject or DEFAULT_TYPE).casefold()
-            return any(fnmatchcase(kind, pattern.strip().casefold()) for pattern in spec.split(","))
+            kinds = {kind, canonical_type(kind)} if broad else {kind}
+            patterns = {pattern.strip().casefold() for pattern in spec.split(",")}
+            if broad:
+                patterns |= {canonical_type(pattern) for pattern in patterns}
+            return any(fnmatchcase(kind, pattern) for kind in kinds for pattern in patterns)
     return broad and matches_parameter(spec, given)
 
 

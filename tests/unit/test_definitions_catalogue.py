@@ -369,3 +369,31 @@ def test_a_configuration_that_cannot_be_read_bounds_its_agents_whole(home: Path,
     put(project / ".opencode/agent/file.md", "---\ndescription: d\n---\nWork.\n")
     catalogue = load_catalogue(project, home)
     assert catalogue.get("file").tools == [] and "'perhaps'" in str(catalogue.problems)
+
+
+# -- Codex, and names -------------------------------------------------------------------------------------
+
+
+def test_what_codex_says_for_all_roles_holds_where_a_role_says_nothing_else(home: Path, project: Path) -> None:
+    put(
+        project / ".codex/config.toml",
+        'sandbox_mode = "read-only"\napproval_policy = "untrusted"\n[agents]\nmax_depth = 1\n'
+        '[agents.tight]\ndescription = "d"\n'
+        '[agents.free]\ndescription = "d"\nconfig_file = "free.toml"\n',
+    )
+    put(project / ".codex/free.toml", 'sandbox_mode = "workspace-write"\napproval_policy = "on-request"\n')
+    write_role(project / ".codex/agents/file.toml", "file")
+    catalogue = load_catalogue(project, home)
+    for name in ("tight", "file"):
+        assert (catalogue.get(name).read_only, catalogue.get(name).permission_mode) == (True, "bubble"), name
+    assert (catalogue.get("free").read_only, catalogue.get("free").permission_mode) == (False, "default")
+    assert catalogue.max_depth == 1
+    put(project / ".codex/config.toml", '[agents]\nmax_depth = "deep"\n')
+    assert not load_catalogue(project, home).get("file").read_only and load_catalogue(project, home).max_depth is None
+
+
+def test_other_systems_names_of_shipped_types_mean_them_unless_there_is_such_a_type(home: Path, project: Path) -> None:
+    catalogue = load_catalogue(project, home)
+    assert (catalogue.get("reviewer").name, catalogue.get("general").name) == ("code-reviewer", "general-purpose")
+    write(project / ".claude/agents/reviewer.md", "reviewer")
+    assert load_catalogue(project, home).get("reviewer").name == "reviewer"

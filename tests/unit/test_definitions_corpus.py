@@ -86,7 +86,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
             "background": True,
             "effort": "high",
         },
-        ["effect: `skills`, `mcpServers`, `hooks`, `memory`, `isolation`, `color`, `initialPrompt`"],
+        ["effect: `skills`, `mcpServers`, `hooks`, `memory`, `isolation`, `initialPrompt`"],
     ),
     "claude/unknown-tool.md": Loaded({"tools": ["Raed", "Grep"]}, ["unknown tool 'Raed' (did you mean 'Read'?)"]),
     "claude/unknown-key.md": Loaded({"disallowed_tools": []}, ["`disalowedTools` (did you mean 'disallowedTools'?)"]),
@@ -104,9 +104,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
     ),
     "claude/punctuation-in-name.md": Loaded({"name": "C-Rust-expert-senior"}, ["is written 'C-Rust-expert-senior'"]),
     "claude/every-tool-in-a-word.md": Loaded({**EVERYTHING}),
-    "claude/notes-of-ones-own.md": Loaded(
-        {"tools": ["Read"]}, ["effect: `color`", "unknown and without effect: `category`, `tags`, `version`"]
-    ),
+    "claude/notes-of-ones-own.md": Loaded({"tools": ["Read"]}),
     "claude/tools-of-other-systems.md": Loaded(
         {
             "tools": [
@@ -117,6 +115,27 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
     ),
     "claude/unsupported-mode.md": Loaded(
         {"permission_mode": "default", "disallowed_tools": ["Skill", "LSP"]}, ["'auto' is not supported here"]
+    ),
+    "claude/conversation-in-description.md": Loaded(
+        {
+            "name": "conversing",
+            "tools": ["Read", "Grep"],
+            "description": "Use this agent when a release is due: it knows the steps. Examples: <example> Context: The person asks "
+            'for a release. user: "Please release it" assistant: "I will use the conversing agent" <commentary> It is about a '
+            'release: that is its matter. </commentary> user: "And the notes?" </example>',
+        },
+        [KEY_BY_KEY],
+    ),
+    "claude/tools-with-slashes.md": Loaded(
+        {"tools": ["Edit", "Glob", "WebFetch", "docs.mcp/*", "Bash", "acme/other_tool"]},
+        ["unknown tools, kept in case a worker offers them: 'docs.mcp/*', 'acme/other_tool'"],
+    ),
+    "claude/only-servers.md": Loaded(
+        {"tools": ["mcp__images__make", "mcp__search", "WebSearch"]},
+        [
+            "no tools of MCP servers are offered here: 'mcp__images__make', 'mcp__search'",
+            "no tool of its list is offered here: it works without any",
+        ],
     ),
     "claude/prompt-before-the-end.md": Refused("'Say what you found:' is no `key: value` line", 9),
     "claude/rule-instead-of-frontmatter.md": Refused("'**Version:** 3' is no `key: value` line", 5),
@@ -145,7 +164,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
             "tools": None,
             "disallowed_tools": ["github_*", *EDITING, "Bash"],
         },
-        ["`temperature`", "'github_*'"],
+        ["'github_*'"],
     ),
     "opencode/agent/nested/security.md": Loaded(
         {
@@ -185,12 +204,14 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         {"read_only": True, "effort": "high", "model": "inherit", "prompt": "Look for defects."},
         ["no `name`", "'gpt-5-codex' is not available"],
     ),
-    "codex/agents/tracer.toml": Loaded({"name": "tracer", "read_only": False}, ["`approval_policy`"]),
+    "codex/agents/tracer.toml": Loaded(
+        {"name": "tracer", "read_only": False}, ["`approval_policy` 'never' is not supported"]
+    ),
     "codex/agents/everything.toml": Loaded(
         {"model": "inherit", "effort": "low", "prompt": 'Work with "quotes" and \\backslashes\\.'},
         [
             *("`effort` 'minimal'", "`sandbox_mode` 'True'", "unknown and without effect: `tui`"),
-            "effect: `model_verbosity`, `personality`, `features`, `mcp_servers`, `skills`",
+            "effect: `features`, `mcp_servers`, `skills`",
         ],
     ),
     "codex/agents/nameless.toml": Loaded({"name": "nameless"}, ["no `name`", "'danger-full-access' is not supported"]),
@@ -244,7 +265,7 @@ def test_one_configuration_of_opencode_gives_its_good_agents_and_a_problem_for_e
     assert found["docs"].prompt == "Write the documentation."
     assert found["docs"].tools == ["Read", "Write"]
     assert found["docs"].description.endswith("http://example.invalid/a//b /* not a comment */")
-    assert found["docs"].warnings == ["not supported here and without effect: `top_p`"]
+    assert found["docs"].warnings == []
     assert found["explore"].model == "claude-sonnet-5-5" and found["explore"].read_only
     assert "{env:API_KEY}" in found["secret"].prompt and "left as it is" in found["secret"].warnings[-1]
     assert set(result.disabled) == {"old"}
@@ -260,7 +281,8 @@ def test_one_configuration_of_codex_gives_its_good_roles_and_a_problem_for_each_
     assert set(found) == {"reviewer", "helper"}
     assert found["reviewer"].description == "Finds defects." and found["reviewer"].read_only
     assert found["reviewer"].prompt == "Look for defects."
-    assert any("`nickname_candidates`" in warning for warning in found["reviewer"].warnings)
+    assert not any("`nickname_candidates`" in warning for warning in found["reviewer"].warnings)
+    assert result.max_depth == 1
     assert "general-purpose" in found["helper"].warnings[0]
     (problem,) = result.problems
     assert "lies outside of the project" in problem.message

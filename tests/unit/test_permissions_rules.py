@@ -300,6 +300,15 @@ def test_agent_types_parameters_and_servers_can_be_named(tmp_path: Path) -> None
     assert call("mcp__github__list", {}, rules(allow=("mcp__github",)), tmp_path).action == "allow"
 
 
+def test_a_type_that_is_denied_is_denied_by_its_other_name_too(tmp_path: Path) -> None:
+    for kind, rule in (("reviewer", "code-reviewer"), ("code-reviewer", "Reviewer"), ("general", "general-purpose")):
+        known = rules(deny=(f"Agent({rule})",))
+        assert call("Agent", {"subagent_type": kind}, known, tmp_path).action == "deny", kind
+    limited = define(["Agent(code-reviewer)"])
+    assert call("Agent", {"subagent_type": "code-reviewer"}, limited, tmp_path).action == "allow"
+    assert call("Agent", {"subagent_type": "reviewer"}, limited, tmp_path).action == "deny", "it may be another type"
+
+
 def test_agents_of_plugins_skills_and_commands_can_be_named(tmp_path: Path) -> None:
     reviewer = {"subagent_type": "my-plugin:reviewer", "model": "opus", "prompt": "x"}
     for rule in ("Agent(my-plugin:reviewer)", "Agent(my-plugin:*)", "Agent(plan, my-plugin:reviewer)"):

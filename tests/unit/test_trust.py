@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from swarm.agent.spec import Limits
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.grants import Grant, hash_grants
 from swarm.errors import ConfigurationError
@@ -153,3 +154,13 @@ def test_a_workspace_without_such_files_has_nothing_to_trust(workspace: Path, se
     prepared = prepare_order(Order("go", workspace=workspace), settings)
     assert prepared.grants == [] and prepared.warnings == [] and prepared.spec.mode == "plan"
     assert not (settings.state_folder() / "trust.json").exists()
+
+
+def test_a_configuration_of_codex_bounds_the_depth_that_nobody_chose(workspace: Path, settings: Settings) -> None:
+    write(workspace / ".codex/config.toml", "[agents]\nmax_depth = 1\n")
+    assert prepare_order(Order("go", workspace=workspace), settings).spec.limits.max_depth == 1
+    assert (
+        prepare_order(Order("go", workspace=workspace, limits=Limits(max_depth=3)), settings).spec.limits.max_depth == 3
+    )
+    write(workspace / ".codex/config.toml", "[agents]\nmax_depth = 9\n")
+    assert prepare_order(Order("go", workspace=workspace), settings).spec.limits.max_depth == Limits().max_depth
