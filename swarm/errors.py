@@ -7,6 +7,8 @@ permanent, so no caller ever reads a message to decide whether to try again.
 
 from __future__ import annotations
 
+import difflib
+
 
 class SwarmError(Exception):
     """The root of the project's errors; `str(error)` is fit to be shown to a person."""
@@ -35,11 +37,18 @@ class DefinitionError(SwarmError):
 
 
 class UnknownDefinition(SwarmError):
-    """No definition of that name; the message lists those that exist."""
+    """No definition of that name; the message lists those that exist, or, of very many, those with a like name."""
+
+    MANY = 30
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name, self.known = name, known
-        super().__init__(f"unknown agent type {name!r}; the known types are: {', '.join(sorted(known)) or 'none'}")
+        told = f"the known types are: {', '.join(sorted(known)) or 'none'}"
+        if len(known) > self.MANY:
+            near = [other for other in sorted(known) if name.lower() in other.lower()]
+            near += difflib.get_close_matches(name, known, n=10, cutoff=0.5)
+            told = f"of {len(known)} types these are near it: {', '.join(list(dict.fromkeys(near))[:10]) or 'none'}"
+        super().__init__(f"unknown agent type {name[:80]!r}; {told}")
 
 
 # -- jobs and agents --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from swarm.models.catalogue import resolve_model
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import first_mode
 from swarm.store.values import Continuation, NotSpawned
-from swarm.tools.agents import AGENT
+from swarm.tools.agents import AGENT, SEARCH_MARK, find_types
 from swarm.tools.registry import validate_input
 
 
@@ -125,6 +125,8 @@ def _forked(given: dict[str, Any], parent: AgentSpec) -> AgentDefinition:
 
 
 def _definition(name: str, catalogue: Catalogue) -> AgentDefinition:
+    if name.startswith(SEARCH_MARK):
+        raise ToolError(find_types(name[len(SEARCH_MARK) :], catalogue.for_spawning()))
     definition = catalogue.get(name)
     if definition.mode == "primary":
         raise UnknownDefinition(name, [known.name for known in catalogue.for_spawning()])

@@ -5,6 +5,7 @@ The runtime itself carries `Agent` out, because it changes the tree, and parks t
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,13 +30,59 @@ WAITING: dict[str, Any] = {
     },
 }
 """The parameters that all tools which wait have in common."""
+MAX_TYPES_CHARACTERS = 11_000
+"""Of the list of types in the tool's description: about 3 500 tokens, which every request of every agent carries."""
+SEARCH_MARK = "?"
+"""What a `subagent_type` begins with that is a search."""
+_MAX_SENTENCE = 160
 _SHOWN = 100
 
 
 def naming_types(tool: Tool, definitions: Sequence[AgentDefinition]) -> Tool:
-    """The tool as agents of this job are given it: with the types that can be started."""
-    types = "\n".join(f"- {d.name}: {' '.join(d.description.split())}" for d in definitions)
-    return replace(tool, description=f"{tool.description}\nTypes:\n{types}")
+    """The tool as agents of this job are given it: with the types that can be started, in a text of bounded size."""
+    return replace(tool, description=f"{tool.description}\nTypes:\n{_list_types(definitions)}")
+
+
+def find_types(words: str, definitions: Sequence[AgentDefinition]) -> str:
+    """The types whose name or description has all the words, as an answer to the model."""
+    wanted = words.lower().split()
+    found = [d for d in definitions if all(word in f"{d.name} {d.description}".lower() for word in wanted)]
+    if not found:
+        return f"No type has {words.strip()!r} in its name or description. Search with other words, or a single one."
+    return "Nothing was started. Types found; call again with the name of one:\n" + _fit(
+        [_describe_type(d) for d in found], "search with more words"
+    )
+
+
+def _list_types(definitions: Sequence[AgentDefinition]) -> str:
+    full = "\n".join(_describe_type(d) for d in definitions)
+    if len(full) <= MAX_TYPES_CHARACTERS:
+        return full
+    # What is shipped is what this project's own texts speak of.
+    ordered = sorted(definitions, key=lambda d: (d.source != "shipped", d.name))
+    lines = [f"- {d.name}: {_first_sentence(d.description)}" for d in ordered]
+    if sum(map(len, lines)) + len(lines) > MAX_TYPES_CHARACTERS:
+        lines = [f"- {d.name}" for d in ordered]
+    search = f'`subagent_type: "{SEARCH_MARK}keyword"` searches names and whole descriptions, and starts nothing'
+    return f"{_fit(lines, 'search for them')}\n({search}.)"
+
+
+def _fit(lines: Sequence[str], remedy: str) -> str:
+    kept, size = 0, 0
+    while kept < len(lines) and size + len(lines[kept]) < MAX_TYPES_CHARACTERS:
+        size += len(lines[kept]) + 1
+        kept += 1
+    more = len(lines) - kept
+    return "\n".join([*lines[:kept], *([f"… and {more} more: {remedy}"] if more else [])])
+
+
+def _describe_type(definition: AgentDefinition) -> str:
+    return f"- {definition.name}: {' '.join(definition.description.split())}"
+
+
+def _first_sentence(description: str) -> str:
+    text = " ".join(description.split())
+    return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0][:_MAX_SENTENCE]
 
 
 def find_child(store: Store, spec: AgentSpec, who: str, *, teammates: bool = True) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from swarm.agent.entries import Answered, Assistant, Prompt, Started
 from swarm.agent.life import Life, fold
 from swarm.agent.spec import AgentSpec
@@ -11,6 +13,7 @@ from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.models import Usage
 from swarm.runtime.spawning import plan_children
+from swarm.tools.agents import AGENT, naming_types
 
 
 def _call(call_id: str, name: str, **given: Any) -> Assistant:
@@ -53,3 +56,52 @@ def test_a_fork_of_one_that_left_plan_mode_is_not_in_plan_mode_again() -> None:
 
 def test_a_fork_need_not_answer_in_the_form_that_its_parent_must() -> None:
     assert _fork(_parent(result_schema={"type": "integer"})).definition.result_schema is None
+
+
+# -- thousands of types ------------------------------------------------------------------------------------------
+
+
+def _types(count: int, description: str) -> dict[str, AgentDefinition]:
+    made = (
+        AgentDefinition(name=f"type-{n:04}", description=f"Number {n}. {description}", prompt="p", source=f"/x/{n}.md")
+        for n in range(count)
+    )
+    worker = AgentDefinition(name="worker", description="Does work.", prompt="p")
+    return {one.name: one for one in (*made, worker)}
+
+
+def _listed(definitions: dict[str, AgentDefinition]) -> str:
+    return naming_types(AGENT, Catalogue(definitions=definitions).for_spawning()).description.partition("\nTypes:\n")[2]
+
+
+def test_a_few_types_are_described_whole() -> None:
+    assert _listed(_types(2, "Says much.")) == (
+        "- type-0000: Number 0. Says much.\n- type-0001: Number 1. Says much.\n- worker: Does work."
+    )
+
+
+@pytest.mark.parametrize("count", [200, 1_000, 5_000])
+def test_the_list_of_types_stays_small_however_many_there_are(count: int) -> None:
+    listed = _listed(_types(count, "A long text. " * 30))
+    assert len(listed) <= 12_000, "below 4 000 tokens"
+    assert listed.startswith("- worker"), "what is shipped is always named"
+    assert "Number 7." in listed if count == 200 else "- type-0007\n" in listed
+    assert 'subagent_type: "?keyword"' in listed
+    assert ("more: search for them" in listed) == (count > 900)
+
+
+def test_a_type_is_found_by_words_and_nothing_is_started() -> None:
+    definitions = _types(1_000, "Looks at tests.") | {
+        "zebra": AgentDefinition(name="zebra", description="Paints stripes.", prompt="p")
+    }
+    parent = _parent()
+    asked = {"a": "? STRIPES paints", "b": "?tests", "c": "?nothing has this", "d": "type-007"}
+    calls = [_call(i, "Agent", description="d", prompt="p", subagent_type=kind).content[0] for i, kind in asked.items()]
+    parent.apply(Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="m"))
+    plan = plan_children(list(parent.pending.values()), parent, Catalogue(definitions=definitions), lambda who: who)
+    assert plan.children == {}
+    assert "- zebra: Paints stripes." in plan.refused["a"] and "Nothing was started" in plan.refused["a"]
+    assert len(plan.refused["b"]) < 12_000 and "more: search with more words" in plan.refused["b"]
+    assert "No type has" in plan.refused["c"]
+    assert "of 1002 types these are near it: type-0070, type-0071" in plan.refused["d"]
+    assert len(plan.refused["d"]) < 400
