@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from swarm.errors import ToolError
 from swarm.tools import MAX_OUTPUT_CHARACTERS, Tool, ToolContext, ToolResult
+from swarm.tools.images import find_image_fault
 from swarm.workspace import is_output, open_file, opened_folder, resolve_path, shown, sniff_encoding
 from swarm.workspace.text import HEAD_BYTES
 
@@ -71,7 +72,10 @@ def _image(file: io.BufferedReader, head: bytes, status: os.stat_result) -> Tool
             f"the image has {status.st_size:,} bytes, more than the {MAX_IMAGE_BYTES:,} that can be shown; "
             "make a smaller copy of it first"
         )
-    data = base64.b64encode(head + file.read()).decode("ascii")
+    content = head + file.read()
+    if fault := find_image_fault(kind, content):
+        raise ToolError(f"the image cannot be shown: {fault}")
+    data = base64.b64encode(content).decode("ascii")
     block = {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
     return ToolResult(text=f"[{kind}, {status.st_size:,} bytes]", blocks=[block])
 
