@@ -125,7 +125,7 @@ class Endpoints:
     def _play(self, exchange: _Exchange, body: dict[str, Any]) -> bool:
         conversation = read_conversation(body)
         exchange.record = replace(exchange.record, definition=conversation.definition, turn=conversation.turn)
-        wait = self._limiter.admit()
+        wait = self._limiter.admit(self._ledger.in_flight)
         if wait is not None:
             message = "The simulated rate limit is used up."
             raise RequestRefused(message, status=429, kind="rate_limit_error", retry_after=wait)

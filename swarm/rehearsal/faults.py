@@ -12,6 +12,7 @@ from swarm.rehearsal.script import match
 ERRORS: dict[str, tuple[int, str, str]] = {
     "400": (400, "invalid_request_error", "This request was refused, as rehearsed."),
     "401": (401, "authentication_error", "This key was refused, as rehearsed."),
+    "403": (403, "permission_error", "This key may not use that, as rehearsed."),
     "429": (429, "rate_limit_error", "This request would exceed the rate limit, as rehearsed."),
     "500": (500, "api_error", "Internal server error, as rehearsed."),
     "529": (529, "overloaded_error", "Overloaded, as rehearsed."),

@@ -66,6 +66,12 @@ class Ledger:
             self._in_flight += 1
             self._peak_in_flight = max(self._peak_in_flight, self._in_flight)
 
+    @property
+    def in_flight(self) -> int:
+        """How many requests are under way."""
+        with self._lock:
+            return self._in_flight
+
     def end(self) -> None:
         """That request is over."""
         with self._lock:

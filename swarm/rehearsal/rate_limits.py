@@ -28,7 +28,7 @@ class RateLimiter:
 
     def __init__(self, limits: RateLimits, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._enforce = limits.enforce
+        self._enforce, self._retry_after, self._most = limits.enforce, limits.retry_after, limits.in_flight
         self._lock = threading.Lock()
         now = clock()
         self._requests = _Bucket(limits.requests, now)
@@ -40,13 +40,15 @@ class RateLimiter:
             ("output-tokens", self._output),
         )
 
-    def admit(self) -> float | None:
-        """Take one request; None admits it, a number says after how many seconds to try again."""
+    def admit(self, in_flight: int = 0) -> float | None:
+        """Take one request, of so many that are under way with it; None admits it, a number says after how many seconds to try again."""
         with self._lock:
+            if self._most is not None and in_flight > self._most:
+                return self._retry_after or 1.0
             self._fill()
             wait = max(bucket.seconds_until(1) for _, bucket in self._named)
             if self._enforce and wait > 0:
-                return wait
+                return self._retry_after or wait
             self._requests.level -= 1
             return None
 

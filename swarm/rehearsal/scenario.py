@@ -82,7 +82,7 @@ Latency = Annotated[tuple[float, float], BeforeValidator(_read_latency)]
 StopReason = Literal[
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded"
 ]
-FaultKind = Literal["400", "401", "429", "500", "529", "spend_limit", "cut", "stream_error", "hang", "slow"]
+FaultKind = Literal["400", "401", "403", "429", "500", "529", "spend_limit", "cut", "stream_error", "hang", "slow"]
 
 
 class _Part(BaseModel):
@@ -113,6 +113,8 @@ class ToolCall(_Part):
 
     name: str = Field(min_length=1)
     input: dict[str, Any] = {}
+    id: str | None = None
+    """Its id, instead of one that no other call has: some servers give an id twice."""
 
 
 class UsageOverride(_Part):
@@ -191,6 +193,10 @@ class RateLimits(_Part):
     input_tokens: int = Field(default=2_000_000, ge=1)
     """Cache reads do not count."""
     output_tokens: int = Field(default=400_000, ge=1)
+    in_flight: int | None = Field(default=None, ge=1)
+    """Requests that may be under way at once; one more is answered 429, also without `enforce`."""
+    retry_after: float | None = Field(default=None, gt=0)
+    """Seconds in the `retry-after` header of those, instead of the time until there is room again."""
     enforce: bool = False
     """Answer 429 with `retry-after` when one is used up, instead of only reporting."""
 
@@ -207,6 +213,8 @@ class Scenario(_Part):
     cache_minimum_tokens: int = Field(default=0, ge=0)
     """Prefixes shorter than this are silently not cached."""
     rate_limits: RateLimits = RateLimits()
+    obeys_tool_choice: bool = True
+    """False: calls tools also where `tool_choice` is none, as some gateways do."""
     script: Literal["tree", "chatter"] | None = None
     faults: tuple[Fault, ...] = ()
     rules: tuple[Rule, ...] = ()

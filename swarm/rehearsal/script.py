@@ -33,6 +33,7 @@ class Script:
         self._taken = [0] * len(scenario.rules)
         self._lock = threading.Lock()
         self._script = scenario.script
+        self._obeys = scenario.obeys_tool_choice
 
     def answer(self, conversation: Conversation) -> Answer | None:
         """The reply to this request, or None if the scenario has none."""
@@ -40,7 +41,7 @@ class Script:
         if found is None and self._script is not None:
             reply = _SCRIPTS[self._script](conversation)
             found = Answer(reply, self._script) if reply else None
-        if found is not None and found.reply.tools and not conversation.tools_allowed:
+        if found is not None and found.reply.tools and not conversation.tools_allowed and self._obeys:
             # A real model obeys `tool_choice: none`, so the actor does, whatever its script says.
             found = Answer(_without_tools(found.reply), found.source)
         return found

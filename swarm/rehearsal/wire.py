@@ -30,7 +30,7 @@ def build_content(reply: Reply, digest: bytes) -> list[dict[str, Any]]:
         content.append({"type": "text", "text": reply.text})
     for index, call in enumerate(reply.tools):
         token = hashlib.blake2b(f"{index}/{call.name}".encode(), digest_size=12, key=digest).hexdigest()
-        content.append({"type": "tool_use", "id": f"toolu_{token}", "name": call.name, "input": call.input})
+        content.append({"type": "tool_use", "id": call.id or f"toolu_{token}", "name": call.name, "input": call.input})
     return content
 
 
