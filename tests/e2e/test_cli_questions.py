@@ -337,7 +337,7 @@ def test_an_answer_with_a_schema_is_printed_as_json(desk: Desk, tmp_path: Path) 
     assert json.loads(ran.stdout) == {"count": 3}
     schema.write_text('{"type": "nonsense"}')
     ran = desk.world.run("run", "--rehearse", str(scenario), "--schema", str(schema), "go")
-    assert ran.returncode == 2 and b"not a JSON schema" in ran.stderr
+    assert ran.returncode == 2 and b"the result schema cannot be used" in ran.stderr
 
 
 def test_the_permissions_of_a_workspace_are_listed_and_a_call_is_explained(world: World) -> None:
