@@ -85,17 +85,20 @@ class PreparedJob:
         return [*self.permissions.grants, *self.catalogue.grants]
 
     @property
+    def ignored(self) -> str:
+        """What is not trusted and therefore does not hold, and how it would, in a line; empty if there is nothing to say."""
+        if self.trusted or self.declined or not self.grants:
+            return ""
+        sources = ", ".join(dict.fromkeys(grant.source for grant in self.grants))
+        ignored = f"{len(self.grants)} things that files of this workspace would allow are ignored ({sources})"
+        command = f"swarm trust {shlex.quote(self.spec.workspace)}"
+        return f"{ignored}; `{command} --show` lists them, without --show it grants them"
+
+    @property
     def warnings(self) -> list[str]:
         """What the settings files held that could not be used, or was not."""
         problems = [str(problem) for problem in self.permissions.problems]
-        if self.trusted or self.declined or not self.grants:
-            return problems
-        sources = ", ".join(dict.fromkeys(grant.source for grant in self.grants))
-        ignored = f"{len(self.grants)} things that files of this workspace would allow are ignored ({sources})"
-        return [
-            *problems,
-            f"{ignored}; `swarm trust {shlex.quote(self.spec.workspace)} --show` lists them, without --show it grants them",
-        ]
+        return [*problems, self.ignored] if self.ignored else problems
 
 
 def find_workspace(given: str | Path) -> Path:

@@ -78,6 +78,8 @@ def show_permissions(
         _explain(tool, given, prepared, settings, as_json=as_json)
     for problem in prepared.permissions.problems:
         print_note(f"problem: {problem}")
+    if prepared.ignored:
+        print_note(f"note: {prepared.ignored}")
 
 
 # -- the rules ---------------------------------------------------------------------------------------------
@@ -91,7 +93,6 @@ def _list(prepared: PreparedJob, *, as_json: bool) -> None:
             {
                 "mode": mode,
                 "rules": [_describe_rule(rule) for rule in ordered],
-                "additional_directories": list(settings.additional_directories),
                 "problems": [problem.model_dump() for problem in settings.problems],
             }
         )
@@ -103,8 +104,6 @@ def _list(prepared: PreparedJob, *, as_json: bool) -> None:
     if ordered:
         output_console().print(table)
     print_note(f"{show_number(len(ordered), 'rule')}; what none decides, the mode {mode} does")
-    for extra in settings.additional_directories:
-        print_note(f"reachable beside the workspace: {plain(extra)}")
 
 
 def _describe_rule(rule: Rule) -> dict[str, Any]:

@@ -41,8 +41,6 @@ class PermissionSettings:
     rules: Rules
     default_mode: PermissionMode | None = None
     """The mode of a job that names none: the nearest file's word."""
-    additional_directories: tuple[str, ...] = ()
-    """Folders beside the workspace that are to be reachable."""
     problems: tuple[Problem, ...] = ()
     grants: tuple[Grant, ...] = ()
     """What files of the workspace would loosen; it is in the fields above only if they were loaded as trusted."""
@@ -57,7 +55,7 @@ def load_permission_settings(
     deny: Iterable[str] = (),
     trusted: bool = False,
 ) -> PermissionSettings:
-    """All rules that hold in a workspace, the default mode, the additional folders; the three lists are the command line's.
+    """All rules that hold in a workspace, the default mode; the three lists are the command line's.
 
     What files of the workspace loosen counts only if they are `trusted`; what they restrict always does.
     """
@@ -85,7 +83,6 @@ def load_permission_settings(
     return PermissionSettings(
         rules=Rules(rules=tuple(dict.fromkeys(loading.rules))),
         default_mode=loading.mode,
-        additional_directories=tuple(dict.fromkeys(loading.folders)),
         problems=tuple(loading.problems),
         grants=tuple(dict.fromkeys(loading.grants)),
     )
@@ -110,7 +107,6 @@ class _Loading:
     rules: list[Rule] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     mode: PermissionMode | None = None
-    folders: list[str] = field(default_factory=list)
     grants: list[Grant] = field(default_factory=list)
     mcp_rules: dict[Path, list[str]] = field(default_factory=dict)
 
@@ -185,9 +181,10 @@ class _Loading:
             elif key == "defaultMode":
                 self._take_mode(value, origin)
             elif key == "additionalDirectories":
-                self._take_folders(value, origin)
+                remedy = "Agents reach their workspace alone; start the job in a folder that holds all they need."
+                self.report(path, "`permissions.additionalDirectories` is not supported", remedy)
             else:
-                known = suggest(str(key), [*_ACTIONS, "defaultMode", "additionalDirectories"])
+                known = suggest(str(key), [*_ACTIONS, "defaultMode"])
                 self.report(path, f"`permissions.{show(key)}` is not supported{known}", "It has no effect here.")
 
     def read_opencode(self, origin: _Origin) -> None:
@@ -232,12 +229,6 @@ class _Loading:
             self.report(origin.path, f"`permissions.defaultMode` is {show(value)}", remedy)
         elif at_most(mode, self.mode or "default") == mode or self.may_loosen(f"the mode {mode}", origin):
             self.mode = mode
-
-    def _take_folders(self, value: Any, origin: _Origin) -> None:
-        if not isinstance(value, list) or not all(isinstance(folder, str) for folder in value):
-            self.report(origin.path, "`permissions.additionalDirectories` is not a list of folders", 'Write ["~/x"].')
-            return
-        self.folders += [folder for folder in value if self.may_loosen(f"the folder {folder}", origin)]
 
 
 def _explain_unconsulted(entry: str, rule: Rule) -> tuple[str, str] | None:

@@ -56,10 +56,6 @@ def open_terminal(stack: World, workspace: Path) -> Iterator[Callable[[], Termin
         terminal.hang_up()
 
 
-def jobs_of(world: World, workspace: Path) -> list[str]:
-    return [job["id"] for job in world.read_json("jobs", "--json") if job["workspace"] == str(workspace)]
-
-
 def is_trusted(world: World, workspace: Path) -> bool:
     return bool(world.read_json("trust", str(workspace), "--show", "--json")["trusted"])
 
@@ -109,12 +105,13 @@ def test_a_no_goes_on_without_and_is_not_kept(
 def test_a_stop_and_the_end_of_input_start_nothing(
     stack: World, workspace: Path, open_terminal: Callable[[], Terminal], keys: str
 ) -> None:
+    before = stack.read_json("jobs", "--json")
     terminal = open_terminal()
     terminal.wait_for(QUESTION)
     terminal.type(keys)
     code, text = terminal.finish()
     assert code == 2 and "nothing was started" in text
-    assert jobs_of(stack, workspace) == [] and not is_trusted(stack, workspace)
+    assert stack.read_json("jobs", "--json") == before and not is_trusted(stack, workspace)
 
 
 def test_without_a_terminal_one_line_says_what_is_ignored_and_how_to_grant_it(stack: World, workspace: Path) -> None:
@@ -132,6 +129,7 @@ def test_without_a_terminal_one_line_says_what_is_ignored_and_how_to_grant_it(st
     assert f"`swarm trust {workspace} --show` lists them, without --show it grants them" in line
     listed = stack.run("trust", str(workspace), "--show")
     assert b"allow Bash(touch:*)" in listed.stdout and b"not trusted: 2 grants" in listed.stderr
+    assert IGNORED in stack.run("permissions", "-w", str(workspace)).stderr.decode()
     assert stack.run("trust", str(workspace)).returncode == 0
     told, made = run()
     assert IGNORED not in told and made

@@ -150,12 +150,14 @@ def test_what_a_file_of_the_workspace_loosens_counts_only_if_it_is_trusted(
     }
     write(workspace / name, {"permissions": table})
     loaded = load_permission_settings(workspace, home)
-    assert loaded.default_mode is None and loaded.additional_directories == ()
+    assert loaded.default_mode is None
+    # Nothing would be loosened by it, so trust must not come to cover it.
+    assert any("`permissions.additionalDirectories` is not supported" in str(problem) for problem in loaded.problems)
     assert {(rule.action, rule.text) for rule in loaded.rules.rules} == {("deny", "Bash(rm:*)"), ("ask", "WebFetch")}
-    wanted = {"the mode bypassPermissions", "the folder /x", "allow Bash", "allow Edit(//**)"}
+    wanted = {"the mode bypassPermissions", "allow Bash", "allow Edit(//**)"}
     assert {grant.text for grant in loaded.grants} == wanted and all(name in grant.source for grant in loaded.grants)
     trusting = load_permission_settings(workspace, home, trusted=True)
-    assert (trusting.default_mode, trusting.additional_directories) == ("bypassPermissions", ("/x",))
+    assert trusting.default_mode == "bypassPermissions"
     assert len(trusting.rules) == 4 and trusting.grants == loaded.grants
 
 

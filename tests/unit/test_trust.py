@@ -164,3 +164,20 @@ def test_a_configuration_of_codex_bounds_the_depth_that_nobody_chose(workspace: 
     )
     write(workspace / ".codex/config.toml", "[agents]\nmax_depth = 9\n")
     assert prepare_order(Order("go", workspace=workspace), settings).spec.limits.max_depth == Limits().max_depth
+
+
+def test_a_new_type_is_there_at_once_and_a_name_can_be_switched_off_at_once(workspace: Path) -> None:
+    write(workspace / ".claude/agents/deploy.md", BUILD.format(name="deploy", prompt="deploy it"))
+    write(workspace / "opencode.json", '{"agent": {"explore": {"disable": true}}}')
+    catalogue = load_catalogue(workspace)
+    assert "deploy" in catalogue.definitions and "explore" not in catalogue.definitions and catalogue.grants == []
+
+
+def test_a_definition_adds_nothing_to_what_the_job_allows(workspace: Path, settings: Settings) -> None:
+    write(
+        workspace / ".claude/agents/wild.md",
+        "---\nname: wild\ndescription: d\npermissionMode: bypassPermissions\nnetwork: true\n"
+        "permission: {bash: allow, edit: allow}\n---\nWork.\n",
+    )
+    prepared = prepare_order(Order("go", agent="wild", workspace=workspace), settings)
+    assert (prepared.spec.mode, prepared.spec.network, prepared.spec.rules.rules) == ("acceptEdits", False, ())
