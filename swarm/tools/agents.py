@@ -60,7 +60,11 @@ def _list_types(definitions: Sequence[AgentDefinition]) -> str:
         return full
     # What is shipped is what this project's own texts speak of.
     ordered = sorted(definitions, key=lambda d: (d.source != "shipped", d.name))
-    lines = [f"- {d.name}: {_first_sentence(d.description)}" for d in ordered]
+    share = MAX_TYPES_CHARACTERS // len(ordered) - 1
+    if share >= 2 * _MAX_SENTENCE:
+        lines = [line if len(line) <= share else f"{line[: share - 1]}…" for line in map(_describe_type, ordered)]
+    else:
+        lines = [f"- {d.name}: {_first_sentence(d.description)}" for d in ordered]
     if sum(map(len, lines)) + len(lines) > MAX_TYPES_CHARACTERS:
         lines = [f"- {d.name}" for d in ordered]
     search = f'`subagent_type: "{SEARCH_MARK}keyword"` searches names and whole descriptions, and starts nothing'

@@ -80,6 +80,11 @@ def test_a_few_types_are_described_whole() -> None:
     )
 
 
+def test_long_descriptions_of_a_few_types_are_cut_to_equal_shares() -> None:
+    listed = _listed(_types(20, "A long text. " * 100))
+    assert 8_000 < len(listed) <= 12_000 and listed.count("…") == 20 and listed.startswith("- worker: Does work.\n")
+
+
 @pytest.mark.parametrize("count", [200, 1_000, 5_000])
 def test_the_list_of_types_stays_small_however_many_there_are(count: int) -> None:
     listed = _listed(_types(count, "A long text. " * 30))
