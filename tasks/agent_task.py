@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from celery import Task
-from celery.exceptions import Ignore, Terminated, WorkerLostError
+from celery.exceptions import Terminated, WorkerLostError
 from celery.worker.request import Request
+from celery.worker.state import task_ready
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -24,16 +26,52 @@ from swarm.tasks.payload import check_against_record, read_payload
 from swarm.tasks.publish import TASK_NAME, carry_out
 
 log = EventLog("swarm.agent")
+_ROW_CHARACTERS = 1_000
+"""Celery cuts what a task returns at 1 024, and 4 096 bytes are the most that a pipe takes in one part."""
 
 
-class AgentEnded(SwarmError):
-    """The agent's end, when it is not success: what Flower shows as the row's failure."""
+@dataclass(frozen=True)
+class Row:
+    """What a delivery leaves of its agent's row in Flower, other than success.
+
+    It is returned, and never raised: a failure or an `Ignore` travels to the main process with its traceback, some 30 kB in two parts.
+    A main process that is told to leave between the two reads the rest as a message of its own, fails to, and leaves its
+    children waiting for half a minute. This travels as its `repr`, in one part.
+    """
+
+    state: Literal["open", "failed"]
+    about: str
+
+    def __repr__(self) -> str:
+        return f"<{self.state}> {self.about}"[:_ROW_CHARACTERS]
+
+    @classmethod
+    def read(cls, text: str) -> Row | None:
+        """The row that has this `repr`; None for what a success returned, which is in quotes."""
+        state, _, about = text.partition("> ")
+        match state:
+            case "<open":
+                return cls("open", about)
+            case "<failed":
+                return cls("failed", about)
+        return None
 
 
 class AgentRequest(Request):  # type: ignore[misc]
     """A delivery as the worker's main process sees it: the first to know that a child process died."""
 
     reported_dead = False
+
+    def on_success(self, failed__retval__runtime: tuple[int, Any, float], **options: Any) -> Any:
+        """A row that is to stay open, or has failed, gets no event of success."""
+        failed, returned, _ = failed__retval__runtime
+        row = None if failed else Row.read(str(returned))
+        if row is None:
+            return super().on_success(failed__retval__runtime, **options)
+        task_ready(self)
+        if row.state == "failed":
+            self.send_event("task-failed", exception=row.about, traceback="")
+        return None
 
     def report_dead(self) -> None:
         """End the claim of the process that ran this delivery; once, for by now a sibling may have the next claim."""
@@ -70,12 +108,12 @@ class AgentTask(Task):  # type: ignore[misc]
             log.debug("event.lost", event_name=event, error=error)
 
 
-@app.task(name=TASK_NAME, bind=True, base=AgentTask, throws=(AgentEnded, PayloadRefused), max_retries=0)  # type: ignore[untyped-decorator]
-def run_agent(self: AgentTask, payload: object) -> str:
+@app.task(name=TASK_NAME, bind=True, base=AgentTask, throws=(PayloadRefused,), max_retries=0)  # type: ignore[untyped-decorator]
+def run_agent(self: AgentTask, payload: object) -> str | Row:
     """Run the agent's next segment, if it is runnable and nobody else runs it.
 
-    Ends by `Ignore` when the agent parks or is not to be run, so that its row stays open; raises `AgentEnded` when the agent
-    failed, `PayloadRefused` for a message that is not ours.
+    Returns a summary of the agent that has completed, else what is left of its row. Raises `PayloadRefused` for a message that
+    is not ours.
     """
     runtime = process.runtime()
     agent_id = str(self.request.id)
@@ -89,11 +127,11 @@ def run_agent(self: AgentTask, payload: object) -> str:
     claim = runtime.store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
     if isinstance(claim, Refused):
         log.debug("agent.not_runnable", agent_id=agent_id, why=claim.why)
-        raise Ignore()
+        return Row("open", "not runnable")
     return _run_claimed(self, runtime, claim)
 
 
-def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str:
+def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str | Row:
     if claim.generation > 1:
         task.send_quietly("task-running")
     log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.log_name)
@@ -113,7 +151,7 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str
             log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
             with suppress(RedisError, SwarmError):
                 runtime.store.hand_over(claim, "Redis did not take its step")
-            raise Ignore() from error
+            return Row("open", "set back")
         except Exception:
             # A broken invariant. It counts as a death: tried again, but not for ever.
             process.report_dead(claim.agent_id)
@@ -127,15 +165,17 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str
             return summary
         case Ended(state=state, summary=summary):
             log.warning(f"agent.{state}", agent_id=claim.agent_id, reason=summary)
-            raise AgentEnded(summary)
+            return Row("failed", summary)
         case Waits(condition=condition):
             log.info("agent.parked", agent_id=claim.agent_id, children=len(condition.children), until=condition.until)
             task.send_quietly("task-parked")
+            return Row("open", "parked")
         case HandedOver(why=why):
             log.info("agent.handed_over", agent_id=claim.agent_id, why=why)
             task.send_quietly("task-parked")
+            return Row("open", "handed over")
         case GaveUp(why=why, cancelled=cancelled):
             log.warning("agent.given_up", agent_id=claim.agent_id, why=why)
             if cancelled:
                 task.send_quietly("task-revoked", terminated=True, signum="", expired=False)
-    raise Ignore()
+            return Row("open", "given up")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -17,8 +18,11 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
 
     connection_errors: tuple[type[BaseException], ...]
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, *args: Any, worker_options: Mapping[str, Any] | None = None, **options: Any) -> None:
+        # Workers compare notes in Redis. To ask the others, when a lost connection is made anew, also reads the pipe of a pool process
+        # that has just died as if it were a connection, and the worker ends of it.
+        alone = {**(worker_options or {}), "without_mingle": True, "without_gossip": True}
+        super().__init__(*args, worker_options=alone, **options)
         # To Celery these are no losses of a connection but unrecoverable: the worker would stay, and never take a message again.
         self.connection_errors = (*self.connection_errors, OutOfMemoryError, ReadOnlyError)
 

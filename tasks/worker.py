@@ -5,6 +5,7 @@ All of it runs in the worker's main process, so a busy or hung child cannot star
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -36,6 +37,8 @@ ORPHAN_SWEEP_SECONDS = 20.0
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
 def _prepare_main(**_: Any) -> None:
+    # What became of an agent is told by `agent.*`; to Celery whatever a segment returned is a success.
+    logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
     process.prepare_main()
 
 
@@ -99,7 +102,10 @@ def stop_agents(state: Any, agents: list[str]) -> dict[str, list[str]]:
 
 
 class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Renews leases and rescues, each on a thread of its own, from before the first agent to after the last."""
+    """Renews leases and rescues, each on a thread of its own, from before the first agent to after the last.
+
+    The renewer is also what a stop reaches a leaving worker by, which reads no messages any more.
+    """
 
     requires = ("celery.worker.components:Pool",)
 
@@ -128,7 +134,10 @@ class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
         thread.start()
 
     def stop(self, worker: Any) -> None:
-        """The worker stops: no agent runs here any more, or it has been given to others."""
+        """Nothing: the worker stops its last step first and its pool after this one, so agents still run. The threads end with it."""
+
+    def terminate(self, worker: Any) -> None:
+        """A cold stop has given the agents to others."""
         self._stop.set()
 
 

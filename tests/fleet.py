@@ -30,7 +30,7 @@ class Worker:
         self.log = fleet.folder / f"worker-{number}.log"
         ready = fleet.folder / f"worker-{number}.ready"
         argv = [sys.executable, "-m", "celery", "-A", "swarm.tasks", "worker", "-c", str(concurrency), "-P", pool]
-        argv += ["-n", f"w{number}@test", "-l", "INFO", "--without-gossip", "--without-mingle"]
+        argv += ["-n", f"w{number}@test", "-l", "INFO"]
         self.process = subprocess.Popen(
             argv,
             cwd=fleet.folder,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from swarm.agent.entries import Prompt
+from swarm.agent.entries import Finished, Prompt
+from swarm.agent.spec import AgentSpec
 from swarm.records import AgentView
 
 # -- about calls that were not run, or not again ---------------------------------------------------------------
@@ -64,6 +65,13 @@ def child_result(record: AgentView) -> tuple[str, bool]:
     if not text:
         text = "(The agent ended without any text.)" if failed else "(The agent gave an empty answer.)"
     return f"{head}\n\n{text}", failed
+
+
+def refuse_mail(spec: AgentSpec, finished: Finished) -> str:
+    """What whoever wrote to an agent is told when it has ended without reading that."""
+    who = spec.name or ("root" if spec.parent_id is None else spec.agent_id)
+    why = f": {finished.reason}" if finished.reason else ""
+    return f"Your message to {who} was not read. It ended ({finished.state}{why}). Write again to have it go on."
 
 
 # -- about plans -----------------------------------------------------------------------------------------------

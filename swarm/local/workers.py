@@ -45,8 +45,7 @@ def default_concurrency() -> int:
 
 def start_worker(settings: Settings, *, concurrency: int, base_url: str | None, temporary: bool) -> ProcessRecord:
     """Start a worker and note it; `wait_until_ready` tells when it takes tasks."""
-    # Gossip and mingle compare notes between workers that keep all their notes in Redis anyway, and cost a second.
-    arguments = ["worker", "-c", str(concurrency), "--loglevel", "INFO", "--without-gossip", "--without-mingle"]
+    arguments = ["worker", "-c", str(concurrency), "--loglevel", "INFO"]
     return _start(settings, "worker", arguments, base_url, concurrency=concurrency, temporary=temporary)
 
 

@@ -31,7 +31,7 @@ from swarm.agent.decision import (
 )
 from swarm.agent.entries import Condition, Finished, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.life import Life
-from swarm.agent.notes import child_result
+from swarm.agent.notes import child_result, refuse_mail
 from swarm.agent.prompts import first_message, system_prompt
 from swarm.definitions.tools import Kind
 from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner
@@ -117,6 +117,8 @@ class Loop:
             case CallModel() as action:
                 return self._call_model(action)
             case RunTools(calls=calls):
+                if self.draining():
+                    return self._hand_over("its worker is going away")
                 return self._run_approved(calls, self._run_tools)
             case Settle(results=results):
                 self.journal.append_results(results)
@@ -276,7 +278,13 @@ class Loop:
         finished = self.journal.stamp(finished)
         # Whoever is asked something while it gives its answer takes the question in and goes on.
         unless_mail = finished.state == "completed" and self.life.last_words is None and not self.life.leaving
-        answer = self.store.finish(self.segment.claim, self.journal.next_number, finished, unless_mail=unless_mail)
+        answer = self.store.finish(
+            self.segment.claim,
+            self.journal.next_number,
+            finished,
+            unless_mail=unless_mail,
+            regret=refuse_mail(self.spec, finished),
+        )
         if isinstance(answer, GoOn):
             self.messaging.take_mail()
             return None

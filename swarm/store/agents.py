@@ -202,8 +202,13 @@ class Store(Mailboxes):
         answer = self.run("hand_over", claim.agent_id, claim.generation, why, int(last))
         return self._effect(answer, claim)
 
-    def finish(self, claim: Claim, number: int, entry: Finished, *, unless_mail: bool = False) -> Effect | GoOn:
-        """End the agent; its parent is told in the same step. With `unless_mail`, a message that it has not read forbids it."""
+    def finish(
+        self, claim: Claim, number: int, entry: Finished, *, unless_mail: bool = False, regret: str = "It was not read."
+    ) -> Effect | GoOn:
+        """End the agent; its parent is told in the same step.
+
+        With `unless_mail`, a message that it has not read forbids it; else its sender is told with `regret`.
+        """
         answer = self.run(
             "finish",
             claim.agent_id,
@@ -215,6 +220,7 @@ class Store(Mailboxes):
             entry.reason,
             int(unless_mail),
             "" if entry.data is None else json.dumps(entry.data),
+            regret,
         )
         if answer[0] == "mail":
             return GoOn("mail")

@@ -69,7 +69,7 @@ class CrashingWorker(Worker):
         self._ready = fleet.folder / f"worker-{number}.ready"
         argv = ["worker", "-c", str(concurrency), "-P", "prefork", "-n", f"w{number}@test", "-l", "INFO"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", __name__, "-A", "swarm.tasks", *argv, "--without-gossip", "--without-mingle"],
+            [sys.executable, "-m", __name__, "-A", "swarm.tasks", *argv],
             cwd=fleet.folder,
             env={**crashing_environment(fleet), "SWARM_READY_FILE": str(self._ready), **env},
             stdout=self.log.open("ab"),

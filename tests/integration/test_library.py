@@ -157,7 +157,7 @@ def test_libraries_that_nobody_has_loaded_for_long_are_removed(
 
 def test_lists_may_be_longer_than_what_fits_on_luas_stack(store: Store) -> None:
     many = [f"agent-{number}" for number in range(20_000)]
-    assert store.renew("worker", many, 60) == []
+    assert store.renew("worker", many, 60) == many
     assert store.hints(many) == [None] * len(many)
     dead = [(agent_id, "worker") for agent_id in many]
     assert store.rescue(max_deaths=5, outbox_age_seconds=10, batch=0, dead=dead).rescued == []

@@ -1,14 +1,26 @@
 -- End an agent by its own segment: the last entry, the record, the parent's wake-up and the sums, all in one step.
 --   unless_mail  '1': unread mail forbids it
 --   data         the answer as JSON, or ''
+--   regret       what whoever wrote to it, and was not read, is told
 -- Returns {'ok', publish, kill} | {'mail'} | {'stale'} | {'cancelled'}
-step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data)
+step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data, regret)
   number = tonumber(number)
   local refused = refusal(id, gen, { [state] = true }, number, 1)
   if refused then return { refused } end
-  local job, parent, unread = fields(id, 'job', 'parent', 'unread')
+  local job, parent, name, unread, unread_notes = fields(id, 'job', 'parent', 'name', 'unread', 'unread_notes')
   if unless_mail == '1' and count(unread) > 0 then return { 'mail' } end
   append(id, number, entry)
+  if count(unread) > count(unread_notes) then
+    for _, found in ipairs(redis.call('XREVRANGE', P .. ':mail:' .. id, '+', '-', 'COUNT', unread)) do
+      local message = {}
+      for i = 1, #found[2], 2 do message[found[2][i]] = found[2][i + 1] end
+      if message.from == job then
+        deliver(job, id, name or 'root', 'message', regret, found[1])
+      elseif message.kind ~= 'notification' and not has_ended(message.from) then
+        notify(message.from, { what = 'note', text = regret })
+      end
+    end
+  end
   if data ~= '' then
     redis.call('HSET', agent_key(id), 'data', data)
     if parent == '' then redis.call('HSET', job_key(job), 'data', data) end
