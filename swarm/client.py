@@ -11,8 +11,9 @@ worker`) do.
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,27 +22,29 @@ from swarm.agent.entries import Entry, Mail
 from swarm.agent.spec import Limits
 from swarm.correspondence import Correspondence, Mailbox
 from swarm.definitions.model import PermissionMode
+from swarm.errors import JobLost, UnknownAgent
 from swarm.ids import root_agent_id
+from swarm.log import EventLog
 from swarm.mailbox import USER
 from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
 from swarm.records import AgentView, Event, JobView
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
-from swarm.store.connection import REDIS_AWAY, connect, explained
+from swarm.store.connection import connect, explained
+from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.questions import Questions
 from swarm.store.values import Effect
 from swarm.team.board import Board, TaskTexts, TaskView
 from swarm.team.scratchpad import Pad, PageView
 
-PATIENCE_SECONDS = 60.0
-"""How long whoever follows a job waits for a Redis that is away."""
+log = EventLog("swarm.client")
 
 
 class Job(Correspondence):
     """A handle on one job, its person's correspondence with it among the rest."""
 
     def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = ()) -> None:
-        super().__init__(swarm.store, job_id, swarm.publish)
+        super().__init__(swarm.store, job_id, swarm.publish, Outage(swarm.tell, who=job_id))
         self._swarm = swarm
         self.warnings = list(warnings)
         """What the settings files held that could not be used, when it was submitted."""
@@ -58,22 +61,27 @@ class Job(Correspondence):
         """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
 
         Yields None whenever nothing has happened for `idle_seconds`, so that the caller can redraw or give up. A Redis that is
-        away is waited for, for up to `PATIENCE_SECONDS`.
+        away is waited for, however long that takes, and `Swarm.tell` is told so. Raises `JobLost` if it comes back without the job.
         """
-        over, heard_at = False, time.monotonic()
+        over = False
         while True:
             try:
                 found = self._store.wait_events(self.id, after, 0 if over else idle_seconds)
                 # The end may have been trimmed away, or the job may have expired meanwhile.
                 if not found and self.view().ended:
                     return
-            except REDIS_AWAY:
-                if time.monotonic() - heard_at > PATIENCE_SECONDS:
+            except REDIS_ERRORS as error:
+                if not is_away(error):
                     raise
+                self._outage.note(error)
                 time.sleep(min(0.5, idle_seconds))
                 yield None
                 continue
-            heard_at = time.monotonic()
+            except UnknownAgent as error:
+                if over:
+                    return
+                raise JobLost(self.id) from error
+            self._outage.over()
             if not found:
                 over = False
                 yield None
@@ -117,9 +125,17 @@ class Job(Correspondence):
 class Swarm:
     """A connection to one swarm. Thread-safe; connects on first use."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, tell: Callable[[str], None] | None = None) -> None:
         self.settings = settings or load_settings()
         self.store = Store(connect(self.settings), self.settings.key_prefix)
+        self.tell = tell or (lambda what: log.warning("redis.away", what=what))
+        """Told that somebody waits for Redis, and for what job, whenever and as long as that is so; default: the log."""
+
+    def outlasting(self, job_id: str) -> Swarm:
+        """The same for somebody who watches one job: every call waits for a Redis that is away, and says that the job does."""
+        patient = copy.copy(self)
+        patient.store = self.store.outlasting(Outage(self.tell, who=job_id))
+        return patient
 
     def submit(
         self,

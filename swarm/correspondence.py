@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from pydantic import BaseModel
 
-from swarm.errors import MailboxFull, ReceiverEnded
+from swarm.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent
 from swarm.mailbox import USER, Message, check_body, position_of
 from swarm.store.agents import Store
+from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.values import Effect, Letter
 
 _LOOK_SECONDS = 0.25
@@ -51,8 +52,8 @@ class Mailbox(BaseModel, frozen=True):
 class Correspondence:
     """A person's correspondence with one job."""
 
-    def __init__(self, store: Store, job_id: str, tell: Callable[[Effect], None]) -> None:
-        self._store, self.id, self._tell = store, job_id, tell
+    def __init__(self, store: Store, job_id: str, tell: Callable[[Effect], None], outage: Outage) -> None:
+        self._store, self.id, self._tell, self._outage = store, job_id, tell, outage
 
     def send(self, to: str, text: str, *, reply_to: str = "") -> str:
         """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*` for all that live.
@@ -116,15 +117,27 @@ class Correspondence:
         """The first message to the person after that id (of a message in either direction), of the agent `sender` or of any.
 
         None when none will come without the person writing again: `sender` has read its mail and has ended, or has nothing left
-        to do (what it said is in its view), or the job is over. Raises `TimeoutError`; the job goes on then.
+        to do (what it said is in its view), or the job is over. A Redis that is away is waited for. Raises `TimeoutError`, and the
+        job goes on then; `JobLost`.
         """
         position_of(after)
         give_up = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while True:
-            # Asked for first: whatever was written before the end is found below.
-            silent = self._will_stay_silent(sender)
             wait = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
-            found = self._store.wait_mail(self.id, after, wait)
+            try:
+                # Asked for first: whatever was written before the end is found below.
+                silent = self._will_stay_silent(sender)
+                found = self._store.wait_mail(self.id, after, wait)
+            except REDIS_ERRORS as error:
+                if not is_away(error):
+                    raise
+                self._outage.note(error)
+                time.sleep(_LOOK_SECONDS)
+                silent, found = False, []
+            except UnknownAgent as error:
+                raise JobLost(self.id) from error
+            else:
+                self._outage.over()
             for message in found:
                 after = message.id
                 if sender in (None, message.sender):

@@ -62,6 +62,17 @@ class UnknownAgent(SwarmError):
     """No agent (or job) has that id."""
 
 
+class JobLost(SwarmError):
+    """A job that was there is not any more, though it had not ended: Redis has lost it."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(
+            f"{job_id} is lost: Redis was away and came back without it, so what it kept is gone and nothing of the job goes on. "
+            "Run it again; a Redis with `appendonly yes` keeps jobs over a restart"
+        )
+
+
 class JournalError(SwarmError):
     """A journal that cannot be read: an entry of an unknown kind or version, or a broken sequence."""
 

@@ -10,19 +10,20 @@ from celery import Task
 from celery.exceptions import Terminated, WorkerLostError
 from celery.worker.request import Request
 from celery.worker.state import task_ready
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import RedisError
 
-from swarm.errors import PayloadRefused, SwarmError
+from swarm.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
 from swarm.log import EventLog
 from swarm.runtime.journal import Journal
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Waits
+from swarm.runtime.stop import Stop
+from swarm.store.agents import Store
+from swarm.store.outage import Outage
 from swarm.store.values import Claim, Refused
 from swarm.tasks import process
 from swarm.tasks.app import app
-from swarm.tasks.payload import check_against_record, read_payload
+from swarm.tasks.payload import Payload, check_against_record, read_payload
 from swarm.tasks.publish import TASK_NAME, carry_out
 
 log = EventLog("swarm.agent")
@@ -108,57 +109,89 @@ class AgentTask(Task):  # type: ignore[misc]
             log.debug("event.lost", event_name=event, error=error)
 
 
-@app.task(name=TASK_NAME, bind=True, base=AgentTask, throws=(PayloadRefused,), max_retries=0)  # type: ignore[untyped-decorator]
+@app.task(name=TASK_NAME, bind=True, base=AgentTask, max_retries=0)  # type: ignore[untyped-decorator]
 def run_agent(self: AgentTask, payload: object) -> str | Row:
     """Run the agent's next segment, if it is runnable and nobody else runs it.
 
-    Returns a summary of the agent that has completed, else what is left of its row. Raises `PayloadRefused` for a message that
-    is not ours.
+    Returns a summary of the agent that has completed, else what is left of its row.
     """
     runtime = process.runtime()
     agent_id = str(self.request.id)
-    known = read_payload(payload, task_id=agent_id)
-    [hint] = runtime.store.hints([agent_id])
+    with process.running(agent_id) as stop:
+        try:
+            return _run(self, runtime, read_payload(payload, task_id=agent_id), stop)
+        except PayloadRefused as error:
+            log.warning("message.refused", error=repr(error))
+            return Row("failed", repr(error))
+        except (RedisUnavailable, Interrupted) as error:
+            # Nothing is claimed. The outbox offers it again.
+            log.warning("agent.not_begun", agent_id=agent_id, why=error)
+            return Row("open", "not begun")
+        finally:
+            if stop.told:
+                runtime.forget_models()
+
+
+def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> str | Row:
+    agent_id, patience = known.agent, _Patience(stop)
+    store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
+    [hint] = store.hints([agent_id])
     if hint is None:
         raise PayloadRefused(
             f"task {agent_id}: no such agent in this Redis; its job has expired, or the message was forged"
         )
     check_against_record(known, hint)
-    claim = runtime.store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
+    claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
     if isinstance(claim, Refused):
         log.debug("agent.not_runnable", agent_id=agent_id, why=claim.why)
         return Row("open", "not runnable")
-    return _run_claimed(self, runtime, claim)
+    patience.claim = claim
+    return _run_claimed(task, runtime, store, claim, stop)
 
 
-def _run_claimed(task: AgentTask, runtime: process.Runtime, claim: Claim) -> str | Row:
+class _Patience:
+    """How long a delivery waits for a Redis that is away: with a claim, which has something to lose, as long as its job may last."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self.claim: Claim | None = None
+
+    def tell(self, what: str) -> None:
+        log.warning("redis.away", what=what)
+
+    def check(self) -> None:
+        """Raise `Interrupted` or `RedisUnavailable` when there is nothing to wait for any more."""
+        self._stop.check()
+        if self.claim is None and process.draining():
+            raise RedisUnavailable("its worker is going away, and Redis is away")
+        if self.claim is not None and self.claim.deadline is not None and self.claim.now() > self.claim.deadline:
+            raise RedisUnavailable("Redis was away until its job's time was over")
+
+
+def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> str | Row:
     if claim.generation > 1:
         task.send_quietly("task-running")
     log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.log_name)
-    with process.running(claim.agent_id) as stop:
-        try:
-            segment = Segment(
-                claim,
-                store=runtime.store,
-                journal=Journal(claim, runtime.store),
-                settings=runtime.settings,
-                publish=lambda effect: carry_out(app, runtime.store, effect),
-                stop=stop,
-            )
-            outcome: Outcome = Loop(segment, runtime.model_for(claim.spec), draining=process.draining).run()
-        except (RedisConnectionError, RedisTimeoutError, OutOfMemoryError, ReadOnlyError) as error:
-            # Not the agent's doing, so it is no death. The outbox offers it again, not this process: at once would be in vain.
-            log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
-            with suppress(RedisError, SwarmError):
-                runtime.store.hand_over(claim, "Redis did not take its step")
-            return Row("open", "set back")
-        except Exception:
-            # A broken invariant. It counts as a death: tried again, but not for ever.
-            process.report_dead(claim.agent_id)
-            raise
-        finally:
-            if stop.told:
-                runtime.forget_models()
+    try:
+        segment = Segment(
+            claim,
+            store=store,
+            journal=Journal(claim, store),
+            settings=runtime.settings,
+            publish=lambda effect: carry_out(app, store, effect),
+            stop=stop,
+        )
+        outcome: Outcome = Loop(segment, runtime.model_for(claim.spec), draining=process.draining).run()
+    except (RedisUnavailable, Interrupted) as error:
+        # Not the agent's doing, so it is no death. The outbox offers it again, not this process: at once would be in vain.
+        log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
+        with suppress(RedisError, SwarmError):
+            runtime.store.hand_over(claim, "Redis did not take its step")
+        return Row("open", "set back")
+    except Exception:
+        # A broken invariant. It counts as a death: tried again, but not for ever.
+        process.report_dead(claim.agent_id)
+        raise
     match outcome:
         case Ended(state="completed", summary=summary):
             log.info("agent.completed", agent_id=claim.agent_id, summary=summary)

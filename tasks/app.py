@@ -7,7 +7,13 @@ from typing import Any
 from celery import Celery
 
 from swarm.settings import Settings, load_settings
-from swarm.store.connection import broker_transport_options, broker_url, redis_url
+from swarm.store.connection import (
+    SOCKET_TIMEOUT_SECONDS,
+    broker_transport_options,
+    broker_url,
+    keepalive_options,
+    redis_url,
+)
 
 PRIORITY_STEPS = [0, 3, 6, 9]
 """Kombu keeps one Redis list per step; 0 is served first."""
@@ -21,8 +27,12 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
         "broker_transport_options": {
             "priority_steps": PRIORITY_STEPS,
             "queue_order_strategy": "priority",
+            # A silent end of the connection must be noticed; the consumer itself asks once a second.
             "socket_keepalive": True,
-            "health_check_interval": 25,
+            "socket_keepalive_options": keepalive_options(),
+            "socket_timeout": SOCKET_TIMEOUT_SECONDS,
+            "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
+            "health_check_interval": 5,
             # Messages are acknowledged before they run, so this never redelivers a running agent.
             "visibility_timeout": 86_400,
             **broker_transport_options(url),

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from celery.worker import consumer
-from redis.exceptions import OutOfMemoryError, ReadOnlyError
+from redis.exceptions import ResponseError
 
 LONGEST_RETRY_SECONDS = 5.0
 """Between two attempts to reach a broker that is away; Celery's own waits grow to 30 s."""
@@ -23,8 +23,9 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
         # that has just died as if it were a connection, and the worker ends of it.
         alone = {**(worker_options or {}), "without_mingle": True, "without_gossip": True}
         super().__init__(*args, worker_options=alone, **options)
-        # To Celery these are no losses of a connection but unrecoverable: the worker would stay, and never take a message again.
-        self.connection_errors = (*self.connection_errors, OutOfMemoryError, ReadOnlyError)
+        # A Redis that is busy, full, demoted or loading says so: to Celery no loss of a connection but unrecoverable. The worker
+        # would stay, and never take a message again.
+        self.connection_errors = (*self.connection_errors, ResponseError)
 
     def ensure_connected(self, conn: Any) -> Any:
         """A connection that is established, however long that takes."""

@@ -37,7 +37,7 @@ ORPHAN_SWEEP_SECONDS = 20.0
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
 def _prepare_main(**_: Any) -> None:
-    # What became of an agent is told by `agent.*`; to Celery whatever a segment returned is a success.
+    # What became of an agent is told by our own lines; to Celery whatever a segment returned is a success.
     logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
     process.prepare_main()
 
@@ -214,7 +214,7 @@ class Sweep:
         if time.monotonic() >= self._orphans_at:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
             kill_orphans(scratch_root(settings), _is_alive(store))
-        if not store.begin_sweep(process.worker_name(), max(0.2, settings.sweep_seconds * 0.9)):
+        if not store.begin_sweep(process.worker_name(), max(0.2, settings.sweep_seconds * 0.9), settings.lease_seconds):
             return
         # Only an empty list can have lost a message; while it is long, waiting is all that is wrong.
         quiet = _quiet_kinds(store, settings.key_prefix)

@@ -7,7 +7,15 @@ import sys
 
 from swarm.cli.interrupts import Terminated
 from swarm.cli.output import print_note
-from swarm.errors import BadMessageId, ConfigurationError, SwarmError, UnknownAgent, UnknownDefinition, UnknownReceiver
+from swarm.errors import (
+    BadMessageId,
+    ConfigurationError,
+    JobLost,
+    SwarmError,
+    UnknownAgent,
+    UnknownDefinition,
+    UnknownReceiver,
+)
 
 _USAGE = (ConfigurationError, UnknownDefinition, UnknownAgent, UnknownReceiver, BadMessageId)
 
@@ -21,6 +29,9 @@ def report(error: BaseException) -> int:
             return 130
         case Terminated():
             return 128 + error.number
+        case JobLost():
+            _say(str(error))
+            return 3
         case SwarmError():
             _say(str(error))
             return 2 if isinstance(error, _USAGE) else 1

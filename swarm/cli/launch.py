@@ -19,7 +19,7 @@ from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.trust import ask_for_trust
 from swarm.cli.watching import Display, choose_display, watch
 from swarm.client import Job, Swarm
-from swarm.errors import SwarmError
+from swarm.errors import JobLost, SwarmError, UnknownAgent
 from swarm.local.processes import tail_log
 from swarm.local.records import load_records
 from swarm.local.stack import StackStatus, status, temporary_stack
@@ -64,7 +64,7 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         stack = cleanup.enter_context(_stack(launch, settings))
         # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
         cleanup.callback(interrupts.disarm)
-        swarm = Swarm(settings)
+        swarm = Swarm(settings, tell=print_note)
         with interrupts.held():
             # Without a terminal nobody is there who could be asked.
             if terminal is None and launch.order.ask_seconds is None:
@@ -73,7 +73,8 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
                 spec = prepared.spec.model_copy(update={"base_url": server.url})
                 prepared = replace(prepared, spec=spec)
             job = place(swarm, prepared)
-        watching = _Watching(swarm, job, settings, stack, launch, interrupts, terminal)
+        swarm = swarm.outlasting(job.id)
+        watching = _Watching(swarm, Job(swarm, job.id), settings, stack, launch, interrupts, terminal)
         code = watching.run(deliver)
         if server is not None:
             _report_problems(server)
@@ -186,6 +187,8 @@ class _Watching:
                             self._finish(display, view, deliver)
                             # It may have ended while the person was thinking.
                             return 0 if view.state == "completed" else 130
+        except UnknownAgent as error:
+            raise JobLost(self.job.id) from error
         except Terminated:
             display.pause()
             with contextlib.suppress(OSError):  # the terminal may be gone

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from swarm.cli.interrupts import Interrupts
+from swarm.cli.output import print_note
 from swarm.client import Job, Swarm
 from swarm.errors import ConfigurationError, UnknownAgent, UnknownQuestion
 from swarm.local.redis_server import read_redis_status
@@ -26,7 +27,7 @@ def open_swarm() -> Iterator[Swarm]:
         if settings.redis_url is None and not read_redis_status(settings).running:
             cleanup.enter_context(temporary_stack(settings, workers=0))
             cleanup.callback(interrupts.disarm)
-        swarm = Swarm(settings)
+        swarm = Swarm(settings, tell=print_note)
         ping_or_raise(swarm.store.client)
         yield swarm
 

@@ -91,7 +91,7 @@ def run(
     """Run a job and print its answer; what happens meanwhile is shown on stderr.
 
     Without running workers (`swarm up`, or a fleet on SWARM_REDIS_URL) a local stack is started for the job and stopped after it.
-    Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 130 interrupted.
+    Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 130 interrupted.
     """
     if detach and rehearse is not None:
         raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")

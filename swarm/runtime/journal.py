@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -42,7 +41,7 @@ class Journal:
 
     def stamp(self, entry: EntryT) -> EntryT:
         """The entry with its time and generation."""
-        return entry.model_copy(update={"at": time.time(), "generation": self.claim.generation})
+        return entry.model_copy(update={"at": self.claim.now(), "generation": self.claim.generation})
 
     def append(
         self,

@@ -147,7 +147,7 @@ class Loop:
             where = f"the workspace {self.spec.workspace} does not exist on the worker's host {socket.gethostname()}"
             reason = f"{where}; share the folder with the workers under the same path, or run a worker where it is"
             return self._end(Finished(state="failed", reason=reason))
-        task = Prompt(text=first_message(self.spec, now=self.spec.created_at or time.time()))
+        task = Prompt(text=first_message(self.spec, now=self.spec.created_at or self.segment.claim.now()))
         if self.spec.fork is not None:
             self.journal.append([Started(spec=self.spec), task], activity="starting")
             # The parent's conversation comes before the task.
@@ -170,7 +170,7 @@ class Loop:
         room = self.life.mail_taken < PAGE_BYTES
         if self.journal.unread and between_turns and room and self.messaging.take_mail():
             return None
-        wait = action.not_before - time.time()
+        wait = action.not_before - self.segment.claim.now()
         if wait > WAIT_IN_PLACE_SECONDS:
             return self._park(Condition(until=action.not_before))
         if wait > 0:

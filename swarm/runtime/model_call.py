@@ -76,7 +76,9 @@ class ModelCall:
         except TransientModelError as error:
             delay = backoff_seconds(self._life.failures, error, random.random())
             log.warning("model.failed", agent_id=self._spec.agent_id, kind=error.kind, again_in_seconds=delay)
-            failed = ModelFailed(error=str(error), error_kind=error.kind, permanent=False, retry_at=time.time() + delay)
+            failed = ModelFailed(
+                error=str(error), error_kind=error.kind, permanent=False, retry_at=self._segment.claim.now() + delay
+            )
             self._journal.append([failed], activity=f"waiting for the model ({error.kind})", settle=self._reserves)
             return
         cost = self._cost(reply.model, reply.usage)
@@ -100,7 +102,7 @@ class ModelCall:
     def reserve(self) -> Reserved | Told | Finished:
         """Reserve what the next reply may use."""
         limits, deadline = self._spec.limits, self._segment.claim.deadline
-        if deadline is not None and time.time() > deadline and self._life.last_words is None:
+        if deadline is not None and self._segment.claim.now() > deadline and self._life.last_words is None:
             self._journal.append([notes.last_words("time", "The job has reached its time limit.")])
             return Told()
         if not self._reserves:
@@ -144,7 +146,7 @@ class ModelCall:
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
             with self._stop.unbroken():
-                self._segment.store.tell_activity(self._spec.agent_id, activity)
+                self._segment.store.tell_activity(self._segment.claim, activity)
 
 
 def _reply_counters(reply: Reply, cost: float) -> Counters:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from swarm.agent.entries import Condition, ToolFinished
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.tools import row_of
-from swarm.errors import StepRefused, ToolError
+from swarm.errors import RedisUnavailable, StepRefused, ToolError
 from swarm.log import EventLog
 from swarm.models import Block
 from swarm.permissions.judge import may_read
@@ -125,6 +125,9 @@ class Toolbox:
                 raise ToolError(f"There is no tool {name!r}; you have: {', '.join(sorted(names))}.")
             tool = load_tool(row_of(name).home)
             return act(tool, validate_input(tool, call["input"]))
+        except RedisUnavailable:
+            # Nothing about the call: it is made again, or reported as interrupted.
+            raise
         except ToolError as error:
             text = str(error)
         except StepRefused as error:
@@ -149,6 +152,7 @@ class Toolbox:
             confine=self._confine,
             may_read=lambda path: may_read(path, segment.rules, Path(segment.spec.workspace)),
             check=segment.stop.check,
+            now=segment.claim.now,
             waited=waited,
         )
 

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import redis
+from pydantic import ValidationError
 
 from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, decode_entry, encode_entry
 from swarm.agent.spec import AgentSpec
 from swarm.errors import JournalError, UnknownAgent
+from swarm.log import EventLog
 from swarm.records import (
     Counters,
 )
+from swarm.store.library import STEPS
 from swarm.store.mailboxes import Mailboxes
 from swarm.store.values import (
     NANO,
@@ -32,12 +38,18 @@ from swarm.store.values import (
     normal_role,
 )
 
+log = EventLog("swarm.store")
+_GRACE_SECONDS = 8.0
+"""After an outage: a connection that hangs is noticed, made anew, and the leases of its worker renewed."""
+_SILENT_SECONDS = 10.0
 JOURNAL_PAGE = 500
 """Entries fetched at a time."""
 
 
 class Store(Mailboxes):
     """The swarm's state in one Redis."""
+
+    _silent_until = 0.0
 
     # -- jobs ----------------------------------------------------------------------------------------------
 
@@ -78,9 +90,18 @@ class Store(Mailboxes):
 
     # -- one agent -----------------------------------------------------------------------------------------
 
-    def tell_activity(self, agent_id: str, activity: str) -> None:
-        """Say what a running agent does now: something for people to see, which decides nothing."""
-        self.client.hset(self.key("agent", agent_id), "activity", activity)
+    def tell_activity(self, claim: Claim, activity: str) -> None:
+        """Say what a running agent does now: something for people to see, which decides nothing.
+
+        Whoever says it is listening to a model that is paid for, so this neither waits for a Redis that is away nor fails.
+        """
+        if time.monotonic() < self._silent_until:
+            return
+        arguments = (claim.agent_id, claim.generation, activity)
+        try:
+            STEPS.run(self.hasty, "tell_activity", self.prefix, *arguments)
+        except (redis.RedisError, OSError):
+            self._silent_until = time.monotonic() + _SILENT_SECONDS
 
     def journal(self, agent_id: str, after: int = 0) -> Iterator[Entry]:
         """The journal's entries after number `after`, in order.
@@ -112,9 +133,16 @@ class Store(Mailboxes):
         answer = self.run("claim", agent_id, worker, lease_seconds, secrets.token_hex(8))
         match answer[0]:
             case "ok":
+                generation, clock = int(answer[1]), _clock_from(float(answer[6]))
+                try:
+                    spec = AgentSpec.model_validate_json(answer[2])
+                except ValidationError as error:
+                    # Back to the queue, but unpublished: the outbox offers it again later, to a newer worker perhaps.
+                    self.run("hand_over", agent_id, generation, "unreadable", 0)
+                    log.error("agent.unreadable", agent_id=agent_id, error=str(error).splitlines()[0])
+                    return Refused("unreadable")
                 deadline = float(answer[3]) if answer[3] else None
-                spec = AgentSpec.model_validate_json(answer[2])
-                return Claim(agent_id, int(answer[1]), spec, deadline, answer[4], answer[5])
+                return Claim(agent_id, generation, spec, deadline, answer[4], answer[5], clock)
             case "refused":
                 return Refused(answer[1])
             case why:
@@ -241,9 +269,13 @@ class Store(Mailboxes):
             return []
         return list(self.run("renew", worker, lease_seconds, *agent_ids))
 
-    def begin_sweep(self, worker: str, seconds: float) -> bool:
-        """Whether this worker is the one to look for what fell; for so long then nobody else is."""
-        return bool(self.client.set(self.key("rescue-lock"), worker, nx=True, px=max(1, int(seconds * 1000))))
+    def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> bool:
+        """Whether this worker is the one to look for what fell; for so long then nobody else is.
+
+        After an outage, in which no lease could be renewed, it may find none that has run out before its worker could renew it.
+        """
+        longest_gap = max(lease_seconds / 2, 3 * seconds)
+        return bool(self.run("begin_sweep", worker, seconds, longest_gap, min(lease_seconds, _GRACE_SECONDS)))
 
     def rescue(
         self,
@@ -281,6 +313,12 @@ class Store(Mailboxes):
         """A kept text."""
         value = self.client.hget(self.key("outputs", agent_id), key)
         return None if value is None else str(value)
+
+
+def _clock_from(now: float) -> Callable[[], float]:
+    """A clock that goes on from there, whatever becomes of this machine's."""
+    began = time.monotonic()
+    return lambda: now + time.monotonic() - began
 
 
 def _agent_fields(spec: AgentSpec) -> dict[str, str]:

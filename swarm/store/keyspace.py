@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import redis
 
 from swarm.errors import AgentCancelled, NotOwner
+from swarm.store.connection import SOCKET_TIMEOUT_SECONDS
 from swarm.store.library import STEPS, Library
+from swarm.store.outage import Outage, Patient
 from swarm.store.prefixes import Prefixes
 from swarm.store.values import Claim, Effect
 
@@ -18,10 +21,18 @@ class Keyspace:
     def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
         # The stubs do not know that `decode_responses` makes every answer text.
         self.client: Any = client
+        self.hasty: Any = client
+        """The client that never waits, also of a swarm that outlasts outages."""
         self.prefix = prefix
         self._prefixes = Prefixes()
         # Read now, so that processes that are forked share it.
         STEPS.name  # noqa: B018
+
+    def outlasting(self, outage: Outage) -> Self:
+        """The same, but every command waits until Redis can be had, for as long as `outage` lets it."""
+        patient = copy.copy(self)
+        patient.client = Patient(self.hasty, outage)
+        return patient
 
     def key(self, *parts: str) -> str:
         """A key under this swarm's prefix."""
@@ -38,16 +49,12 @@ class Keyspace:
 
     def note_once(self, job_id: str, kind: str, agent_id: str, *, why: str) -> bool:
         """The same with a reason, unless the agent's last event of this kind gave the same one; whether it was news."""
-        record = self.key("agent", agent_id)
-        if self.client.hget(record, kind) == why:
-            return False
-        self.client.hset(record, kind, why)
-        self.note(job_id, kind, agent_id, why=why)
-        return True
+        return bool(self.run("note_once", job_id, kind, agent_id, why))
 
     def wait_entries(self, kind: str, owner: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
-        """The first entries of a stream after that one; if there are none, they are waited for for so long."""
-        found = self.client.xread({self.key(kind, owner): after}, count=500, block=max(1, int(seconds * 1000)))
+        """The first entries of a stream after that one; if there are none, they are waited for for so long, at most some seconds."""
+        seconds = min(max(seconds, 0.001), SOCKET_TIMEOUT_SECONDS / 2)
+        found = self.client.xread({self.key(kind, owner): after}, count=500, block=int(seconds * 1000))
         return [(entry_id, dict(fields)) for _, entries in found or () for entry_id, fields in entries]
 
     def run(self, step: str, *arguments: str | int | float, library: Library = STEPS) -> Any:

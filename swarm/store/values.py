@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +32,12 @@ class Claim:
     """Messages in its mailbox beyond the journal's cursor."""
     length: int | None = None
     """How many entries its journal had then."""
+    clock: Callable[[], float] = time.time
+    """The server's clock."""
+
+    def now(self) -> float:
+        """The server's time, Unix seconds: the only one that decides anything, however wrong a worker's own is."""
+        return self.clock()
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Hint:
 
 @dataclass(frozen=True)
 class Refused:
-    """The agent is not to be run now; `why` is its state, `capped` or `unknown`."""
+    """The agent is not to be run now; `why` is its state, `capped`, `unknown`, or `unreadable`: a newer worker made it."""
 
     why: str
 

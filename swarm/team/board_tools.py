@@ -116,7 +116,7 @@ def _describe(task: TaskView) -> str:
 def _await_tasks(context: ToolContext, given: dict[str, Any]) -> Condition:
     numbers = _awaited(_board(context).tasks(), given.get("task_ids"))
     return Condition(
-        tasks=[str(n) for n in numbers], mode=given.get("mode", "all"), mail="talk", until=deadline_of(given)
+        tasks=[str(n) for n in numbers], mode=given.get("mode", "all"), mail="talk", until=deadline_of(context, given)
     )
 
 

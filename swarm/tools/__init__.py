@@ -6,6 +6,7 @@ it. It acts only through its `ToolContext`; what it raises as `ToolError` become
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,6 +71,8 @@ class ToolContext:
     """Whether a file may be read, for tools that search many; None: all of the workspace may."""
     check: Callable[[], None] = lambda: None
     """Long-running tools call this about once a second; it raises when the agent must stop."""
+    now: Callable[[], float] = time.time
+    """The server's clock: the time that calls wait by."""
     waited: Condition | None = None
     """What the call has waited for, once that has come."""
 

@@ -6,7 +6,6 @@ The runtime itself carries `Agent` out, because it changes the tree, and parks t
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -103,9 +102,9 @@ def find_child(store: Store, spec: AgentSpec, who: str, *, teammates: bool = Tru
 # -- waiting ---------------------------------------------------------------------------------------------------
 
 
-def deadline_of(given: dict[str, Any]) -> float:
+def deadline_of(context: ToolContext, given: dict[str, Any]) -> float:
     """When a call that waits goes on in any case (Unix seconds)."""
-    return time.time() + float(given.get("timeout_seconds", DEFAULT_WAIT_SECONDS))
+    return context.now() + float(given.get("timeout_seconds", DEFAULT_WAIT_SECONDS))
 
 
 def _await_agents(context: ToolContext, given: dict[str, Any]) -> Condition:
@@ -116,7 +115,7 @@ def _await_agents(context: ToolContext, given: dict[str, Any]) -> Condition:
         chosen = [child.id for child in children if child and child.background and child.at_work]
     if not chosen:
         raise ToolError("None of your agents is at work in the background: there is nothing to wait for.")
-    return Condition(children=chosen, mode=given.get("mode", "all"), mail="talk", until=deadline_of(given))
+    return Condition(children=chosen, mode=given.get("mode", "all"), mail="talk", until=deadline_of(context, given))
 
 
 def _tell_waited(context: ToolContext, given: dict[str, Any]) -> ToolResult:

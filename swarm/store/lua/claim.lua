@@ -1,6 +1,6 @@
 -- Take the right to run an agent's segment: queued -> running, generation + 1, a lease.
 --   token  tells a repeated request from another claim
--- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length} | {'refused', state} | {'capped'}
+-- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time} | {'refused', state} | {'capped'}
 --   | {'unknown'}
 step('claim', function(id, worker, lease_seconds, token)
   local state, job, depth, spec, started, claim, gen, unread, length =
@@ -8,7 +8,7 @@ step('claim', function(id, worker, lease_seconds, token)
   if not state then return { 'unknown' } end
   local most, deadline = job_fields(job, 'max_running', 'deadline')
   if state == 'running' and claim == token then
-    return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length) }
+    return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW) }
   end
   if state ~= 'queued' then return { 'refused', state } end
   redis.call('ZREM', P .. ':ready', id)
@@ -25,5 +25,5 @@ step('claim', function(id, worker, lease_seconds, token)
   if not started then redis.call('HSET', agent_key(id), 'started', NOW) end
   redis.call('ZADD', P .. ':leases', NOW + tonumber(lease_seconds), id)
   emit(job, 'running', id, 'worker', worker, 'gen', gen)
-  return { 'ok', gen, spec, deadline or '', count(unread), count(length) }
+  return { 'ok', gen, spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW) }
 end)

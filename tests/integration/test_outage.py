@@ -1,0 +1,164 @@
+"""Redis away: whoever has something to lose waits, says so, and does nothing twice."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from swarm import Job
+from swarm.errors import JobLost
+from swarm.local.redis_server import find_redis
+from swarm.rehearsal import RehearsalServer
+from tests.fleet import Fleet
+from tests.waiting import wait_for
+
+OUTAGE_SECONDS = 12.0
+"""Three leases of the tests."""
+
+
+def _redis(fleet: Fleet) -> psutil.Process:
+    process = find_redis(fleet.settings)
+    assert process is not None
+    return process
+
+
+@contextlib.contextmanager
+def _down(fleet: Fleet) -> Iterator[None]:
+    process = _redis(fleet)
+    process.kill()
+    process.wait(5)
+    yield
+    time.sleep(OUTAGE_SECONDS)  # the outage itself, not a wait for something
+    fleet.restart_redis()
+
+
+@contextlib.contextmanager
+def _hung(fleet: Fleet) -> Iterator[None]:
+    process = _redis(fleet)
+    process.suspend()
+    try:
+        yield
+        time.sleep(OUTAGE_SECONDS)
+    finally:
+        process.resume()
+
+
+@contextlib.contextmanager
+def _busy(fleet: Fleet) -> Iterator[None]:
+    client = fleet.swarm.store.client
+    client.config_set("busy-reply-threshold", 200)
+    loop = "local t = redis.call('TIME')[1] while redis.call('TIME')[1] - t < tonumber(ARGV[1]) do end"
+    thread = threading.Thread(target=_hold, args=(fleet, loop), daemon=True)
+    thread.start()
+    yield
+    thread.join(60)
+
+
+def _hold(fleet: Fleet, loop: str) -> None:
+    with contextlib.suppress(Exception):
+        fleet.swarm.store.client.eval("redis.replicate_commands() " + loop, 0, OUTAGE_SECONDS)
+
+
+@contextlib.contextmanager
+def _full(fleet: Fleet) -> Iterator[None]:
+    client = fleet.swarm.store.client
+    client.config_set("maxmemory", 1)
+    yield
+    time.sleep(OUTAGE_SECONDS)
+    client.config_set("maxmemory", 0)
+
+
+@contextlib.contextmanager
+def _demoted(fleet: Fleet) -> Iterator[None]:
+    client = fleet.swarm.store.client
+    client.replicaof("127.0.0.1", 1)
+    yield
+    time.sleep(OUTAGE_SECONDS)
+    client.replicaof("NO", "ONE")
+
+
+def _deaths(fleet: Fleet, job: Job) -> int:
+    return sum(int(fleet.swarm.store.client.hget(f"swarm:agent:{agent.id}", "deaths") or 0) for agent in job.agents())
+
+
+def _paid_calls(fleet: Fleet) -> tuple[RehearsalServer, list[Job]]:
+    """One job that waits for its model and one in a command whose output is too long for the conversation."""
+    command = "echo ran >> log; sleep 4; seq 1 20000"
+    server = fleet.rehearse(
+        f"""
+name: paid
+rules:
+  - {{when: {{turn: 0, prompt: tool}}, reply: {{tools: [{{name: Bash, input: {{command: "{command}"}}}}]}}}}
+  - {{when: {{turn: 0}}, reply: {{text: "ANSWER", latency_seconds: 4}}}}
+  - reply: {{text: "RESULT: {{last_result}}"}}
+"""
+    )
+    jobs = [fleet.submit("model", server), fleet.submit("tool", server)]
+    wait_for(
+        "both calls are under way", lambda: server.stats()["in_flight"] == 1 and (fleet.workspace / "log").exists()
+    )
+    return server, jobs
+
+
+@pytest.mark.parametrize("away", [_down, _hung, _busy, _full, _demoted])
+def test_what_was_paid_for_and_what_a_command_said_outlast_an_outage(fleet: Fleet, away) -> None:  # type: ignore[no-untyped-def]
+    worker = fleet.start_worker(2)
+    server, jobs = _paid_calls(fleet)
+    with away(fleet):
+        pass
+    model, tool = (job.wait(60) for job in jobs)
+    assert (model.state, model.text, tool.state) == ("completed", "ANSWER", "completed")
+    assert tool.text.startswith("RESULT: 1\n2\n"), "the output was kept, and the call did not fail"
+    assert server.stats()["requests"] == 3, "no call was made twice"
+    assert (fleet.workspace / "log").read_text() == "ran\n"
+    assert [_deaths(fleet, job) for job in jobs] == [0, 0]
+    assert worker.process.poll() is None
+    assert fleet.submit("model", server).wait(30).state == "completed", "the worker hears of new work"
+
+
+def test_whoever_waits_for_a_job_is_told_every_ten_seconds_that_redis_is_away(fleet: Fleet) -> None:
+    fleet.start_worker(1)
+    job = fleet.submit("x", fleet.rehearse("name: one\nrules:\n  - reply: {text: ANSWER, latency_seconds: 3}\n"))
+    told: list[str] = []
+    fleet.swarm.tell = told.append
+    watched = fleet.swarm.job(job.id)
+    views = []
+    waiting = threading.Thread(target=lambda: views.append(watched.wait()))
+    waiting.start()
+    with _hung(fleet):
+        wait_for("it is said", lambda: told, 10)
+        wait_for("it is said again", lambda: len(told) > 1, 10)
+    waiting.join(60)
+    assert views[0].text == "ANSWER"
+    assert all(job.id in what and "Redis" in what for what in told)
+
+
+def test_a_job_that_redis_has_lost_is_said_to_be_lost(fleet: Fleet) -> None:
+    job = fleet.submit("x", fleet.rehearse())
+    fleet.swarm.store.client.config_set("appendonly", "no")
+    fleet.swarm.store.client.config_set("save", "")
+    redis = _redis(fleet)
+    caught: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            job.wait()
+        except JobLost as error:
+            caught.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    redis.send_signal(signal.SIGKILL)
+    redis.wait(5)
+    for file in (fleet.folder / "s" / "redis").rglob("*"):
+        if file.is_file() and ("appendonly" in file.name or file.suffix == ".rdb"):
+            file.unlink()
+    fleet.restart_redis()
+    waiting.join(60)
+    assert "came back without it" in str(caught[0])
