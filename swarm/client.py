@@ -31,6 +31,7 @@ from swarm.records import AgentView, Event, JobView
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import connect, explained
+from swarm.store.durable import Disk
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.questions import Questions
 from swarm.store.values import Effect
@@ -197,6 +198,8 @@ class Swarm:
                 rules=prepared.permissions.rules.model_dump_json(),
                 ask_seconds=prepared.ask_seconds,
             )
+            if self.settings.durability == "all":
+                Disk(self.store.client, self.store.key("synced"), "all").wait()
         self.publish(effect)
         return Job(self, prepared.spec.job_id, warnings=prepared.warnings)
 

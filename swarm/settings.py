@@ -21,6 +21,9 @@ def _folders(text: str | None) -> list[Path]:
     return [Path(part).expanduser() for part in (text or "").split(os.pathsep) if part]
 
 
+Durability = Literal["off", "effects", "all"]
+
+
 class Settings(BaseSettings):
     """What a person may set. Every field is a variable `SWARM_<FIELD>`; durations are in seconds."""
 
@@ -68,6 +71,9 @@ class Settings(BaseSettings):
     """How long a worker may be silent before its agents are given to others."""
     sweep_seconds: float = Field(default=2.0, gt=0)
     """How often workers look for expired leases, due timers and messages that were lost."""
+    durability: Durability = "off"
+    """What is waited for until it is on Redis' disk: nothing; that a call with effects begins, before it does; or that and each reply
+    that is paid for, and a job that is submitted. It needs `WAITAOF` (Redis 7.2 or Valkey) and `appendonly yes`."""
     segment_seconds: float = 900.0
     """After this long an agent goes back to the queue at its next turn boundary, so that others get a process."""
     hard_limit_seconds: float = 2400.0

@@ -121,8 +121,8 @@ def run_agent(self: AgentTask, payload: object) -> str | Row:
         try:
             return _run(self, runtime, read_payload(payload, task_id=agent_id), stop)
         except PayloadRefused as error:
-            log.warning("message.refused", error=repr(error))
-            return Row("failed", repr(error))
+            log.warning("message.refused", error=f"PayloadRefused({error})")
+            return Row("failed", str(error))
         except (RedisUnavailable, Interrupted) as error:
             # Nothing is claimed. The outbox offers it again.
             log.warning("agent.not_begun", agent_id=agent_id, why=error)
@@ -176,7 +176,7 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim:
         segment = Segment(
             claim,
             store=store,
-            journal=Journal(claim, store),
+            journal=Journal(claim, store, runtime.disk),
             settings=runtime.settings,
             publish=lambda effect: carry_out(app, store, effect),
             stop=stop,

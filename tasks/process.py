@@ -28,6 +28,7 @@ from swarm.runtime.stop import Stop
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import connect
+from swarm.store.durable import Disk
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
 from swarm.tools.outside import declare_outside_tools
@@ -45,6 +46,7 @@ class Runtime:
         self.settings = settings
         declare_outside_tools(settings.tools)
         self.store = Store(connect(settings), settings.key_prefix)
+        self.disk = Disk(self.store.client, self.store.key("synced"), settings.durability)
         self._models: dict[str | None, Model] = {}
         self._lock = threading.Lock()
 

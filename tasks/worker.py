@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,9 @@ def _say_ready(**_: Any) -> None:
 def _say_what_is_open() -> None:
     for exposure in find_exposures(process.runtime().settings):
         log.warning("worker.exposed", what=exposure.name, found=exposure.found, remedy=exposure.remedy)
+    with suppress(RedisError):
+        if lack := process.runtime().disk.explain_lack():
+            log.error("worker.not_durable", why=lack)
 
 
 # -- the agents that run here, as the main process knows them ------------------------------------------------

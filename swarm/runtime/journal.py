@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from swarm.agent.entries import Condition, Entry, Parked, ToolFinished
+from swarm.agent.entries import Assistant, Condition, Entry, Parked, ToolFinished, ToolStarted
 from swarm.agent.life import Life, fold
 from swarm.store.agents import Store
+from swarm.store.durable import Disk
 from swarm.store.values import Claim, Counters, Effect, GoOn
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
@@ -21,8 +22,8 @@ class Journal:
     Every write raises `NotOwner` or `AgentCancelled` when the claim is gone, and has changed nothing then.
     """
 
-    def __init__(self, claim: Claim, store: Store) -> None:
-        self.claim, self.store = claim, store
+    def __init__(self, claim: Claim, store: Store, disk: Disk | None = None) -> None:
+        self.claim, self.store, self._disk = claim, store, disk
         self.life = Life(claim.agent_id)
         self.unread = claim.unread
         """Messages that wait in the mailbox, as the last write answered."""
@@ -51,7 +52,7 @@ class Journal:
         counters: Counters | None = None,
         settle: bool = False,
     ) -> None:
-        """Store entries and take them in."""
+        """Store entries and take them in; what must not be lost is on the disk then, where that was asked for."""
         stamped = [self.stamp(entry) for entry in entries]
         unread = self.store.append(
             self.claim, self.next_number, stamped, activity=activity, counters=counters, settle=settle
@@ -59,6 +60,12 @@ class Journal:
         self.unread = self.unread if unread is None else unread
         for entry in stamped:
             self.life.apply(entry)
+        if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
+            self._disk.wait(self.store.client)
+
+    @staticmethod
+    def _must_hold(disk: Disk, entry: Entry) -> bool:
+        return isinstance(entry, ToolStarted | Assistant) and disk.holds(effect=isinstance(entry, ToolStarted))
 
     def append_results(self, results: Sequence[ToolFinished]) -> None:
         """Store the results of calls, which are counted."""

@@ -24,6 +24,7 @@
 -- P:ready                zset    outbox: queued agents by the time they were queued; whoever queues an agent publishes
 --                                it afterwards, and rescue publishes what nobody did
 -- P:leases               zset    running agents by the time their lease ends
+-- P:synced               string  written where somebody waits until all before it is on the disk
 -- P:pulse                string  when the last look for what fell began
 -- P:timers               zset    parked agents by their deadline
 -- P:deadlines            zset    jobs with a wall-time limit, by the time they are ended

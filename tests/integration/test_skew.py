@@ -1,0 +1,78 @@
+"""Workers whose clock is wrong, and records that only a newer worker understands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fleet import Fleet
+from tests.needs import lack
+from tests.waiting import wait_for
+
+
+def _faketime() -> str:
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    return str(found[0]) if found else lack("libfaketime is not installed (Debian: faketime)")
+
+
+def _steps(fleet: Fleet) -> int:
+    """How many steps the server was asked for."""
+    return int(fleet.swarm.store.client.info("commandstats").get("cmdstat_fcall", {}).get("calls", 0))
+
+
+@pytest.mark.parametrize("skew", ["-60s", "+60s"])
+def test_a_worker_whose_clock_is_a_minute_wrong_decides_nothing_by_it(fleet: Fleet, skew: str) -> None:
+    """It waits for an overloaded model, parks for a time, and keeps a job's limit."""
+    worker = fleet.start_worker(1, LD_PRELOAD=_faketime(), FAKETIME=skew, DONT_FAKE_MONOTONIC="1")
+    server = fleet.rehearse(
+        """
+name: waits
+rules:
+  - {when: {turn: 0, prompt: x}, reply: {tools: [
+      {name: Agent, input: {description: a slow child, prompt: slow, run_in_background: true}}]}}
+  - {when: {turn: 1, prompt: x}, reply: {tools: [{name: WaitAgents, input: {timeout_seconds: 20}}]}}
+  - {when: {turn: 0, prompt: slow}, reply: {text: late}}
+  - reply: {text: "{last_result}"}
+faults:
+  - {kind: 429, retry_after: 8, when: {prompt: slow}, times: 1}
+"""
+    )
+    before = _steps(fleet)
+    job = fleet.submit("x", server, timeout_seconds=40.0)
+    view = job.wait(45)
+    assert (view.state, view.reason) == ("completed", "")
+    assert "is at work any more" in view.text, "it waited until its child had ended"
+    assert _steps(fleet) - before < 500, "nobody asked again and again to park"
+    assert worker.process.poll() is None
+
+
+def test_an_agent_that_only_a_newer_worker_can_read_is_left_for_it(fleet: Fleet) -> None:
+    job = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse())
+    root, client = job.view().root_id, fleet.swarm.store.client
+    spec = client.hget(f"swarm:agent:{root}", "spec")
+    client.hset(f"swarm:agent:{root}", "spec", json.dumps({**json.loads(spec), "dreams": True}))
+    worker = fleet.start_worker(1)
+    wait_for("it was put back twice", lambda: worker.text().count("agent.unreadable") > 1)
+    other = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse()).wait(20)
+    assert other.state == "completed"
+    fleet.wait_state(root, "queued")
+    assert client.hget(f"swarm:agent:{root}", "deaths") is None
+    client.hset(f"swarm:agent:{root}", "spec", spec)
+    assert job.wait(30).state == "completed", "a worker that can read it takes it"
+
+
+def test_what_an_agent_does_now_is_told_only_by_who_runs_it_and_brings_no_expired_record_back(fleet: Fleet) -> None:
+    job = fleet.submit("x", fleet.rehearse())
+    root, store = job.view().root_id, fleet.swarm.store
+    old = store.claim(root, "one", 60)
+    store.hand_over(old, "a deploy")  # type: ignore[arg-type]
+    new = store.claim(root, "other", 60)
+    store.tell_activity(new, "new")  # type: ignore[arg-type]
+    store.tell_activity(old, "old")  # type: ignore[arg-type]
+    assert store.client.hget(f"swarm:agent:{root}", "activity") == "new"
+    store.client.delete(f"swarm:agent:{root}")
+    store.tell_activity(new, "later")  # type: ignore[arg-type]
+    assert not store.note_once(job.id, "bounded", root, why="it is gone")
+    assert not store.client.exists(f"swarm:agent:{root}")
