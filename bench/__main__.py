@@ -17,6 +17,7 @@ NAMES = (
     "tree",
     "park_wake",
     "journal",
+    "durability",
     "parked",
     "messages",
     "long_life",

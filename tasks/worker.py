@@ -34,6 +34,8 @@ log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
 """How long a queued agent may go unclaimed, while its list of the queue is empty, before its message counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
+DEAF_LOOKS = 3
+"""So often in a row, a second apart, messages wait for a worker that could take one, before its connection is made anew."""
 
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
@@ -106,7 +108,7 @@ def stop_agents(state: Any, agents: list[str]) -> dict[str, list[str]]:
 
 
 class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Renews leases and rescues, each on a thread of its own, from before the first agent to after the last.
+    """Renews leases, rescues and listens for silence, each on a thread of its own, from before the first agent to after the last.
 
     The renewer is also what a stop reaches a leaving worker by, which reads no messages any more.
     """
@@ -122,6 +124,7 @@ class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
         settings = process.runtime().settings
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), _renew_leases)
         self._spawn("rescue", settings.sweep_seconds, Sweep())
+        self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:
         def loop() -> None:
@@ -149,10 +152,10 @@ app.steps["worker"].add(Keeper)
 
 
 class Listening(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Has the broker's connection made anew when its client has replaced it in secret, after which no message would arrive any more.
+    """Has the broker's connection made anew when no message would arrive by it any more.
 
     A client that finds its connection broken before it first uses it makes another one and says nothing. Kombu hears of the end
-    and asks for messages no longer, nor does it look at the new connection.
+    and asks for messages no longer, nor does it look at the new connection. And a connection may end without anybody being told.
     """
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
@@ -178,9 +181,33 @@ class Listening(bootsteps.StartStopStep):  # type: ignore[misc]
     def _check(self) -> None:
         if not self._asking <= self._on_tick:
             raise ConnectionError("the connection was replaced by another one, which nobody reads")
+        if _deaf.is_set():
+            _deaf.clear()
+            raise ConnectionError("messages wait in Redis, and the connection brings none")
 
 
 app.steps["consumer"].add(Listening)
+
+
+_deaf = threading.Event()
+
+
+class Hearing:
+    """Finds out that this worker has become deaf: messages wait, it has a free process, and yet none has come for a while."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self._came = self._silent = 0
+
+    def __call__(self) -> None:
+        runtime, came = process.runtime(), worker_state.all_total_count[0]
+        free = self._pool.num_processes - len(worker_state.reserved_requests)
+        lengths = _queue_lengths(runtime.store, runtime.settings.key_prefix)
+        may_be_deaf = free > 0 and came == self._came and any(lengths.values()) and not process.draining()
+        self._came, self._silent = came, self._silent + 1 if may_be_deaf else 0
+        if self._silent >= DEAF_LOOKS:
+            self._silent = 0
+            _deaf.set()
 
 
 def _renew_leases() -> None:
@@ -242,13 +269,18 @@ def _is_alive(store: Store) -> Callable[[str], bool]:
     return alive
 
 
-def _quiet_kinds(store: Store, queue: str) -> list[bool]:
-    """Whether no message is queued for agents that were woken, for fresh ones at depth 0, at 1, at 2 and below."""
+def _queue_lengths(store: Store, queue: str) -> dict[int, int]:
+    """How many messages are queued, by priority step."""
     pipeline = store.client.pipeline(transaction=False)
     for step in PRIORITY_STEPS:
         # Kombu's name for the list of a priority step; step 0 has the queue's own name.
         pipeline.llen(f"{queue}\x06\x16{step}" if step else queue)
-    lengths = dict(zip(PRIORITY_STEPS, pipeline.execute(), strict=True))
+    return dict(zip(PRIORITY_STEPS, pipeline.execute(), strict=True))
+
+
+def _quiet_kinds(store: Store, queue: str) -> list[bool]:
+    """Whether no message is queued for agents that were woken, for fresh ones at depth 0, at 1, at 2 and below."""
+    lengths = _queue_lengths(store, queue)
     return [
         lengths[step] == 0 for step in (priority(0, fresh=False), *(priority(depth, fresh=True) for depth in range(3)))
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from swarm.errors import JobLost
 from swarm.local.redis_server import find_redis
 from swarm.rehearsal import RehearsalServer
 from tests.fleet import Fleet
+from tests.proxy import SilentProxy
 from tests.waiting import wait_for
 
 OUTAGE_SECONDS = 12.0
@@ -162,3 +164,34 @@ def test_a_job_that_redis_has_lost_is_said_to_be_lost(fleet: Fleet) -> None:
     fleet.restart_redis()
     waiting.join(60)
     assert "came back without it" in str(caught[0])
+
+
+@contextlib.contextmanager
+def _proxy(fleet: Fleet) -> Iterator[SilentProxy]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    fleet.swarm.store.client.config_set("port", port)
+    with contextlib.closing(SilentProxy(port)) as proxy:
+        yield proxy
+
+
+def test_a_worker_whose_connection_has_ended_in_silence_hears_of_new_work(fleet: Fleet) -> None:
+    with _proxy(fleet) as proxy:
+        worker = fleet.start_worker(1, SWARM_REDIS_URL=f"redis://127.0.0.1:{proxy.port}/0")
+        server = fleet.rehearse("name: one\nrules:\n  - reply: {text: ANSWER}\n")
+        assert fleet.submit("x", server).wait(30).text == "ANSWER"
+        proxy.silence()
+        job = fleet.submit("x", server)
+        assert job.wait(25).text == "ANSWER"
+        assert worker.process.poll() is None
+
+
+def test_an_agent_whose_connection_ends_in_silence_goes_on(fleet: Fleet) -> None:
+    with _proxy(fleet) as proxy:
+        fleet.start_worker(1, SWARM_REDIS_URL=f"redis://127.0.0.1:{proxy.port}/0", SWARM_LEASE_SECONDS="20")
+        server = fleet.rehearse("name: one\nrules:\n  - reply: {text: ANSWER, latency_seconds: 3}\n")
+        job = fleet.submit("x", server)
+        wait_for("the call is under way", lambda: server.stats()["in_flight"] == 1)
+        proxy.silence()
+        assert job.wait(40).text == "ANSWER"
+        assert (server.stats()["requests"], _deaths(fleet, job)) == (1, 0)
