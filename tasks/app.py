@@ -8,7 +8,7 @@ from celery import Celery
 
 from swarm.settings import Settings, load_settings
 from swarm.store.connection import (
-    SOCKET_TIMEOUT_SECONDS,
+    WORKER_TIMEOUT_SECONDS,
     broker_transport_options,
     broker_url,
     keepalive_options,
@@ -30,8 +30,8 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
             # A silent end of the connection must be noticed; the consumer itself asks once a second.
             "socket_keepalive": True,
             "socket_keepalive_options": keepalive_options(),
-            "socket_timeout": SOCKET_TIMEOUT_SECONDS,
-            "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
+            "socket_timeout": WORKER_TIMEOUT_SECONDS,
+            "socket_connect_timeout": WORKER_TIMEOUT_SECONDS,
             "health_check_interval": 5,
             # Messages are acknowledged before they run, so this never redelivers a running agent.
             "visibility_timeout": 86_400,

@@ -27,7 +27,7 @@ from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_
 from swarm.runtime.stop import Stop
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
-from swarm.store.connection import connect
+from swarm.store.connection import WORKER_TIMEOUT_SECONDS, connect
 from swarm.store.durable import Disk
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
@@ -45,7 +45,7 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         declare_outside_tools(settings.tools)
-        self.store = Store(connect(settings), settings.key_prefix)
+        self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
         self.disk = Disk(self.store.client, self.store.key("synced"), settings.durability)
         self._models: dict[str | None, Model] = {}
         self._lock = threading.Lock()

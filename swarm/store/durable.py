@@ -17,7 +17,8 @@ from swarm.settings import Durability
 from swarm.store.outage import is_away
 
 log = EventLog("swarm.durable")
-_WAIT_MILLISECONDS = 3_000
+_WAIT_MILLISECONDS = 1_500
+"""Less than a command may go unanswered."""
 
 
 class Disk:
