@@ -6,6 +6,7 @@ lost is noticed when the worker next renews its leases.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from celery import Celery
@@ -25,13 +26,27 @@ def carry_out(app: Celery, store: Store, effect: Effect | None) -> None:
     if effect is None:
         return
     try:
-        if effect.publish:
-            publish_agents(app, store, effect.publish)
-        if effect.kill:
-            app.control.broadcast(STOP_COMMAND, arguments={"agents": list(effect.kill)}, reply=False)
+        _tell(app, store, effect)
+        for job_id in effect.rest:
+            settle(app, store, job_id)
     except Exception as error:
         # A broken connection has many names: Kombu may go on with a channel that it has closed, an AttributeError.
         log.warning("publish.deferred", agents=len(effect.publish), error=repr(error))
+
+
+def settle(app: Celery, store: Store, job_id: str, *, until: float = float("inf")) -> None:
+    """Do what an end has left to do in a job, in steps between which Redis serves others; `until` a time of `monotonic`."""
+    left = True
+    while left and time.monotonic() < until:
+        left, effect = store.settle(job_id)
+        _tell(app, store, effect)
+
+
+def _tell(app: Celery, store: Store, effect: Effect) -> None:
+    if effect.publish:
+        publish_agents(app, store, effect.publish)
+    if effect.kill:
+        app.control.broadcast(STOP_COMMAND, arguments={"agents": list(effect.kill)}, reply=False)
 
 
 def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:

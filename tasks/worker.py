@@ -27,7 +27,7 @@ from swarm.runtime.scratch import scratch_root
 from swarm.store.agents import Store
 from swarm.tasks import process
 from swarm.tasks.app import PRIORITY_STEPS, app
-from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, priority
+from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, priority, settle
 from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")
@@ -259,6 +259,10 @@ class Sweep:
         for agent_id in rescue.quarantined:
             log.error("agent.quarantined", agent_id=agent_id)
         carry_out(app, store, rescue)
+        # What was left by callers that are gone, or slower; they and this sweep may go on with the same.
+        until = time.monotonic() + settings.sweep_seconds
+        for job_id in store.unsettled():
+            settle(app, store, job_id, until=until)
 
 
 def _is_alive(store: Store) -> Callable[[str], bool]:

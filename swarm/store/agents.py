@@ -261,7 +261,16 @@ class Store(Mailboxes):
         answer = self.run("cancel", agent_id, reason)
         if answer[0] == "unknown":
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
-        return Effect(publish=answer[1], kill=answer[2])
+        return Effect(*answer[1:])
+
+    def settle(self, job_id: str) -> tuple[bool, Effect]:
+        """Go on with what an end has left to do in the job; returns whether anything still is."""
+        left, publish, kill = self.run("settle", job_id)
+        return bool(left), Effect(publish, kill)
+
+    def unsettled(self) -> list[str]:
+        """Some of the jobs in which an end has left something to do. Those that expired are forgotten on the way."""
+        return list(self.run("unsettled"))
 
     def renew(self, worker: str, agent_ids: Sequence[str], lease_seconds: float) -> list[str]:
         """Prolong leases; returns the agents this worker must stop."""

@@ -117,6 +117,8 @@ class Effect:
 
     publish: Sequence[str] = ()
     kill: Sequence[str] = ()
+    rest: Sequence[str] = ()
+    """Jobs in which an end has left something to do: see `Store.settle`."""
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,4 @@ local function open_of(job, numbers)
   return left
 end
 
-at_each_key(function(job, apply)
-  apply(board_key(job))
-  for _, part in ipairs({ 'text', 'open', 'owners', 'offers', 'waiting' }) do apply(board_key(job, part)) end
-  apply(job_key(job, 'team')); apply(job_key(job, 'team:idle'))
-end)
+keep_parts('board', 'board:text', 'board:open', 'board:owners', 'board:offers', 'board:waiting', 'team', 'team:idle')

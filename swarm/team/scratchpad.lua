@@ -30,6 +30,7 @@ step('scratchpad', function(job, operation, request, text)
   if total > given.max_pad then return { 'limit', 'pad', total } end
   if not known and redis.call('HLEN', pad) >= given.max_pages then return { 'limit', 'pages', given.max_pages + 1 } end
   if operation == 'append' then redis.call('APPEND', page, text) else redis.call('SET', page, text) end
+  keep_with_job(job, page)
   add(job_key(job), 'pad_bytes', grown - size)
   version = redis.call('HINCRBY', job_key(job), 'pad_version', 1)
   redis.call('HSET', pad, given.page, cjson.encode({ size = grown, version = version, by = given.agent,

@@ -8,7 +8,4 @@
 local function pad_key(job) return job_key(job, 'pad') end
 local function page_key(job, page) return job_key(job, 'page:' .. page) end
 
-at_each_key(function(job, apply)
-  for _, page in ipairs(redis.call('HKEYS', pad_key(job))) do apply(page_key(job, page)) end
-  apply(pad_key(job))
-end)
+keep_parts('pad')

@@ -79,23 +79,20 @@ local function notify(to, notice, from, name)
   return deliver(to, from or 'runtime', name or 'runtime', 'notification', cjson.encode(notice))
 end
 
--- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job.
-local function resume(id, job, parent)
-  local gen, state, text, reason, ended, background = fields(id, 'gen', 'state', 'text', 'reason', 'ended', 'background')
-  if parent ~= '' and state == 'completed' and background ~= '1' and redis.call('HEXISTS', agent_key(id), 'earlier_ended') == 0 then
-    -- Its parent may not have collected it yet.
-    redis.call('HSET', agent_key(id), 'earlier', text, 'earlier_reason', reason, 'earlier_ended', ended)
+-- How often something with agents below it has ended in a job. Agents carry the count of when they began their run.
+local function era(job) return job_field(job, 'era') or 0 end
+
+-- Whether an agent is about to be ended because one above it has: its turn has not come yet, but nothing that it does counts any more.
+-- Agents that began after that end are none of its business.
+local function is_doomed(id)
+  local job, parent, began = fields(id, 'job', 'parent', 'era')
+  if not job or redis.call('EXISTS', job_key(job, 'ending')) == 0 then return false end
+  while parent and parent ~= '' do
+    local ended = redis.call('ZSCORE', job_key(job, 'ending'), parent)
+    if ended and tonumber(ended) > count(began) then return true end
+    parent = field(parent, 'parent')
   end
-  append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
-  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data')
-  redis.call('HSET', agent_key(id), 'reason', '')
-  if parent == '' then
-    redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
-    redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data')
-    each_key(job, function(key) redis.call('PERSIST', key) end)
-  end
-  put_on_queue(id)
-  emit(job, 'resumed', id)
+  return false
 end
 
 -- `child` has ended, or has nothing to do: its parent is woken if this is what it waited for.
@@ -117,19 +114,6 @@ local function notice_of_end(id, state, text, reason)
     tools = count(tools), turns = count(turns), tokens = tokens, seconds = NOW - tonumber(created or NOW) }
 end
 
-local end_agent
-
--- End everything below `id` (one way: never upwards, never sideways), also what went on below one that has ended.
-local function end_below(id, reason)
-  for _, child in ipairs(redis.call('SMEMBERS', children_key(id))) do
-    if has_ended(child) then
-      end_below(child, reason)
-    else
-      end_agent(child, 'cancelled', '', reason, true)
-    end
-  end
-end
-
 -- Add what an agent has counted since it last told to its parent's sums; a parent that has ended tells it on at once.
 local function tell_sums(id, parent)
   while parent and parent ~= '' do
@@ -148,44 +132,6 @@ local function tell_sums(id, parent)
   end
 end
 
--- End an agent: its last journal entry is written here if `write`, its subtree ends with it, its counters go up to its parent
--- exactly once, and the parent is woken if this is what it waited for. Returns whether it had not ended before.
-end_agent = function(id, state, text, reason, write)
-  local before, job, parent, gen, background, name = fields(id, 'state', 'job', 'parent', 'gen', 'background', 'name')
-  if not before or TERMINAL[before] then return false end
-  if write then
-    append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
-      state = state, text = text, reason = reason }))
-  end
-  redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
-  redis.call('DEL', await_key(id))
-  redis.call('ZREM', P .. ':timers', id)
-  redis.call('ZREM', P .. ':ready', id)
-  redis.call('ZREM', job_key(job, 'capped'), id)
-  redis.call('ZREM', job_key(job, 'team:idle'), id)
-  give_back(id, job)
-  if before == 'running' then kill[#kill + 1] = id end
-  leave(id, job)
-  end_below(id, 'its parent ended: ' .. state)
-  for _, act in ipairs(enders) do act(job, id) end
-  redis.call('HDEL', agent_key(id), unpack(WAITS))
-  emit(job, 'ended', id, 'state', state, 'reason', reason)
-  if parent and parent ~= '' then
-    tell_sums(id, parent)
-    if background == '1' and not has_ended(parent) then
-      notify(parent, notice_of_end(id, state, text, reason), id, name or id)
-    end
-    stop_awaiting(parent, id)
-  else
-    redis.call('HSET', job_key(job), 'state', state, 'ended', NOW, 'text', text, 'reason', reason)
-    redis.call('ZREM', P .. ':deadlines', job)
-    emit(job, 'job_ended', id, 'state', state)
-    local keep = math.floor(tonumber(job_field(job, 'retention') or '604800'))
-    each_key(job, function(key) redis.call('EXPIRE', key, keep) end)
-  end
-  return true
-end
-
 -- Every write of a segment begins with this: nil when generation `gen` still owns the agent and `number` (if given) is its
 -- journal's next entry; else the refusal. 'repeat' means that this very step has been done already: a client makes a call
 -- again when its connection broke before the answer came, and nobody but the owner of a generation writes under it, except
@@ -193,7 +139,7 @@ end
 local function refusal(id, gen, leaves, number, entries)
   local state, owner, length = fields(id, 'state', 'gen', 'length')
   length = count(length)
-  if state == 'cancelled' then return 'cancelled' end
+  if state == 'cancelled' or is_doomed(id) then return 'cancelled' end
   if owner ~= gen then return 'stale' end
   if leaves[state] and (not number or length == number + entries - 1) then return 'repeat' end
   if state ~= 'running' or (number and length ~= number - 1) then return 'stale' end

@@ -1,7 +1,11 @@
 -- Cancel an agent and everything below it, at once and for good: every later write of theirs is refused.
--- Returns {'ok', publish, kill} | {'unknown'}
+-- Returns {'ok', publish, kill, rest} | {'unknown'}
 step('cancel', function(id, reason)
   if redis.call('EXISTS', agent_key(id)) == 0 then return { 'unknown' } end
-  if not end_agent(id, 'cancelled', '', reason, true) then end_below(id, reason) end
-  return { 'ok', publish, kill }
+  if not end_agent(id, 'cancelled', '', reason, true) then
+    local job = field(id, 'job')
+    begin_end_below(id, job, reason)
+    if settle(job) then rest[1] = job end
+  end
+  return { 'ok', publish, kill, rest }
 end)

@@ -5,7 +5,7 @@ local function answered(job, id, cause)
   local said = redis.call('HGET', job_key(job, 'answers'), cause)
   if said then return { 'ok', publish, said, kill } end
   local state, of = fields(id, 'state', 'job')
-  if of ~= job or TERMINAL[state] then return { 'refused', 'not live', '{}' } end
+  if of ~= job or TERMINAL[state] or is_doomed(id) then return { 'refused', 'not live', '{}' } end
   return nil
 end
 

@@ -11,6 +11,7 @@ step('claim', function(id, worker, lease_seconds, token)
     return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW) }
   end
   if state ~= 'queued' then return { 'refused', state } end
+  if is_doomed(id) then return { 'refused', 'cancelled' } end
   redis.call('ZREM', P .. ':ready', id)
   if redis.call('SCARD', job_key(job, 'running')) >= tonumber(most or '1000000') then
     -- Its place comes when another agent of the job leaves; deeper agents first, so that trees finish.

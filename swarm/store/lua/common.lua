@@ -17,6 +17,7 @@
 -- P:job:ID:rules         list    the rules that approvals have added
 -- P:job:ID:answers       hash    cause (agent/tool_use id) -> what the step answered, so that a repeat answers the same
 -- P:job:ID:keys          set     keys of capabilities that live and expire with the job: `keep_with_job`
+-- P:job:ID:ending        zset    agents below which something is still to be ended: endings_common.lua, also P:unfinished, P:expiring
 -- P:mail:JOB             stream  the mailbox of the person whose job it is; the job's `unread` counts what lies beyond its `read`
 -- P:sent:TOKEN           string  for a while, what was answered about a message from outside: sent again, it is not delivered again
 -- P:events:ID            stream  a job's lifecycle events, trimmed
@@ -34,7 +35,7 @@
 -- A terminal state is never overwritten; a message to an agent that ended, but was not cancelled, begins its next run, which
 -- its journal tells (`resumed`). Keys are computed, so this needs one Redis, not a Redis Cluster.
 --
--- Of an agent's fields: `unread` counts the messages beyond its journal's cursor, `unread_notes` those of them that the runtime
+-- Of an agent's fields: `era` tells when its run began, by the job's count of ends; `unread` counts the messages beyond its journal's cursor, `unread_notes` those of them that the runtime
 -- wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
 -- parked because it has nothing to do; `yielded`, that it gave its process up for others, who come first; `told_*`, how much of
 -- its counters its parent has; `earlier*`, the answer of the run that its parent asked for, once it went on because of somebody else.
@@ -48,6 +49,11 @@ local P        -- the key prefix
 local NOW      -- the server's clock
 local publish  -- agents that were put on the queue: the caller sends their Celery messages
 local kill     -- agents that ran when they were ended: the caller tells their workers
+local rest     -- jobs for which an end has left something to do: the caller goes on with it
+
+-- How many agents one step may end, or look at to end what is below them: no other caller may wait long for its turn.
+local AT_ONCE = 40
+local left_at_once
 
 -- Make `run` callable under `name`; its parameters are the call's arguments, in order, as text.
 --   options.list_after  so many are parameters, the rest comes as one list: it may be longer than what fits on Lua's stack
@@ -60,7 +66,8 @@ local function step(name, run, options)
     flags = options and options.reads and { 'no-writes' } or {},
     callback = function(_, arguments)
       local time = redis.call('TIME')
-      P, NOW, publish, kill = arguments[1], tonumber(time[1]) + tonumber(time[2]) / 1e6, {}, {}
+      P, NOW, publish, kill, rest = arguments[1], tonumber(time[1]) + tonumber(time[2]) / 1e6, {}, {}, {}
+      left_at_once = AT_ONCE
       if not plain then return run(unpack(arguments, 2)) end
       local parameters, list = {}, {}
       for i = 1, plain do parameters[i] = arguments[i + 1] end
@@ -97,13 +104,18 @@ local function emit(job, kind, id, ...)
   redis.call('XADD', P .. ':events:' .. job, 'MAXLEN', '~', 20000, '*', 'kind', kind, 'agent', id, ...)
 end
 
-local enders, key_owners = {}, {}
+local enders = {}
+local parts = { 'agents', 'running', 'capped', 'ending', 'names', 'requests', 'answers', 'rules', 'prefixes', 'questions', 'keys' }
 
 -- Have `act(job, id)` called when an agent ends, after all that is below it has. It holds for the ends that steps of this library make.
 local function at_end(act) enders[#enders + 1] = act end
 
--- Have `each(job, apply)` called to apply something to the keys of a capability that live and expire with a job.
-local function at_each_key(each) key_owners[#key_owners + 1] = each end
+-- Have keys P:job:ID:PART live and expire with their job.
+local function keep_parts(...)
+  -- While a library is loaded there is no `ipairs` yet.
+  local more = { ... }
+  for i = 1, #more do parts[#parts + 1] = more[i] end
+end
 
 -- Have a key, which exists, live and expire with a job: for keys that no part of the main library knows.
 local function keep_with_job(job, key)
@@ -114,18 +126,4 @@ local function keep_with_job(job, key)
     redis.call('PEXPIRE', key, math.max(left, 1))
     redis.call('PEXPIRE', job_key(job, 'keys'), math.max(left, 1))
   end
-end
-
--- The keys that live and expire with a job.
-local function each_key(job, apply)
-  for _, member in ipairs(redis.call('ZRANGE', job_key(job, 'agents'), 0, -1)) do
-    apply(agent_key(member)); apply(journal_key(member)); apply(children_key(member))
-    apply(P .. ':outputs:' .. member); apply(P .. ':mail:' .. member)
-  end
-  for _, each in ipairs(key_owners) do each(job, apply) end
-  for _, key in ipairs(redis.call('SMEMBERS', job_key(job, 'keys'))) do apply(key) end
-  for _, part in ipairs({ 'agents', 'running', 'capped', 'names', 'requests', 'answers', 'rules', 'prefixes', 'keys' }) do
-    apply(job_key(job, part))
-  end
-  apply(P .. ':events:' .. job); apply(P .. ':mail:' .. job); apply(job_key(job))
 end

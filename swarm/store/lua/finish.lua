@@ -2,7 +2,7 @@
 --   unless_mail  '1': unread mail forbids it
 --   data         the answer as JSON, or ''
 --   regret       what whoever wrote to it, and was not read, is told
--- Returns {'ok', publish, kill} | {'mail'} | {'stale'} | {'cancelled'}
+-- Returns {'ok', publish, kill, rest} | {'mail'} | {'stale'} | {'cancelled'}
 step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data, regret)
   number = tonumber(number)
   local refused = refusal(id, gen, { [state] = true }, number, 1)
@@ -27,5 +27,5 @@ step('finish', function(id, gen, number, entry, state, text, reason, unless_mail
   end
   end_agent(id, state, text, reason, false)
   for i = #kill, 1, -1 do if kill[i] == id then table.remove(kill, i) end end
-  return { 'ok', publish, kill }
+  return { 'ok', publish, kill, rest }
 end)

@@ -19,6 +19,7 @@ local function ask(id, agent, job, asked)
     'tool', asked.tool, 'title', asked.title, 'detail', asked.detail, 'to', asked.to or '', 'state', 'open', 'asked', NOW,
     'expires', expires, 'always', asked.always or '')
   redis.call('SADD', job_key(job, 'questions'), id)
+  keep_with_job(job, question_key(id))
   redis.call('ZADD', P .. ':questions', NOW, id)
   emit(job, 'question', agent, 'question', id, 'sort', asked.kind, 'title', asked.title)
   if asked.to then
@@ -44,9 +45,4 @@ end
 at_end(function(_, agent)
   local id = field(agent, 'wait_question')
   if id then close_question(id, 'void', '', 'the agent has ended', '', '') end
-end)
-
-at_each_key(function(job, apply)
-  for _, id in ipairs(redis.call('SMEMBERS', job_key(job, 'questions'))) do apply(question_key(id)) end
-  apply(job_key(job, 'questions'))
 end)

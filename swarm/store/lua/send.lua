@@ -43,6 +43,7 @@ local function why_not(message)
       local state, of, unread, unread_notes = fields(to, 'state', 'job', 'unread', 'unread_notes')
       if of ~= job then return { 'unknown', to } end
       if state == 'cancelled' or (message.live_only and TERMINAL[state]) then return { 'ended', to, state } end
+      if not TERMINAL[state] and is_doomed(to) then return { 'ended', to, 'cancelled' } end
       if TERMINAL[job_state] and to ~= root then return { 'over' } end
       -- One that has ended reads again because of this message, so it cannot stay full for ever.
       if not TERMINAL[state] and count(unread) - count(unread_notes) >= message.max_unread then return { 'full', to } end

@@ -15,6 +15,7 @@ step('spawn', function(parent, gen, number, entry, documents)
     children[i] = child
     if child.resume then
       local owner, state = fields(child.id, 'parent', 'state')
+      if owner == parent and not TERMINAL[state] and is_doomed(child.id) then state = 'cancelled' end
       if owner ~= parent or state == 'cancelled' then return { 'resume', child.id, owner == parent and state or '' } end
     else
       fresh = fresh + 1
@@ -37,7 +38,8 @@ step('spawn', function(parent, gen, number, entry, documents)
       deliver(child.id, parent, name or parent, 'task', child.resume)
     elseif redis.call('EXISTS', agent_key(child.id)) == 0 then
       for name, value in pairs(child) do redis.call('HSET', agent_key(child.id), name, value) end
-      redis.call('HSET', agent_key(child.id), 'job', job, 'parent', parent, 'depth', tonumber(depth) + 1, 'gen', 0, 'created', NOW)
+      redis.call('HSET', agent_key(child.id), 'job', job, 'parent', parent, 'depth', tonumber(depth) + 1, 'gen', 0, 'created', NOW,
+        'era', era(job))
       if child.name then redis.call('HSET', names, child.name, child.id) end
       redis.call('SADD', children_key(parent), child.id)
       redis.call('ZADD', job_key(job, 'agents'), NOW, child.id)

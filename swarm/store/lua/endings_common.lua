@@ -1,0 +1,164 @@
+-- Ending an agent and all that is below it, and giving the keys of a job that ended their time, in steps of bounded size.
+--
+-- P:job:ID:ending  zset  agents below which everything that began before an era is still to be ended (score: the era). Of such an
+--                        agent's fields: `ends_why`, the reason that is written; `ends_at`, how far its children were gone through
+-- P:unfinished     zset  jobs for which any of this is left to do, by when it began
+-- P:expiring       zset  jobs by when their record expires
+--
+-- Whatever is below a mark in `ending` is refused every write from the step on that set the mark (`is_doomed`), so for others all of
+-- it ends at once. A step ends as many as it may; its caller goes on with the rest (settle.lua), and the sweep does if the caller dies.
+
+-- Have everything ended that is below `id` and began before `before`. One way: never upwards, never sideways.
+local function begin_end_below(id, job, reason, before)
+  if redis.call('EXISTS', children_key(id)) == 0 then return end
+  redis.call('ZADD', job_key(job, 'ending'), before or redis.call('HINCRBY', job_key(job), 'era', 1), id)
+  redis.call('HSET', agent_key(id), 'ends_why', reason, 'ends_at', 0)
+  redis.call('ZADD', P .. ':unfinished', 'NX', NOW, job)
+end
+
+local end_agent
+
+local function end_some(job)
+  local ending = job_key(job, 'ending')
+  while left_at_once > 0 do
+    local id, before = unpack(redis.call('ZRANGE', ending, 0, 0, 'WITHSCORES'))
+    if not id then return end
+    local cursor, why = fields(id, 'ends_at', 'ends_why')
+    local found = redis.call('SSCAN', children_key(id), cursor or 0, 'COUNT', 10)
+    for _, child in ipairs(found[2]) do
+      left_at_once = left_at_once - 1
+      local state, began = fields(child, 'state', 'era')
+      if state and not TERMINAL[state] and count(began) < tonumber(before) then
+        end_agent(child, 'cancelled', '', why, true, before)
+      else
+        -- Something may go on below one that has ended.
+        begin_end_below(child, job, why, before)
+      end
+    end
+    if found[1] == '0' then
+      redis.call('ZREM', ending, id)
+      redis.call('HDEL', agent_key(id), 'ends_why', 'ends_at')
+    else
+      redis.call('HSET', agent_key(id), 'ends_at', found[1])
+    end
+  end
+end
+
+-- Have the keys of a job expire then, or live on: begun here, done step by step.
+local function keep(job, expires)
+  redis.call('HSET', job_key(job), 'kept', 'agents 0')
+  redis.call('PERSIST', job_key(job))
+  if expires then
+    redis.call('HSET', job_key(job), 'expires', expires)
+    redis.call('ZADD', P .. ':expiring', expires, job)
+  else
+    redis.call('HDEL', job_key(job), 'expires')
+    redis.call('ZREM', P .. ':expiring', job)
+  end
+  redis.call('ZADD', P .. ':unfinished', 'NX', NOW, job)
+end
+
+local function keep_some(job)
+  local at, expires, early = job_fields(job, 'kept', 'expires', 'retention')
+  if not at then return end
+  -- The job's own record goes first: while there is one the job may go on, and then all of it must be saved step by step.
+  early = math.min(60, count(early) / 20)
+  local function apply(key)
+    if expires then redis.call('EXPIREAT', key, math.floor(expires)) else redis.call('PERSIST', key) end
+  end
+  local part, cursor = at:match('^(%a+) (%d+)$')
+  while left_at_once > 0 do
+    if part == 'agents' then
+      local members = redis.call('ZRANGE', job_key(job, 'agents'), cursor, cursor + 9)
+      for _, member in ipairs(members) do
+        apply(agent_key(member)); apply(journal_key(member)); apply(children_key(member))
+        apply(P .. ':outputs:' .. member); apply(P .. ':mail:' .. member)
+      end
+      cursor, left_at_once = cursor + #members, left_at_once - 5
+      if #members == 0 then part, cursor = 'keys', '0' end
+    else
+      local found = redis.call('SSCAN', job_key(job, 'keys'), cursor, 'COUNT', 50)
+      for _, key in ipairs(found[2]) do apply(key) end
+      cursor, left_at_once = found[1], left_at_once - 5
+      if cursor == '0' then
+        for _, name in ipairs(parts) do apply(job_key(job, name)) end
+        apply(P .. ':events:' .. job); apply(P .. ':mail:' .. job)
+        redis.call('HDEL', job_key(job), 'kept')
+        if expires then redis.call('EXPIREAT', job_key(job), math.floor(expires - early)) end
+        return
+      end
+    end
+  end
+  redis.call('HSET', job_key(job), 'kept', part .. ' ' .. cursor)
+end
+
+-- Do some of what is left to do for a job; returns whether anything still is.
+local function settle(job)
+  if left_at_once > 0 then end_some(job) end
+  if redis.call('EXISTS', job_key(job, 'ending')) == 0 then keep_some(job) end
+  if redis.call('EXISTS', job_key(job, 'ending')) == 1 or job_field(job, 'kept') then return true end
+  redis.call('ZREM', P .. ':unfinished', job)
+  return false
+end
+
+-- End an agent: its last journal entry is written here if `write`, its subtree ends with it, its counters go up to its parent
+-- exactly once, and the parent is woken if this is what it waited for. Returns whether it had not ended before.
+--   before  the era of the end above it that this one is part of
+end_agent = function(id, state, text, reason, write, before)
+  local was, job, parent, gen, background, name = fields(id, 'state', 'job', 'parent', 'gen', 'background', 'name')
+  if not was or TERMINAL[was] then return false end
+  if write then
+    append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
+      state = state, text = text, reason = reason }))
+  end
+  redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
+  redis.call('DEL', await_key(id))
+  redis.call('ZREM', P .. ':timers', id)
+  redis.call('ZREM', P .. ':ready', id)
+  redis.call('ZREM', job_key(job, 'capped'), id)
+  redis.call('ZREM', job_key(job, 'team:idle'), id)
+  give_back(id, job)
+  if was == 'running' then kill[#kill + 1] = id end
+  leave(id, job)
+  begin_end_below(id, job, 'its parent ended: ' .. state, before)
+  if not before then end_some(job) end
+  for _, act in ipairs(enders) do act(job, id) end
+  redis.call('HDEL', agent_key(id), unpack(WAITS))
+  emit(job, 'ended', id, 'state', state, 'reason', reason)
+  if parent and parent ~= '' then
+    tell_sums(id, parent)
+    if background == '1' and not has_ended(parent) then
+      notify(parent, notice_of_end(id, state, text, reason), id, name or id)
+    end
+    stop_awaiting(parent, id)
+  else
+    local expires = NOW + tonumber(job_field(job, 'retention') or '604800')
+    redis.call('HSET', job_key(job), 'state', state, 'ended', NOW, 'text', text, 'reason', reason)
+    redis.call('ZREM', P .. ':deadlines', job)
+    emit(job, 'job_ended', id, 'state', state)
+    keep(job, expires)
+  end
+  if not before and redis.call('ZSCORE', P .. ':unfinished', job) and settle(job) then rest[#rest + 1] = job end
+  return true
+end
+
+-- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job.
+local function resume(id, job, parent)
+  local gen, state, text, reason, ended, background = fields(id, 'gen', 'state', 'text', 'reason', 'ended', 'background')
+  if parent ~= '' and state == 'completed' and background ~= '1' and redis.call('HEXISTS', agent_key(id), 'earlier_ended') == 0 then
+    -- Its parent may not have collected it yet.
+    redis.call('HSET', agent_key(id), 'earlier', text, 'earlier_reason', reason, 'earlier_ended', ended)
+  end
+  append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
+  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data')
+  redis.call('HSET', agent_key(id), 'reason', '')
+  if parent == '' then
+    redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
+    redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data')
+    keep(job)
+    settle(job)
+  end
+  redis.call('HSET', agent_key(id), 'era', era(job))
+  put_on_queue(id)
+  emit(job, 'resumed', id)
+end

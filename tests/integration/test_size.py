@@ -1,0 +1,140 @@
+"""Whatever is done to a job of any size, Redis is held only for a short step at a time; and none of it can be told from one step."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+
+from swarm.agent.entries import Condition, Finished, Prompt
+from swarm.errors import AgentCancelled, ReceiverEnded
+from swarm.mailbox import Receiver
+from swarm.store.agents import Store
+from swarm.store.values import Claim, Letter
+from swarm.store.values import Counters as Used
+from tests.fleet import Fleet
+from tests.job_world import JobWorld, open_store
+from tests.waiting import wait_for
+
+SIZE = 600
+LONGEST_STEP_SECONDS = 0.020
+
+
+@pytest.fixture
+def crowd(unmanned: Fleet) -> JobWorld:
+    """A job whose root has 600 parked children: `c0` to `c599`; ten of them have a running child each: `g0` to `g9`."""
+    world = JobWorld(open_store(unmanned), unmanned, team=False, max_agents=10_000, max_running=10_000)
+    make_children(world, "root", "c", SIZE)
+    for i in range(10):
+        world.run(f"c{i}")
+        world.spawn(f"g{i}", teammate=False, parent=f"c{i}")
+        world.run(f"g{i}")
+    for i in range(SIZE):
+        if f"c{i}" not in world.claims:
+            world.run(f"c{i}")
+        world.park(f"c{i}", Condition(until=time.time() + 3_600))
+    return world
+
+
+def make_children(world: JobWorld, parent: str, letter: str, many: int) -> None:
+    specs = {f"{letter}{i}": world.child_spec(f"{letter}{i}", world.ids[parent]) for i in range(many)}
+    world.spawn_all(world.claims[parent], world.lengths[parent] + 1, specs)
+    world.lengths[parent] += 1
+    world.ids |= {name: spec.agent_id for name, spec in specs.items()}
+    world.lengths |= dict.fromkeys(specs, 0)
+
+
+def finish_settling(store: Store, job_id: str) -> int:
+    """Do what is left; returns in how many steps."""
+    steps, left = 0, True
+    while left:
+        left, _ = store.settle(job_id)
+        steps += 1
+    return steps
+
+
+def test_a_cancelled_crowd_ends_in_short_steps_and_completely(crowd: JobWorld) -> None:
+    client = crowd.store.client
+    client.config_set("slowlog-log-slower-than", 0)
+    client.config_set("slowlog-max-len", 10_000)
+    client.slowlog_reset()
+    effect = crowd.store.cancel(crowd.root, "stop")
+    ended = [record.ended for record in crowd.store.agents_of(crowd.job_id)].count(True)
+    assert ended < 200, "one step ends some of them, not all"
+    assert effect.rest == [crowd.job_id]
+    assert finish_settling(crowd.store, crowd.job_id) > 5
+    taken = sorted(one["duration"] / 1e6 for one in client.slowlog_get(10_000) if one["command"].startswith(b"FCALL "))
+    client.config_set("slowlog-log-slower-than", 10_000)
+    # The highest tenth is what a busy machine took away from the server.
+    assert taken[len(taken) * 9 // 10] <= LONGEST_STEP_SECONDS
+    states = Counter(record.state for record in crowd.store.agents_of(crowd.job_id))
+    assert states == {"cancelled": SIZE + 11}
+    assert [key for key in client.scan_iter(f"*{crowd.job_id}*") if client.ttl(key) < 0] == []
+    assert crowd.store.unsettled() == []
+
+
+def test_whoever_is_still_to_be_ended_can_do_nothing_any_more(crowd: JobWorld) -> None:
+    store, last = crowd.store, _last_to_end(crowd)
+    grandchild, parked = last["running"], last["parked"]
+    claim = crowd.claims[grandchild]
+    with pytest.raises(AgentCancelled):
+        store.append(claim, 1, [Prompt(text="on")], counters=Used(input=5))
+    with pytest.raises(AgentCancelled):
+        store.reserve(claim, 10, 10)
+    with pytest.raises(AgentCancelled):
+        store.finish(claim, 1, Finished(state="completed", text="done"))
+    assert store.renew(f"worker-{grandchild}", [claim.agent_id], 60) == [claim.agent_id]
+    letter = Letter(job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="hello")
+    with pytest.raises(ReceiverEnded):
+        store.send(letter, [Receiver(crowd.ids[parked], parked, "parked")])
+    finish_settling(store, crowd.job_id)
+    assert store.agent(claim.agent_id).state == "cancelled"
+    assert store.job(crowd.job_id).sums.input == 0
+
+
+def test_the_sums_of_a_job_are_exact_however_many_steps_its_end_takes(crowd: JobWorld) -> None:
+    store = crowd.store
+    for i in range(10):
+        store.append(crowd.claims[f"g{i}"], 1, [Prompt(text="on")], counters=Used(input=7, tools=1))
+    store.cancel(crowd.root, "stop")
+    finish_settling(store, crowd.job_id)
+    root = store.agent(crowd.root)
+    assert (root.below.input, root.below.tools) == (70, 10)
+    assert store.job(crowd.job_id).sums.input == 70
+
+
+def test_what_goes_on_after_the_end_is_not_ended_with_what_was_before(crowd: JobWorld) -> None:
+    store = crowd.store
+    crowd.end("root")
+    letter = Letter(job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="once more", token="t")
+    store.send(letter, [Receiver(crowd.root, "root", "completed")])
+    crowd.run("root")
+    crowd.lengths["root"] = store.agent(crowd.root).length
+    crowd.spawn("late", teammate=False)
+    late = crowd.ids["late"]
+    finish_settling(store, crowd.job_id)
+    assert isinstance(store.claim(late, "worker", 60), Claim)
+    states = Counter(record.state for record in store.agents_of(crowd.job_id))
+    assert states == {"cancelled": SIZE + 10, "running": 2}
+    assert [key for key in store.client.scan_iter(f"*{crowd.job_id}*") if store.client.ttl(key) >= 0] == []
+
+
+def _last_to_end(crowd: JobWorld) -> dict[str, str]:
+    """Cancel the job; of those whose turn has not come, one that runs and one that is parked."""
+    crowd.store.cancel(crowd.root, "stop")
+    names = {agent_id: name for name, agent_id in crowd.ids.items()}
+    left = [record for record in crowd.store.agents_of(crowd.job_id) if not record.ended]
+    return {
+        state: next(names[record.id] for record in left if record.state == state) for state in ("running", "parked")
+    }
+
+
+def test_the_sweep_goes_on_where_whoever_cancelled_has_died(fleet: Fleet) -> None:
+    world = JobWorld(fleet.swarm.store, fleet, team=False, max_agents=10_000, max_running=10_000)
+    make_children(world, "root", "c", 300)
+    world.store.cancel(world.root, "stop")
+    assert world.store.unsettled() == [world.job_id]
+    fleet.start_worker(1)
+    wait_for("all have ended", lambda: all(record.ended for record in world.store.agents_of(world.job_id)))
+    wait_for("nothing is left to do", lambda: not world.store.unsettled())
