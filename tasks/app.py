@@ -33,13 +33,21 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
             "socket_timeout": WORKER_TIMEOUT_SECONDS,
             "socket_connect_timeout": WORKER_TIMEOUT_SECONDS,
             "health_check_interval": 5,
-            # Messages are acknowledged before they run, so this never redelivers a running agent.
-            "visibility_timeout": 86_400,
+            # Messages are acknowledged before they run, so this never redelivers a running agent: only what a worker took and died
+            # with comes back, and is refused.
+            "visibility_timeout": 300,
+            # Kombu's own names are the same for all who use a database.
+            "unacked_key": f"{settings.key_prefix}:unacked",
+            "unacked_index_key": f"{settings.key_prefix}:unacked_index",
+            "unacked_mutex_key": f"{settings.key_prefix}:unacked_mutex",
             **broker_transport_options(url),
         },
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
         "task_default_queue": settings.key_prefix,
+        # What goes to all workers, and what they tell, stays in this swarm: another one may share the database.
+        "control_exchange": settings.key_prefix,
+        "event_exchange": f"{settings.key_prefix}.events",
         # JSON only: a payload is data, never code.
         "task_serializer": "json",
         "accept_content": ["json"],

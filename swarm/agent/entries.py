@@ -15,6 +15,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
+from swarm.plain import clean
 
 
 class Condition(BaseModel):
@@ -197,8 +198,8 @@ _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 
 def encode_entry(entry: Entry) -> str:
-    """An entry as it is stored."""
-    return entry.model_dump_json()
+    """An entry as it is stored. There is none that cannot be: see `swarm.plain`."""
+    return clean(entry).model_dump_json()
 
 
 def decode_entry(data: str | bytes, *, agent_id: str, number: int) -> Entry:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from swarm.agent.validation import find_fault, find_remote_reference
+from swarm.plain import clean, find_unfit
 
 MAX_CORRECTIONS = 2
 """How often an answer that does not fit is sent back."""
@@ -32,8 +33,11 @@ def read_result(text: str, schema: dict[str, Any]) -> tuple[Any, str]:
         data = json.loads(fenced[-1] if fenced and not text.lstrip().startswith(("{", "[")) else text)
     except (ValueError, RecursionError) as error:
         return None, f"Your answer is not a JSON document ({error}). {_AGAIN}"
+    unfit = find_unfit(data)
+    if unfit:
+        return None, f"Your answer cannot be used: {unfit}. {_AGAIN}"
     fault = find_fault(data, schema)
-    return (None, f"Your answer does not fit the schema: {fault}. {_AGAIN}") if fault else (data, "")
+    return (None, f"Your answer does not fit the schema: {fault}. {_AGAIN}") if fault else (clean(data), "")
 
 
 def check_schema(schema: Any) -> str:

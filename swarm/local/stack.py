@@ -248,16 +248,8 @@ def _fleet_answers(settings: Settings) -> bool:
         ping_or_raise(client)
     url, options = broker_url(settings.redis_url), broker_transport_options(settings.redis_url)
     with Connection(url, transport_options=options) as connection:
-        workers = Mailbox("celery", type="fanout", accept=["json"])(connection)
-        # The first to answer usually is one of ours; only where others share this Redis all must be heard.
-        for limit in (1, None):
-            replies = workers.multi_call("active_queues", timeout=_FLEET_ANSWER_SECONDS, limit=limit)
-            queues = [queue for reply in replies for one in reply.values() for queue in one or ()]
-            if any(queue["name"] == settings.key_prefix for queue in queues):
-                return True
-            if not replies:
-                return False
-    return False
+        workers = Mailbox(settings.key_prefix, type="fanout", accept=["json"])(connection)
+        return bool(workers.multi_call("ping", timeout=_FLEET_ANSWER_SECONDS, limit=1))
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from swarm.models import Block, Progress, Reply, Usage
+from swarm.plain import clean, find_unfit
 
 UNREADABLE_INPUT = "INVALID_JSON"
 """The one key of a tool call's `input` when its JSON is broken (cut by the token limit, say); the value is the text."""
@@ -61,7 +62,7 @@ class ReplyBuilder:
         for index in list(self._pieces):
             self._end_block(index)
         return Reply(
-            content=[self._blocks[index] for index in sorted(self._blocks)],
+            content=[clean(self._blocks[index]) for index in sorted(self._blocks)],
             stop_reason=self._stop_reason,
             usage=Usage(**self._usage),
             model=self._model,
@@ -122,11 +123,8 @@ def _parse_input(text: str) -> dict[str, Any]:
         return {UNREADABLE_INPUT: text}
     if not isinstance(parsed, dict):
         return {UNREADABLE_INPUT: text}
-    if "\\u" in text:
-        # Half of a surrogate pair is legal JSON but cannot be sent back as UTF-8; every later request would fail.
-        whole: dict[str, Any] = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
-        return whole
-    return parsed
+    # What cannot be kept as it is cannot be sent back either: every later request would fail.
+    return {UNREADABLE_INPUT: text} if find_unfit(parsed) else clean(parsed)
 
 
 def _refuse_constant(name: str) -> NoReturn:

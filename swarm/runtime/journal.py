@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from swarm.agent.entries import Assistant, Condition, Entry, Parked, ToolFinished, ToolStarted
 from swarm.agent.life import Life, fold
+from swarm.plain import clean
 from swarm.store.agents import Store
 from swarm.store.durable import Disk
 from swarm.store.values import Claim, Counters, Effect, GoOn
@@ -41,8 +42,8 @@ class Journal:
         return self.life.length + 1
 
     def stamp(self, entry: EntryT) -> EntryT:
-        """The entry with its time and generation."""
-        return entry.model_copy(update={"at": self.claim.now(), "generation": self.claim.generation})
+        """The entry with its time and generation, and just as it will be read from the journal."""
+        return clean(entry).model_copy(update={"at": self.claim.now(), "generation": self.claim.generation})
 
     def append(
         self,

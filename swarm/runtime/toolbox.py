@@ -48,7 +48,8 @@ class Toolbox:
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
-        self._outputs = Outputs(segment.store, segment.spec.agent_id)
+        spec = segment.spec
+        self._outputs = Outputs(segment.store, spec.agent_id, spec.parent_id if spec.fork is not None else None)
         self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
 
     def clear(self) -> None:

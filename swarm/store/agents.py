@@ -20,6 +20,7 @@ from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, de
 from swarm.agent.spec import AgentSpec
 from swarm.errors import JournalError, UnknownAgent
 from swarm.log import EventLog
+from swarm.plain import clean, clean_text
 from swarm.records import (
     Counters,
 )
@@ -58,6 +59,7 @@ class Store(Mailboxes):
     ) -> Effect:
         """Make the job and its root agent; the same ids again change nothing."""
         limits = spec.limits
+        spec = clean(spec)
         job: dict[str, Any] = {
             "title": spec.description,
             "workspace": spec.workspace,
@@ -97,7 +99,7 @@ class Store(Mailboxes):
         """
         if time.monotonic() < self._silent_until:
             return
-        arguments = (claim.agent_id, claim.generation, activity)
+        arguments = (claim.agent_id, claim.generation, clean_text(activity))
         try:
             STEPS.run(self.hasty, "tell_activity", self.prefix, *arguments)
         except (redis.RedisError, OSError):
@@ -170,7 +172,7 @@ class Store(Mailboxes):
         changed = json.dumps(counters.changed() if counters else {})
         answer = self.run(
             "append",
-            *(claim.agent_id, claim.generation, number, activity, changed, int(settle), digest, prefix),
+            *(claim.agent_id, claim.generation, number, clean_text(activity), changed, int(settle), digest, prefix),
             *documents,
         )
         self._check(answer, claim)
@@ -217,9 +219,9 @@ class Store(Mailboxes):
         """
         wanted = condition.model_dump(exclude_defaults=True)
         if condition.rest:
-            wanted["said"] = said
+            wanted["said"] = clean_text(said)
         if ask is not None:
-            wanted["ask"] = ask
+            wanted["ask"] = clean(dict(ask))
         answer = self.run("park", claim.agent_id, claim.generation, number, encode_entry(entry), json.dumps(wanted))
         if answer[0] == "go on":
             return GoOn(answer[1])
@@ -244,8 +246,8 @@ class Store(Mailboxes):
             number,
             encode_entry(entry),
             entry.state,
-            entry.text,
-            entry.reason,
+            clean_text(entry.text),
+            clean_text(entry.reason),
             int(unless_mail),
             "" if entry.data is None else json.dumps(entry.data),
             regret,
@@ -311,7 +313,7 @@ class Store(Mailboxes):
     def keep_output(self, agent_id: str, key: str, text: str) -> None:
         """Keep a text that is too long for the conversation; it lives as long as the agent's record."""
         pipeline = self.client.pipeline()
-        pipeline.hset(self.key("outputs", agent_id), key, text)
+        pipeline.hset(self.key("outputs", agent_id), key, clean_text(text))
         pipeline.pttl(self.key("agent", agent_id))
         left = pipeline.execute()[1]
         if left != -1:
@@ -331,6 +333,7 @@ def _clock_from(now: float) -> Callable[[], float]:
 
 
 def _agent_fields(spec: AgentSpec) -> dict[str, str]:
+    spec = clean(spec)
     fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
     if spec.name is not None:
         fields["name"] = spec.name
@@ -341,5 +344,5 @@ def _agent_fields(spec: AgentSpec) -> dict[str, str]:
 
 def _child_fields(child: AgentSpec | Continuation) -> dict[str, str]:
     if isinstance(child, Continuation):
-        return {"id": child.agent_id, "resume": child.prompt, "background": str(int(child.background))}
+        return {"id": child.agent_id, "resume": clean_text(child.prompt), "background": str(int(child.background))}
     return {"id": child.agent_id, **_agent_fields(child)}

@@ -13,6 +13,7 @@ from typing import Any
 from swarm.agent.entries import Mail, encode_entry
 from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleRequest, UnknownAgent, UnknownReceiver
 from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
+from swarm.plain import clean
 from swarm.store.roster import Roster
 from swarm.store.values import Claim, Effect, Letter, Sent
 
@@ -82,7 +83,7 @@ class Mailboxes(Roster):
         step: dict[str, Any] = {}
         if claim is not None:
             step = {"agent": claim.agent_id, "generation": claim.generation, "number": number}
-        documents = [letter.model_dump_json(by_alias=True) for letter in letters]
+        documents = [clean(letter).model_dump_json(by_alias=True) for letter in letters]
         answer = self.run("send", json.dumps(step), *documents)
         if claim is not None:
             self._check(answer, claim)

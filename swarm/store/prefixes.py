@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from swarm.agent.entries import Started
 from swarm.errors import JournalError
+from swarm.plain import clean
 
 _KEPT = 16
 
@@ -26,7 +27,7 @@ class Prefixes:
         """The entry as it is stored, the hash of its prefix and the prefix itself, as JSON; a fork has none of its own."""
         if not entry.system and not entry.tools:
             return entry, "", ""
-        document = json.dumps({"system": entry.system, "tools": entry.tools}, ensure_ascii=False)
+        document = json.dumps(clean({"system": entry.system, "tools": entry.tools}), ensure_ascii=False)
         digest = hashlib.sha256(document.encode()).hexdigest()
         self._remember(digest, document)
         # A worker that knows no hashes must refuse the entry, not run the agent without its tools.

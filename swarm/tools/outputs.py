@@ -9,8 +9,10 @@ from swarm.workspace import OUTPUT_PREFIX
 class Outputs:
     """The outputs of one agent that are too long for its conversation."""
 
-    def __init__(self, store: Store, agent_id: str) -> None:
+    def __init__(self, store: Store, agent_id: str, inherited: str | None = None) -> None:
         self._store, self._agent_id = store, agent_id
+        self._inherited = inherited
+        """The agent whose conversation it began with, and so the handles in it."""
 
     def keep(self, key: str, text: str) -> str:
         """Keep `text` and return its handle, `output:KEY`."""
@@ -19,4 +21,6 @@ class Outputs:
 
     def load(self, handle: str) -> str | None:
         """The text kept under `handle`, or None."""
-        return self._store.load_output(self._agent_id, handle.removeprefix(OUTPUT_PREFIX))
+        key = handle.removeprefix(OUTPUT_PREFIX)
+        found = self._store.load_output(self._agent_id, key)
+        return self._store.load_output(self._inherited, key) if found is None and self._inherited else found

@@ -1,0 +1,76 @@
+"""Text and data as they can be stored, sent and read again: what a tool, a model or a file name yields may be neither.
+
+What is kept is UTF-8 and JSON that every part of the swarm can read: half a surrogate pair becomes U+FFFD (two halves that meet, one
+character), data that is nested too deeply a note that says so, a number that JSON does not have nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+MAX_DEPTH = 100
+"""Of nested data. Readers of JSON stop somewhere between 255 and 1,000."""
+TOO_DEEP = "(nested too deeply to be kept)"
+
+Kept = TypeVar("Kept")
+
+
+def clean_text(text: str) -> str:
+    """The text, without what UTF-8 cannot express."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def clean(value: Kept) -> Kept:
+    """Data, or a model that holds some, as it can be kept; itself where nothing needed to change."""
+    return _clean(value, 0)  # type: ignore[no-any-return]
+
+
+def find_unfit(data: Any) -> str:
+    """What keeps data that was read from JSON from being used as it is; empty when nothing does."""
+    level = [data]
+    for _ in range(MAX_DEPTH):
+        if any(isinstance(one, float) and not math.isfinite(one) for one in level):
+            return "it holds a number that is too large"
+        level = [part for one in level if isinstance(one, dict | list) for part in _parts(one)]
+        if not level:
+            return ""
+    return f"it is nested more than {MAX_DEPTH} levels deep"
+
+
+def _parts(data: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(data.values()) if isinstance(data, dict) else data
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, BaseModel):
+        changed = {name: new for name, old in value if (new := _clean(old, depth)) is not old}
+        return value.model_copy(update=changed) if changed else value
+    if not isinstance(value, dict | list | tuple):
+        return clean_text(str(value))
+    if depth >= MAX_DEPTH:
+        return TOO_DEEP
+    if isinstance(value, dict):
+        pairs = {_clean_key(key): _clean(one, depth + 1) for key, one in value.items()}
+        same = len(pairs) == len(value) and all(
+            new is old and pairs[new] is value[old] for new, old in zip(pairs, value, strict=True)
+        )
+        return value if same else pairs
+    items = [_clean(one, depth + 1) for one in value]
+    return value if all(new is old for new, old in zip(items, value, strict=True)) else type(value)(items)
+
+
+def _clean_key(key: Any) -> Any:
+    return clean_text(key if isinstance(key, str) else str(key))
