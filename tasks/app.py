@@ -15,9 +15,6 @@ from swarm.store.connection import (
     redis_url,
 )
 
-PRIORITY_STEPS = [0, 3, 6, 9]
-"""Kombu keeps one Redis list per step; 0 is served first."""
-
 
 def celery_settings(settings: Settings) -> dict[str, Any]:
     """How Celery must run for our guarantees to hold; the reasons are beside the settings."""
@@ -25,8 +22,8 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
     return {
         "broker_url": broker_url(url),
         "broker_transport_options": {
-            "priority_steps": PRIORITY_STEPS,
-            "queue_order_strategy": "priority",
+            # One list: who is next is decided before there is a message.
+            "priority_steps": [0],
             # A silent end of the connection must be noticed; the consumer itself asks once a second.
             "socket_keepalive": True,
             "socket_keepalive_options": keepalive_options(),

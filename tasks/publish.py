@@ -68,7 +68,6 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
                 TASK_NAME,
                 args=(payload.model_dump(mode="json"),),
                 task_id=agent_id,
-                priority=priority(0 if hint.yielded else hint.depth, fresh=hint.yielded or hint.generation == 0),
                 # Prompts stay out of logs and Flower: a row shows a readable name, and a root's is made from its prompt.
                 argsrepr=hint.label if hint.parent else f"{hint.definition}: {hint.job}",
                 kwargsrepr="{}",
@@ -79,14 +78,3 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
                 declare=[],
                 ignore_result=True,
             )
-
-
-def priority(depth: int, *, fresh: bool) -> int:
-    """Wakes before fresh starts, deeper before shallower: trees finish instead of widening. Who gives its process up for others is
-    queued like a fresh root, or some that wait actively for those not yet started would keep them from starting.
-
-    One of Celery's steps for this queue, so that each kind of message has a list of its own.
-    """
-    if not fresh:
-        return 0
-    return max(3, 9 - 3 * depth)

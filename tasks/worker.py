@@ -5,12 +5,14 @@ All of it runs in the worker's main process, so a busy or hung child cannot star
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +28,13 @@ from swarm.log import EventLog
 from swarm.runtime.scratch import scratch_root
 from swarm.store.agents import Store
 from swarm.tasks import process
-from swarm.tasks.app import PRIORITY_STEPS, app
-from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, priority, settle
+from swarm.tasks.app import app
+from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
-"""How long a queued agent may go unclaimed, while its list of the queue is empty, before its message counts as lost."""
+"""How long an agent that was sent for may go unclaimed, with no message queued, before that counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
 DEAF_LOOKS = 3
 """So often in a row, a second apart, messages wait for a worker that could take one, before its connection is made anew."""
@@ -122,7 +124,8 @@ class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
     def start(self, worker: Any) -> None:
         """Start both loops."""
         settings = process.runtime().settings
-        self._spawn("renew", min(2.0, settings.lease_seconds / 4), _renew_leases)
+        _report_slots(worker)
+        self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
         self._spawn("rescue", settings.sweep_seconds, Sweep())
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
 
@@ -202,12 +205,24 @@ class Hearing:
     def __call__(self) -> None:
         runtime, came = process.runtime(), worker_state.all_total_count[0]
         free = self._pool.num_processes - len(worker_state.reserved_requests)
-        lengths = _queue_lengths(runtime.store, runtime.settings.key_prefix)
-        may_be_deaf = free > 0 and came == self._came and any(lengths.values()) and not process.draining()
+        queued = runtime.store.client.llen(runtime.settings.key_prefix)
+        may_be_deaf = free > 0 and came == self._came and queued > 0 and not process.draining()
         self._came, self._silent = came, self._silent + 1 if may_be_deaf else 0
         if self._silent >= DEAF_LOOKS:
             self._silent = 0
             _deaf.set()
+
+
+def _report(worker: Any) -> None:
+    _renew_leases()
+    _report_slots(worker)
+
+
+def _report_slots(worker: Any) -> None:
+    runtime = process.runtime()
+    slots = 0 if process.draining() else worker.concurrency
+    effect = runtime.store.staff(process.worker_name(), slots, max(10.0, 2 * runtime.settings.lease_seconds))
+    carry_out(app, runtime.store, effect)
 
 
 def _renew_leases() -> None:
@@ -247,12 +262,10 @@ class Sweep:
             kill_orphans(scratch_root(settings), _is_alive(store))
         if not store.begin_sweep(process.worker_name(), max(0.2, settings.sweep_seconds * 0.9), settings.lease_seconds):
             return
-        # Only an empty list can have lost a message; while it is long, waiting is all that is wrong.
-        quiet = _quiet_kinds(store, settings.key_prefix)
         rescue = store.rescue(
             max_deaths=settings.max_deaths,
-            outbox_age_seconds=OUTBOX_AGE_SECONDS if any(quiet) else float("inf"),
-            quiet=quiet,
+            outbox_age_seconds=OUTBOX_AGE_SECONDS,
+            queued=_queued(store, settings.key_prefix) if store.may_have_lost(OUTBOX_AGE_SECONDS) else (),
         )
         for agent_id in rescue.rescued:
             log.warning("agent.rescued", agent_id=agent_id, why="its lease ran out")
@@ -273,18 +286,6 @@ def _is_alive(store: Store) -> Callable[[str], bool]:
     return alive
 
 
-def _queue_lengths(store: Store, queue: str) -> dict[int, int]:
-    """How many messages are queued, by priority step."""
-    pipeline = store.client.pipeline(transaction=False)
-    for step in PRIORITY_STEPS:
-        # Kombu's name for the list of a priority step; step 0 has the queue's own name.
-        pipeline.llen(f"{queue}\x06\x16{step}" if step else queue)
-    return dict(zip(PRIORITY_STEPS, pipeline.execute(), strict=True))
-
-
-def _quiet_kinds(store: Store, queue: str) -> list[bool]:
-    """Whether no message is queued for agents that were woken, for fresh ones at depth 0, at 1, at 2 and below."""
-    lengths = _queue_lengths(store, queue)
-    return [
-        lengths[step] == 0 for step in (priority(0, fresh=False), *(priority(depth, fresh=True) for depth in range(3)))
-    ]
+def _queued(store: Store, queue: str) -> list[str]:
+    """The agents whose messages are queued: few, for only few are sent for at a time."""
+    return [json.loads(message)["headers"]["id"] for message in store.client.lrange(queue, 0, -1)]

@@ -280,6 +280,14 @@ class Store(Mailboxes):
             return []
         return list(self.run("renew", worker, lease_seconds, *agent_ids))
 
+    def staff(self, worker: str, slots: int, seconds: float) -> Effect:
+        """A worker can run so many agents now; who has not said so for `seconds` is forgotten."""
+        return Effect(*self.run("staff", worker, slots, seconds))
+
+    def may_have_lost(self, age_seconds: float) -> bool:
+        """Whether anybody was sent for so long ago and has not been claimed."""
+        return bool(self.client.zcount(self.key("ready"), "-inf", self.now() - age_seconds))
+
     def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> bool:
         """Whether this worker is the one to look for what fell; for so long then nobody else is.
 
@@ -294,17 +302,16 @@ class Store(Mailboxes):
         max_deaths: int,
         outbox_age_seconds: float,
         batch: int = 200,
-        quiet: Sequence[bool] = (True, True, True, True),
+        queued: Sequence[str] = (),
         dead: Sequence[tuple[str, str]] = (),
     ) -> Rescue:
         """Put back what fell. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks at those only.
 
-        `quiet` says whose messages cannot be queued, so that an old entry of the outbox means a lost one: those of agents that
-        were woken, and of fresh ones at depth 0, at 1, at 2 and below.
+        `queued` are the agents whose messages are queued: those of others that are as old as `outbox_age_seconds` are lost.
         """
-        digits = "".join(str(int(one)) for one in quiet)
+        messages = json.dumps(list(queued))
         answer = self.run(
-            "rescue", max_deaths, outbox_age_seconds, batch, digits, *(part for pair in dead for part in pair)
+            "rescue", max_deaths, outbox_age_seconds, batch, messages, *(part for pair in dead for part in pair)
         )
         return Rescue(publish=answer[0], kill=answer[1], rescued=answer[2], quarantined=answer[3])
 

@@ -87,14 +87,13 @@ class Roster(Keyspace):
                 parent or None,
                 int(depth),
                 int(generation),
-                bool(yielded),
                 definition,
                 label,
                 int(max_depth),
             )
             if job is not None and max_depth is not None
             else None
-            for state, job, parent, depth, generation, yielded, definition, label, max_depth in answers
+            for state, job, parent, depth, generation, definition, label, max_depth in answers
         ]
 
     def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentView]:

@@ -61,8 +61,6 @@ class Hint:
     parent: str | None
     depth: int
     generation: int
-    yielded: bool
-    """It gave its turn up to others, so it queues behind them."""
     definition: str
     label: str
     max_depth: int

@@ -43,7 +43,7 @@ def leftover_keys(store: Store, job_id: str) -> dict[str, int]:
     client, key = store.client, store.key
     sizes = {name: int(client.zcard(key(name))) for name in ("leases", "ready", "timers", "deadlines")}
     sizes["running"] = int(client.scard(key("job", job_id, "running")))
-    sizes["capped"] = int(client.zcard(key("job", job_id, "capped")))
+    sizes["capped"] = int(client.zcard(key("job", job_id, "line")))
     sizes["await sets"] = sum(1 for _ in client.scan_iter(key("await", "*"), count=1000))
     record = store.job(job_id)
     return sizes | {"reserved_tokens": record.reserved_tokens, "reserved_cost": record.reserved_cost}

@@ -128,7 +128,7 @@ def test_a_place_that_was_given_to_one_that_is_cancelled_goes_to_the_next(unmann
         world.spawn(name, teammate=False)
         assert store.claim(world.ids[name], "worker", 60) == Refused("capped")
     world.park("root", Condition(children=[world.ids["first"], world.ids["second"]]))
-    capped = store.client.zrange(store.key("job", world.job_id, "capped"), 0, -1)
+    capped = store.client.zrange(store.key("job", world.job_id, "line"), 0, -1)
     assert len(capped) == 1
     [let_in] = {world.ids["first"], world.ids["second"]} - set(capped)
     store.cancel(let_in, "not needed")

@@ -95,10 +95,10 @@ def test_places_that_were_never_given_back_expire_with_the_job(unmanned: Fleet) 
     world = JobWorld(open_store(unmanned), unmanned, team=False)
     client, job = world.store.client, world.job_id
     client.sadd(world.store.key("job", job, "running"), "agent-of-yore")
-    client.zadd(world.store.key("job", job, "capped"), {"agent-of-yore": 1, "agent-of-old": 2})
+    client.zadd(world.store.key("job", job, "line"), {"agent-of-yore": 1, "agent-of-old": 2})
     client.sadd(world.store.key("job", job, "running"), *(f"agent-{i}" for i in range(1_000)))
     world.end("root")
-    for part in ("running", "capped"):
+    for part in ("running", "line"):
         assert 0 < client.ttl(world.store.key("job", job, part)) <= 60
 
 

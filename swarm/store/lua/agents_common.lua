@@ -1,25 +1,4 @@
--- What the life of an agent is made of: the queue, its journal, its mail, waking it, ending it, and whether a write is its owner's.
-
-local function put_on_queue(id)
-  redis.call('HSET', agent_key(id), 'state', 'queued')
-  redis.call('ZADD', P .. ':ready', NOW, id)
-  publish[#publish + 1] = id
-end
-
--- Give back the process an agent held, and its place among the job's running agents to whoever waits for one. One that ends
--- while it is queued may have been given a place that it did not take, so it is the places that are counted.
-local function leave(id, job)
-  redis.call('ZREM', P .. ':leases', id)
-  redis.call('SREM', job_key(job, 'running'), id)
-  local most = tonumber(job_field(job, 'max_running') or '1000000')
-  if redis.call('SCARD', job_key(job, 'running')) < most then
-    local next = redis.call('ZPOPMIN', job_key(job, 'capped'))[1]
-    if next and field(next, 'state') == 'queued' then
-      redis.call('ZADD', P .. ':ready', NOW, next)
-      publish[#publish + 1] = next
-    end
-  end
-end
+-- What the life of an agent is made of: its journal, its mail, waking it, ending it, and whether a write is its owner's.
 
 -- What a parked agent waits for, besides its children and the time.
 local WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'idle' }
@@ -77,22 +56,6 @@ end
 -- Tell an agent something, as data: the receiver's runtime writes the words.
 local function notify(to, notice, from, name)
   return deliver(to, from or 'runtime', name or 'runtime', 'notification', cjson.encode(notice))
-end
-
--- How often something with agents below it has ended in a job. Agents carry the count of when they began their run.
-local function era(job) return job_field(job, 'era') or 0 end
-
--- Whether an agent is about to be ended because one above it has: its turn has not come yet, but nothing that it does counts any more.
--- Agents that began after that end are none of its business.
-local function is_doomed(id)
-  local job, parent, began = fields(id, 'job', 'parent', 'era')
-  if not job or redis.call('EXISTS', job_key(job, 'ending')) == 0 then return false end
-  while parent and parent ~= '' do
-    local ended = redis.call('ZSCORE', job_key(job, 'ending'), parent)
-    if ended and tonumber(ended) > count(began) then return true end
-    parent = field(parent, 'parent')
-  end
-  return false
 end
 
 -- `child` has ended, or has nothing to do: its parent is woken if this is what it waited for.

@@ -3,8 +3,8 @@
 -- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time} | {'refused', state} | {'capped'}
 --   | {'unknown'}
 step('claim', function(id, worker, lease_seconds, token)
-  local state, job, depth, spec, started, claim, gen, unread, length =
-    fields(id, 'state', 'job', 'depth', 'spec', 'started', 'claim', 'gen', 'unread', 'length')
+  local state, job, spec, started, claim, gen, unread, length =
+    fields(id, 'state', 'job', 'spec', 'started', 'claim', 'gen', 'unread', 'length')
   if not state then return { 'unknown' } end
   local most, deadline = job_fields(job, 'max_running', 'deadline')
   if state == 'running' and claim == token then
@@ -12,19 +12,21 @@ step('claim', function(id, worker, lease_seconds, token)
   end
   if state ~= 'queued' then return { 'refused', state } end
   if is_doomed(id) then return { 'refused', 'cancelled' } end
-  redis.call('ZREM', P .. ':ready', id)
+  leave_queue(id, job)
   if redis.call('SCARD', job_key(job, 'running')) >= tonumber(most or '1000000') then
-    -- Its place comes when another agent of the job leaves; deeper agents first, so that trees finish.
-    redis.call('ZADD', job_key(job, 'capped'), (64 - tonumber(depth)) * 1e10 + NOW, id)
+    -- Its place comes when another agent of the job leaves.
+    redis.call('ZADD', job_key(job, 'line'), rank(id), id)
     return { 'capped' }
   end
-  redis.call('ZREM', job_key(job, 'capped'), id)
   redis.call('SADD', job_key(job, 'running'), id)
   gen = redis.call('HINCRBY', agent_key(id), 'gen', 1)
   redis.call('HSET', agent_key(id), 'state', 'running', 'worker', worker, 'claim', token)
   redis.call('HDEL', agent_key(id), 'yielded')
   if not started then redis.call('HSET', agent_key(id), 'started', NOW) end
   redis.call('ZADD', P .. ':leases', NOW + tonumber(lease_seconds), id)
+  if redis.call('EXISTS', job_key(job, 'line')) == 1 then line_up(job) end
+  -- Nobody would publish who is called here.
+  moved = false
   emit(job, 'running', id, 'worker', worker, 'gen', gen)
   return { 'ok', gen, spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW) }
 end)

@@ -10,33 +10,29 @@
 -- P:job:ID               hash    one job: state, root, limits, counters of the whole tree, result
 -- P:job:ID:agents        zset    its agents by creation time
 -- P:job:ID:running       set     its agents that hold a process now
--- P:job:ID:capped        zset    its queued agents that wait for one of those places (score: -depth, then time)
 -- P:job:ID:prefixes      hash    sha256 -> JSON {system, tools}: what the requests of its agents begin with; journals name it
 -- P:job:ID:names         hash    name -> agent id; a name is never given to another agent
 -- P:job:ID:requests      hash    request id -> JSON {kind, from, to, state, expires}: shutdowns and plans to be approved
 -- P:job:ID:rules         list    the rules that approvals have added
 -- P:job:ID:answers       hash    cause (agent/tool_use id) -> what the step answered, so that a repeat answers the same
 -- P:job:ID:keys          set     keys of capabilities that live and expire with the job: `keep_with_job`
--- P:job:ID:ending        zset    agents below which something is still to be ended: endings_common.lua, also P:unfinished, P:expiring
 -- P:mail:JOB             stream  the mailbox of the person whose job it is; the job's `unread` counts what lies beyond its `read`
 -- P:sent:TOKEN           string  for a while, what was answered about a message from outside: sent again, it is not delivered again
 -- P:events:ID            stream  a job's lifecycle events, trimmed
 -- P:jobs                 zset    all jobs by creation time
--- P:ready                zset    outbox: queued agents by the time they were queued; whoever queues an agent publishes
---                                it afterwards, and rescue publishes what nobody did
 -- P:leases               zset    running agents by the time their lease ends
 -- P:synced               string  written where somebody waits until all before it is on the disk
 -- P:pulse                string  when the last look for what fell began
 -- P:timers               zset    parked agents by their deadline
 -- P:deadlines            zset    jobs with a wall-time limit, by the time they are ended
--- Questions, the board, the team and the scratchpad: the parts named after them.
+-- Admission to the queue, endings, questions, the board, the team and the scratchpad: the parts named after them.
 --
 -- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
 -- A terminal state is never overwritten; a message to an agent that ended, but was not cancelled, begins its next run, which
 -- its journal tells (`resumed`). Keys are computed, so this needs one Redis, not a Redis Cluster.
 --
--- Of an agent's fields: `era` tells when its run began, by the job's count of ends; `unread` counts the messages beyond its journal's cursor, `unread_notes` those of them that the runtime
--- wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
+-- Of an agent's fields: `era` tells when its run began, by its job's count of ends; `unread` counts the messages beyond its journal's
+-- cursor, `unread_notes` those of them that the runtime wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
 -- parked because it has nothing to do; `yielded`, that it gave its process up for others, who come first; `told_*`, how much of
 -- its counters its parent has; `earlier*`, the answer of the run that its parent asked for, once it went on because of somebody else.
 -- All times are the server's, in Unix seconds.
@@ -49,11 +45,15 @@ local P        -- the key prefix
 local NOW      -- the server's clock
 local publish  -- agents that were put on the queue: the caller sends their Celery messages
 local kill     -- agents that ran when they were ended: the caller tells their workers
+local moved    -- whether somebody was put in line, or room was made
+local in_line  -- how many were put in line
 local rest     -- jobs for which an end has left something to do: the caller goes on with it
 
 -- How many agents one step may end, or look at to end what is below them: no other caller may wait long for its turn.
 local AT_ONCE = 40
 local left_at_once
+
+local call_next -- admission_common.lua
 
 -- Make `run` callable under `name`; its parameters are the call's arguments, in order, as text.
 --   options.list_after  so many are parameters, the rest comes as one list: it may be longer than what fits on Lua's stack
@@ -67,13 +67,18 @@ local function step(name, run, options)
     callback = function(_, arguments)
       local time = redis.call('TIME')
       P, NOW, publish, kill, rest = arguments[1], tonumber(time[1]) + tonumber(time[2]) / 1e6, {}, {}, {}
-      left_at_once = AT_ONCE
-      if not plain then return run(unpack(arguments, 2)) end
-      local parameters, list = {}, {}
-      for i = 1, plain do parameters[i] = arguments[i + 1] end
-      for i = plain + 2, #arguments do list[#list + 1] = arguments[i] end
-      parameters[plain + 1] = list
-      return run(unpack(parameters, 1, plain + 1))
+      left_at_once, in_line, moved = AT_ONCE, 0, false
+      local parameters, many = {}, plain and plain + 1 or #arguments - 1
+      for i = 1, plain or many do parameters[i] = arguments[i + 1] end
+      if plain then
+        local list = {}
+        for i = plain + 2, #arguments do list[#list + 1] = arguments[i] end
+        parameters[many] = list
+      end
+      local answer = run(unpack(parameters, 1, many))
+      -- `publish` is part of the answer of every step that puts agents in line, or makes room.
+      if moved then call_next() end
+      return answer
     end,
   })
 end
@@ -100,12 +105,28 @@ local function subtract(key, name, by) return add(key, name, 0 - by) end
 
 local function has_ended(id) return TERMINAL[field(id, 'state') or 'completed'] end
 
+-- How often something with agents below it has ended in a job. Agents carry the count of when they began their run.
+local function era(job) return job_field(job, 'era') or 0 end
+
+-- Whether an agent is about to be ended because one above it has: its turn has not come yet, but nothing that it does counts any more.
+-- Agents that began after that end are none of its business.
+local function is_doomed(id)
+  local job, parent, began = fields(id, 'job', 'parent', 'era')
+  if not job or redis.call('EXISTS', job_key(job, 'ending')) == 0 then return false end
+  while parent and parent ~= '' do
+    local ended = redis.call('ZSCORE', job_key(job, 'ending'), parent)
+    if ended and tonumber(ended) > count(began) then return true end
+    parent = field(parent, 'parent')
+  end
+  return false
+end
+
 local function emit(job, kind, id, ...)
   redis.call('XADD', P .. ':events:' .. job, 'MAXLEN', '~', 20000, '*', 'kind', kind, 'agent', id, ...)
 end
 
 local enders = {}
-local parts = { 'agents', 'running', 'capped', 'ending', 'names', 'requests', 'answers', 'rules', 'prefixes', 'questions', 'keys' }
+local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'prefixes', 'questions', 'keys' }
 
 -- Have `act(job, id)` called when an agent ends, after all that is below it has. It holds for the ends that steps of this library make.
 local function at_end(act) enders[#enders + 1] = act end

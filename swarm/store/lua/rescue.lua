@@ -1,9 +1,9 @@
 -- Put back what fell: expired leases, due timers, messages that were lost, jobs beyond their time.
---   batch   how many of each at most; 0: look at `dead` only
---   quiet   four digits, 1 if no message is queued for agents that were woken, for fresh ones at depth 0, at 1, at 2 and below
---   dead    leases that ended early: agent, worker, agent, worker…
+--   batch     how many of each at most; 0: look at `dead` only
+--   messages  JSON: the agents whose messages are queued
+--   dead      leases that ended early: agent, worker, agent, worker…
 -- Returns {publish, kill, rescued, quarantined}
-step('rescue', function(max_deaths, outbox_age_seconds, batch, quiet, dead)
+step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, dead)
   batch = tonumber(batch)
   local rescued, quarantined = {}, {}
 
@@ -47,17 +47,19 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, quiet, dead)
     redis.call('ZREM', P .. ':deadlines', job)
     end_agent(job_field(job, 'root'), 'timed_out', '', 'the job reached its time limit', true)
   end
-  -- Whoever's kind of message is queued may just have to wait, and is looked at again later. Those come round in turn, so more of
-  -- them are taken at a time.
+  -- Whose message is queued just has to wait, and is looked at again later.
+  local queued = {}
+  for _, id in ipairs(cjson.decode(messages)) do queued[id] = true end
   for _, id in due('ready', NOW - tonumber(outbox_age_seconds), batch * 5) do
-    local state, gen, depth, yielded = fields(id, 'state', 'gen', 'depth', 'yielded')
+    local state, job = fields(id, 'state', 'job')
     if state == 'queued' then
       redis.call('ZADD', P .. ':ready', NOW, id)
-      local kind = yielded and 2 or gen ~= '0' and 1 or math.min(tonumber(depth), 2) + 2
-      if quiet:sub(kind, kind) == '1' then publish[#publish + 1] = id end
+      if not queued[id] then publish[#publish + 1] = id end
     else
       redis.call('ZREM', P .. ':ready', id)
+      if job then redis.call('SREM', job_key(job, 'called'), id) end
     end
   end
+  moved = true
   return { publish, kill, rescued, quarantined }
 end, { list_after = 4 })

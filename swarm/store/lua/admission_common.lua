@@ -1,0 +1,90 @@
+-- Who is sent for next. A message of the queue names its agent, so it is decided here, before there is one.
+--
+-- P:job:ID:line    zset    its queued agents that nobody has been sent for, the next one first
+-- P:job:ID:called  set     its queued agents for whom a message is out: each has one of the job's places already
+-- P:ready          zset    the called agents of all jobs by the time of their message: the outbox, which rescue looks through
+-- P:turns          zset    jobs that have somebody in line and a place for it, by their turn: what they were given, by their weight
+-- P:turn           string  the turn that was served last; a job that had nobody in line begins there
+-- P:slots          hash    worker -> how many agents it can run
+-- P:staff          zset    workers by when they last said so
+--
+-- Only few more are called than can run at once, so whoever comes, of whatever job, soon has its turn. Whoever puts an agent in line
+-- or makes room calls the next ones in the same step, and publishes them; the sweep does for those that died before.
+
+-- How many are called ahead where no worker is known yet.
+local CALLED_AHEAD = 16
+local MOST_CALLS = 200
+
+-- Woken agents come before fresh ones, deeper before shallower: trees finish instead of widening. Who gave its process up for others is
+-- in line like a fresh root, or some that wait actively for those not yet started would keep them from starting.
+local function rank(id)
+  local gen, depth, yielded = fields(id, 'gen', 'depth', 'yielded')
+  local fresh = yielded or count(gen) == 0
+  if yielded then depth = 0 end
+  in_line = in_line + 1
+  return (fresh and 1e12 or 0) + (64 - count(depth)) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
+end
+
+-- Whether a job has its turn depends on its line and its places: to be called when either has changed.
+local function line_up(job)
+  moved = true
+  local most = tonumber(job_field(job, 'max_running') or '1000000')
+  if redis.call('EXISTS', job_key(job, 'line')) == 0
+    or redis.call('SCARD', job_key(job, 'running')) + redis.call('SCARD', job_key(job, 'called')) >= most then
+    redis.call('ZREM', P .. ':turns', job)
+  elseif not redis.call('ZSCORE', P .. ':turns', job) then
+    local turn = math.max(count(job_field(job, 'turn')), count(redis.call('GET', P .. ':turn')))
+    redis.call('ZADD', P .. ':turns', turn, job)
+  end
+end
+
+local function put_on_queue(id)
+  local job = field(id, 'job')
+  redis.call('HSET', agent_key(id), 'state', 'queued')
+  redis.call('ZADD', job_key(job, 'line'), rank(id), id)
+  line_up(job)
+end
+
+-- It is not in line, nor called, any more.
+local function leave_queue(id, job)
+  redis.call('ZREM', job_key(job, 'line'), id)
+  redis.call('SREM', job_key(job, 'called'), id)
+  redis.call('ZREM', P .. ':ready', id)
+end
+
+-- Give back the process an agent held, and its place among the job's running agents, to whoever is next.
+local function leave(id, job)
+  redis.call('ZREM', P .. ':leases', id)
+  redis.call('SREM', job_key(job, 'running'), id)
+  line_up(job)
+end
+
+local function room_for_calls()
+  local slots = 0
+  for _, one in ipairs(redis.call('HVALS', P .. ':slots')) do slots = slots + one end
+  local out = redis.call('ZCARD', P .. ':ready')
+  if slots == 0 then return CALLED_AHEAD - out end
+  -- A process that becomes free should find a message, so some are called ahead.
+  return slots + math.max(2, math.floor(slots / 4)) - redis.call('ZCARD', P .. ':leases') - out
+end
+
+call_next = function()
+  local room = room_for_calls()
+  for _ = 1, MOST_CALLS do
+    if room <= 0 then return end
+    local job, turn = unpack(redis.call('ZRANGE', P .. ':turns', 0, 0, 'WITHSCORES'))
+    if not job then return end
+    local id = redis.call('ZPOPMIN', job_key(job, 'line'))[1]
+    -- One that is about to be ended waits for that outside of the line.
+    if id and field(id, 'state') == 'queued' and not is_doomed(id) then
+      redis.call('SADD', job_key(job, 'called'), id)
+      redis.call('ZADD', P .. ':ready', NOW, id)
+      publish[#publish + 1], room = id, room - 1
+      local next = string.format('%.6f', turn + 1 / tonumber(job_field(job, 'weight') or '1'))
+      redis.call('SET', P .. ':turn', turn)
+      redis.call('HSET', job_key(job), 'turn', next)
+      redis.call('ZADD', P .. ':turns', next, job)
+    end
+    line_up(job)
+  end
+end
