@@ -155,6 +155,7 @@ class Swarm:
         network: bool = False,
         ask_seconds: float | None = None,
         result_schema: dict[str, Any] | None = None,
+        priority: int = 1,
         home_workspace: bool = False,
     ) -> Job:
         """Put a job on the queue and answer its handle; the job is durable when this returns.
@@ -165,6 +166,8 @@ class Swarm:
         `ask_seconds` is how long a question to the person can be answered (default: the settings'; 0: nobody is there). With
         `result_schema`, the answer is one JSON document that is valid for it: `JobView.data`. A workspace that is a home, or holds
         one, needs `home_workspace`.
+
+        Jobs have their turns on the fleet; one of `priority` 3 has three where others have one.
 
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`.
@@ -184,6 +187,7 @@ class Swarm:
             network=network,
             ask_seconds=ask_seconds,
             result_schema=result_schema,
+            priority=priority,
             home_workspace=home_workspace,
         )
         return self.place(prepare_order(order, self.settings))
@@ -197,6 +201,7 @@ class Swarm:
                 retention_seconds=self.settings.retention_seconds,
                 rules=prepared.permissions.rules.model_dump_json(),
                 ask_seconds=prepared.ask_seconds,
+                weight=prepared.priority,
             )
             if self.settings.durability == "all":
                 Disk(self.store.client, self.store.key("synced"), "all").wait()

@@ -58,6 +58,7 @@ class Order:
     ask_seconds: float | None = None
     result_schema: dict[str, Any] | None = None
     home_workspace: bool = False
+    priority: int = 1
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class PreparedJob:
     catalogue: Catalogue
     permissions: PermissionSettings
     ask_seconds: float
+    priority: int
+    """Its weight when jobs wait for the fleet."""
     trusted: bool
     """What files of the workspace loosen holds."""
     declined: bool = False
@@ -124,6 +127,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         raise ConfigurationError(
             f"{order.base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
         )
+    if not 1 <= order.priority <= 100:
+        raise ConfigurationError(f"a priority of {order.priority} cannot be given; use 1 to 100")
     _check_rules(order)
     trusted = is_trusted(folder, settings)
     catalogue = load_catalogue(folder, trusted=trusted)
@@ -163,7 +168,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         created_at=time.time(),
     )
     seconds = settings.question_seconds if order.ask_seconds is None else order.ask_seconds
-    return PreparedJob(spec, catalogue, permissions, seconds, trusted)
+    return PreparedJob(spec, catalogue, permissions, seconds, order.priority, trusted)
 
 
 def find_grants(folder: Path) -> list[Grant]:

@@ -31,7 +31,7 @@ def open_store(fleet: Fleet, kind: type[redis.Redis] = redis.Redis) -> Store:
 class StoredJob:
     """A job that was submitted, and what its root and a worker do to have more agents in it."""
 
-    def __init__(self, store: Store, fleet: Fleet, **limits: Any) -> None:
+    def __init__(self, store: Store, fleet: Fleet, *, weight: int = 1, **limits: Any) -> None:
         self.store = store
         self.job_id = new_job_id()
         self.spec = AgentSpec(
@@ -44,7 +44,7 @@ class StoredJob:
             workspace=str(fleet.workspace),
             limits=Limits(**limits),
         )
-        store.submit(self.spec, catalogue="{}", retention_seconds=60)
+        store.submit(self.spec, catalogue="{}", retention_seconds=60, weight=weight)
 
     def child_spec(self, call: str, parent: str | None = None, **changes: Any) -> AgentSpec:
         """What the agent is made from that this call makes; by default a child of the root."""

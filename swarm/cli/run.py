@@ -86,6 +86,9 @@ def run(
     home_workspace: Annotated[
         bool, typer.Option("--home-workspace", help="Let the workspace be a home, or a folder that holds one.")
     ] = False,
+    priority: Annotated[
+        int, typer.Option(min=1, max=100, help="Turns the job has on the fleet where others have one.")
+    ] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Run a job and print its answer; what happens meanwhile is shown on stderr.
@@ -123,6 +126,7 @@ def run(
         ask_seconds=ask_timeout,
         result_schema=None if schema is None else _read_schema(schema),
         home_workspace=home_workspace,
+        priority=priority,
     )
     launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet)
     settings = load_settings()

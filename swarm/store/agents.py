@@ -55,9 +55,16 @@ class Store(Mailboxes):
     # -- jobs ----------------------------------------------------------------------------------------------
 
     def submit(
-        self, spec: AgentSpec, *, catalogue: str, retention_seconds: float, rules: str = "", ask_seconds: float = 0.0
+        self,
+        spec: AgentSpec,
+        *,
+        catalogue: str,
+        retention_seconds: float,
+        rules: str = "",
+        ask_seconds: float = 0.0,
+        weight: int = 1,
     ) -> Effect:
-        """Make the job and its root agent; the same ids again change nothing."""
+        """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet."""
         limits = spec.limits
         spec = clean(spec)
         job: dict[str, Any] = {
@@ -71,6 +78,7 @@ class Store(Mailboxes):
             "max_depth": limits.max_depth,
             "max_agents": limits.max_agents,
             "max_running": limits.max_running,
+            "weight": weight,
         }
         if limits.max_tokens is not None:
             job["max_tokens"] = limits.max_tokens

@@ -61,8 +61,7 @@ def free(store: Store, many: int) -> None:
 
 def test_jobs_have_their_turns_by_their_weights(alone: Store, unmanned: Fleet) -> None:
     alone.staff("worker", 1, 60)
-    heavy, light = make_job(alone, unmanned, 60), make_job(alone, unmanned, 60)
-    alone.client.hset(alone.key("job", heavy.job_id), "weight", "3")
+    heavy, light = make_job(alone, unmanned, 60, weight=3), make_job(alone, unmanned, 60)
     take_called(alone)
     given = {heavy.job_id: 0, light.job_id: 0}
     for _ in range(40):
