@@ -162,6 +162,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         mode=mode,
         after_plan="bypassPermissions" if mode == "plan" else None,
         rules=definition_rules(definition),
+        folders=list(permissions.folders),
         network=order.network or definition.network,
         base_url=order.base_url,
         limits=limits,

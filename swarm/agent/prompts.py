@@ -59,6 +59,8 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
     """The first user message: the surroundings, then the task as it was given."""
     day = datetime.fromtimestamp(now, UTC).date().isoformat()
     where = f"Workspace: {spec.workspace}\nDate: {day}\nDepth: {spec.depth} of at most {spec.limits.max_depth}"
+    if spec.folders:
+        where += f"\nFurther folders, by their absolute paths: {', '.join(spec.folders)}"
     if spec.name is not None:
         where += f"\nYour name: {spec.name}" + (f"\nYour role: {spec.role}" if spec.role else "")
     if spec.mode == "plan":

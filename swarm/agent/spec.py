@@ -37,6 +37,8 @@ class AgentSpec(BaseModel):
     """The most it may be permitted once its plan is approved; None: it is not in plan mode, or cannot leave it."""
     rules: Rules = Rules()
     """What its definition, and those of its ancestors, take away, beside the job's rules."""
+    folders: list[str] = []
+    """Further folders, absolute and resolved, that it may work in as in the workspace."""
     network: bool = False
     """Its processes may use the network."""
     workspace: str

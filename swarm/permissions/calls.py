@@ -44,6 +44,9 @@ class Call:
     plan_file: Path | None = None
     """The one file that plan mode may write."""
 
+    folders: tuple[Path, ...] = ()
+    """Further folders that the agent may work in as in the workspace."""
+
     @cached_property
     def row(self) -> ToolRow:
         """What is known about the tool."""
@@ -86,7 +89,9 @@ def _by_mode(call: Call, planned: bool) -> Verdict:
         return Verdict("allow", f"{tool} changes nothing")
     if row.writes_files and mode == "acceptEdits":
         path = _path_of(call)
-        if path is not None and is_inside(path, call.workspace):
+        if path is not None and any(
+            is_inside(path, folder, call.workspace) for folder in (call.workspace, *call.folders)
+        ):
             return Verdict("allow", "edits in the workspace are allowed in the mode acceptEdits")
         return Verdict("ask", "the file is outside of the workspace")
     return Verdict("ask", f"{tool} has effects and no rule allows this call")

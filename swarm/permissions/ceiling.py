@@ -27,6 +27,10 @@ class Ceiling:
         """The mode that holds here for an agent that has this one."""
         return mode if self.mode is None else at_most(mode, self.mode)
 
+    def bound_folders(self, folders: list[str]) -> list[str]:
+        """Those of the folders beside the workspace that agents may work in here."""
+        return [folder for folder in folders if not self.refuse_workspace(folder, "")]
+
     def explain_bounds(self, mode: PermissionMode, *, network: bool) -> str:
         """In words what an agent loses here that may come to this mode and has this network; empty if nothing."""
         told = []

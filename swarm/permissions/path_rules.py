@@ -117,9 +117,9 @@ def locate(given: str, workspace: Path) -> tuple[str, str]:
     return os.path.normpath(joined), _real(joined)
 
 
-def is_inside(given: str, workspace: Path) -> bool:
-    """Whether a path, its links followed, lies in the workspace."""
-    real, root = locate(given, workspace)[1], _real_base(str(workspace))
+def is_inside(given: str, folder: Path, start: Path | None = None) -> bool:
+    """Whether a path, its links followed, lies in the folder; a relative one begins at `start`, else there."""
+    real, root = locate(given, start or folder)[1], _real_base(str(folder))
     return real == root or real.startswith(root.rstrip("/") + "/")
 
 

@@ -17,10 +17,12 @@ from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import is_known_tool, split_pattern, suggest
 from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path
 from swarm.definitions.tools import EDIT, is_mcp, known_tools, row_of
+from swarm.errors import ConfigurationError
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
 from swarm.permissions.opencode_rules import read_opencode_permission
 from swarm.permissions.rules import Action, InvalidRule, Rule, Rules, parse_rule
+from swarm.workspace.home import find_folder
 
 __all__ = ["PermissionSettings", "definition_rules", "load_permission_settings"]
 
@@ -42,6 +44,8 @@ class PermissionSettings:
     default_mode: PermissionMode | None = None
     """The mode of a job that names none: the nearest file's word."""
     problems: tuple[Problem, ...] = ()
+    folders: tuple[str, ...] = ()
+    """Folders beside the workspace that agents may work in, too; absolute and resolved."""
     grants: tuple[Grant, ...] = ()
     """What files of the workspace would loosen; it is in the fields above only if they were loaded as trusted."""
 
@@ -85,6 +89,7 @@ def load_permission_settings(
         default_mode=loading.mode,
         problems=tuple(loading.problems),
         grants=tuple(dict.fromkeys(loading.grants)),
+        folders=tuple(dict.fromkeys(loading.folders)),
     )
 
 
@@ -108,6 +113,7 @@ class _Loading:
     problems: list[Problem] = field(default_factory=list)
     mode: PermissionMode | None = None
     grants: list[Grant] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
     mcp_rules: dict[Path, list[str]] = field(default_factory=dict)
 
     def origin(self, path: Path, scope: str) -> _Origin:
@@ -181,11 +187,23 @@ class _Loading:
             elif key == "defaultMode":
                 self._take_mode(value, origin)
             elif key == "additionalDirectories":
-                remedy = "Agents reach their workspace alone; start the job in a folder that holds all they need."
-                self.report(path, "`permissions.additionalDirectories` is not supported", remedy)
+                self._take_folders(value, origin)
             else:
-                known = suggest(str(key), [*_ACTIONS, "defaultMode"])
+                known = suggest(str(key), [*_ACTIONS, "defaultMode", "additionalDirectories"])
                 self.report(path, f"`permissions.{show(key)}` is not supported{known}", "It has no effect here.")
+
+    def _take_folders(self, value: Any, origin: _Origin) -> None:
+        if not isinstance(value, list) or not all(isinstance(folder, str) for folder in value):
+            self.report(origin.path, "`permissions.additionalDirectories` is not a list of folders", 'Write ["~/x"].')
+            return
+        for given in value:
+            try:
+                folder = find_folder(self.workspace, given)
+            except ConfigurationError as error:
+                self.report(origin.path, f"`permissions.additionalDirectories`: {error}", "It is left out.")
+                continue
+            if self.may_loosen(f"work in the folder {folder}, too", origin):
+                self.folders.append(str(folder))
 
     def read_opencode(self, origin: _Origin) -> None:
         content = self._read(origin.path)

@@ -152,6 +152,7 @@ def describe_call(
         sandboxed=sandboxed and not spec.network,
         read_only_sandbox=sandboxed and (spec.definition.read_only or mode == "plan"),
         plan_file=Path(spec.plan_file) if mode == "plan" else None,
+        folders=tuple(map(Path, spec.folders)),
     )
 
 

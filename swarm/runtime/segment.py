@@ -42,7 +42,8 @@ class Segment:
         spec, ceiling = self.claim.spec, self.ceiling
         after = None if spec.after_plan is None else ceiling.bound_mode(spec.after_plan)
         network = spec.network and ceiling.network
-        return spec.model_copy(update={"mode": ceiling.bound_mode(spec.mode), "after_plan": after, "network": network})
+        mode, folders = ceiling.bound_mode(spec.mode), ceiling.bound_folders(spec.folders)
+        return spec.model_copy(update={"mode": mode, "after_plan": after, "network": network, "folders": folders})
 
     @property
     def mode(self) -> PermissionMode:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from swarm.agent.entries import Condition, ToolFinished
 from swarm.definitions.catalogue import Catalogue
-from swarm.definitions.tools import row_of
+from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import RedisUnavailable, StepRefused, ToolError
 from swarm.log import EventLog
 from swarm.models import Block
@@ -83,6 +83,7 @@ class Toolbox:
         def carry_out(tool: Tool, given: dict[str, Any]) -> ToolResult:
             if tool.run is None:
                 raise ToolError("This call is carried out by the runtime.")
+            given = _enter_folder(context, tool.row, given)
             result = tool.run(context, given)
             if result.held:
                 self._tell_held(result.held)
@@ -147,6 +148,7 @@ class Toolbox:
             tool_use_id=tool_use_id,
             workspace=Path(segment.spec.workspace).resolve(),
             outputs=self._outputs,
+            folders=tuple(folder for given in segment.spec.folders if (folder := Path(given)).is_dir()),
             mode=segment.mode,
             files_read=dict(segment.life.files_read),
             scratch=self._scratch,
@@ -188,9 +190,23 @@ class Toolbox:
             private_network=self._segment.settings.network == "private",
             unreachable=resolve_hosts(redis_hosts(self._segment.settings)) if self._segment.spec.network else (),
             readable=toolchain_folders(os.environ, Path.home()),
+            writable=context.folders,
             hidden=(self._segment.settings.state_folder(), scratch_root(self._segment.settings)),
         )
         try:
             return confine_argv(policy, backend, argv)
         except CannotConfine as error:
             raise ToolError(str(error)) from error
+
+
+def _enter_folder(context: ToolContext, row: ToolRow, given: dict[str, Any]) -> dict[str, Any]:
+    """Have a call that is about a path of a further folder work there, as if it were the workspace."""
+    path = given.get(row.subject)
+    if not context.folders or row.matching not in ("read", "edited") or not isinstance(path, str) or "\0" in path:
+        return given
+    real = Path(os.path.realpath(context.workspace / path))
+    folder = next((folder for folder in context.folders if real.is_relative_to(folder)), None)
+    if folder is None or real.is_relative_to(context.workspace):
+        return given
+    context.workspace = folder
+    return {**given, row.subject: str(real)}

@@ -23,6 +23,7 @@ from swarm.store.agents import Store
 from swarm.store.questions import Ask
 from swarm.store.values import Effect
 from swarm.tools.outputs import Outputs
+from swarm.workspace import shown
 
 MAX_OUTPUT_CHARACTERS = 50_000
 """How much of one result enters the conversation; the rest is kept and read by page."""
@@ -57,6 +58,8 @@ class ToolContext:
     workspace: Path
     """The root that no path may leave; absolute and resolved."""
     outputs: Outputs
+    folders: tuple[Path, ...] = ()
+    """Further folders that the agent may work in; a call that is about a path of one of them has it as its `workspace`."""
     mode: PermissionMode = "default"
     """The permission mode in force."""
     files_read: dict[str, int] = field(default_factory=dict)
@@ -85,6 +88,10 @@ class ToolContext:
     def job_id(self) -> str:
         """The job that the agent belongs to."""
         return self.spec.job_id
+
+    def show(self, path: Path) -> str:
+        """A path as the agent reads it: relative to its workspace, absolute in a further folder."""
+        return str(path) if self.workspace in self.folders else shown(self.workspace, path)
 
     @property
     def read_only(self) -> bool:

@@ -40,13 +40,13 @@ def write_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     ctx.files_read[str(path)] = replace_file(ctx.workspace, path, data, seen_mtime_ns=seen)
     lines = content.count("\n") + bool(content and not content.endswith("\n"))
     verb = "Replaced" if existed else "Created"
-    return ToolResult(text=f"{verb} {shown(ctx.workspace, path)} ({lines:,} lines, {len(data):,} bytes).")
+    return ToolResult(text=f"{verb} {ctx.show(path)} ({lines:,} lines, {len(data):,} bytes).")
 
 
 def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     """Replace `old_string` by `new_string`, once or everywhere, keeping line endings and encoding."""
     path = _changeable(ctx, given["file_path"])
-    name = shown(ctx.workspace, path)
+    name = ctx.show(path)
     everywhere = bool(given.get("replace_all", False))
     if not os.path.exists(path):
         raise ToolError(f"{name} does not exist; create it with Write")

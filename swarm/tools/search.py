@@ -16,7 +16,7 @@ from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.ripgrep import Found, run_ripgrep
 from swarm.tools.truncate import fit
-from swarm.workspace import is_output, open_file, opened_folder, resolve_path, shown
+from swarm.workspace import is_output, open_file, opened_folder, resolve_path
 
 MAX_FILES = 1_000
 MAX_ENTRIES = 1_000
@@ -45,7 +45,7 @@ def _ignoring(ctx: ToolContext, base: Path) -> list[str]:
 
 
 def _prefix(ctx: ToolContext, base: Path) -> str:
-    return "" if base == ctx.workspace else f"{shown(ctx.workspace, base)}/"
+    return "" if ctx.show(base) == "." else f"{ctx.show(base)}/"
 
 
 # -- Glob -------------------------------------------------------------------------------------------------

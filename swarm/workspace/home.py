@@ -35,3 +35,17 @@ def refuse_home(folder: Path) -> None:
             f"the workspace {folder} {what}: agents would read what programs keep there, and change what they obey. "
             "Name the folder of one project with --workspace, or give --home-workspace if that is what you want."
         )
+
+
+def find_folder(workspace: Path, given: str) -> Path:
+    """A folder beside the workspace to work in, resolved. Raises `ConfigurationError` for one that is none, or holds a home."""
+    try:
+        folder = (workspace / Path(given).expanduser()).resolve()
+        is_there = folder.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ConfigurationError(f"{given!r} is no folder ({error})") from error
+    if not is_there:
+        raise ConfigurationError(f"{given!r} is no folder on this machine")
+    if find_home(folder, known_homes(folder)) is not None:
+        raise ConfigurationError(f"{folder} is a home, or holds one: agents would reach what programs keep there")
+    return folder
