@@ -40,25 +40,28 @@ end
 
 -- Why these tasks cannot come before task `n`, or nil. `n` may not exist yet.
 local function check_blockers(job, n, wanted)
+  local meant = {}
   for _, first in ipairs(wanted) do
     if first == n then return refuse('itself', { task = n }) end
-    local _, missing = find_task(job, first)
-    if missing then return missing end
+    if redis.call('HEXISTS', board_key(job), first) == 0 then
+      local _, missing = find_task(job, first)
+      return missing
+    end
+    meant[first] = true
   end
-  -- Does a way lead from one of them back to `n`?
-  local seen, ways = {}, {}
-  for _, first in ipairs(wanted) do ways[#ways + 1] = { first } end
-  while #ways > 0 do
-    local way = table.remove(ways)
-    local last = way[#way]
-    if last == n then return refuse('circle', { task = n, way = way }) end
-    if not seen[last] then
-      seen[last] = true
-      for _, next in ipairs((load_task(job, last) or {}).blocked_by or {}) do
-        local longer = { unpack(way) }
-        longer[#longer + 1] = next
-        ways[#ways + 1] = longer
+  -- Is one of them blocked by `n`, however indirectly?
+  local reached, after = { n }, { [n] = n }
+  for _, last in ipairs(reached) do
+    if meant[last] then
+      local way = { last }
+      while last ~= n do
+        last = after[last]
+        way[#way + 1] = last
       end
+      return refuse('circle', { task = n, way = way })
+    end
+    for _, next in ipairs(blocked_by(job, last)) do
+      if not after[next] then reached[#reached + 1], after[next] = next, last end
     end
   end
   return nil
@@ -96,8 +99,9 @@ function operations.add(job, agent, given)
   if n > given.max_tasks then return nil, refuse('full', { most = given.max_tasks }) end
   local fault = check_blockers(job, n, given.blocked_by)
   if fault then return nil, fault end
-  local task = { subject = given.subject, state = 'pending', role = given.role, blocked_by = given.blocked_by, by = agent,
-    by_name = name_of(agent), created = NOW }
+  local task = { subject = given.subject, state = 'pending', role = given.role, by = agent, by_name = name_of(agent),
+    created = NOW }
+  block(job, n, task, given.blocked_by)
   save_task(job, n, task)
   set_text(job, n, 'description', given.description)
   tell_board(job, agent, n, task, 'added')
@@ -125,8 +129,7 @@ function operations.claim(job, agent, given)
     end
   end
   local busy, all = redis.call('HLEN', board_key(job, 'owners')), redis.call('HLEN', board_key(job))
-  local done = 0
-  for n = 1, all do if load_task(job, n).state == 'completed' then done = done + 1 end end
+  local done = redis.call('SCARD', board_key(job, 'done'))
   return nil, { 'none', cjson.encode({ open = #open, in_progress = busy, blocked = all - #open - busy - done, completed = done }) }
 end
 
@@ -145,7 +148,7 @@ function operations.update(job, agent, given)
     if task.state == 'in_progress' then return nil, refuse('at work', { task = n }) end
     local fault = check_blockers(job, n, given.blocked_by)
     if fault then return nil, fault end
-    task.blocked_by = given.blocked_by
+    block(job, n, task, given.blocked_by)
   end
   if given.note then
     local notes = redis.call('HGET', board_key(job, 'text'), n .. ' notes')
@@ -209,11 +212,11 @@ function operations.complete(job, agent, given)
   open_task(job, n, task)
   set_text(job, n, 'result', given.result)
   tell_board(job, agent, n, task, 'completed')
+  redis.call('SADD', board_key(job, 'done'), n)
   local unblocked = {}
-  for other = 1, redis.call('HLEN', board_key(job)) do
-    local waiting = load_task(job, other)
-    for _, first in ipairs(waiting.blocked_by or {}) do
-      if first == n and open_task(job, other, waiting) then unblocked[#unblocked + 1] = other end
+  for _, other in ipairs(blocked_by(job, n)) do
+    if redis.call('HINCRBY', board_key(job, 'left'), other, -1) == 0 and open_task(job, other, load_task(job, other)) then
+      unblocked[#unblocked + 1] = other
     end
   end
   wake_waiting(job, n)

@@ -6,6 +6,9 @@
 -- P:job:ID:board:open     zset  the tasks that can be claimed: pending, and nothing that blocks them is left
 -- P:job:ID:board:owners   hash  task in progress -> the agent that has it
 -- P:job:ID:board:offers   hash  open task -> ' ID ID ': the teammates that it was offered to, the latest last
+-- P:job:ID:board:done     set   the completed tasks
+-- P:job:ID:board:left     hash  pending task -> how many of those that block it are not completed
+-- P:job:ID:board:edges    zset  'BLOCKER BLOCKED', in eight digits each, so that those of one blocker are a range
 -- P:job:ID:board:waiting  set   agents that parked until tasks are completed: their field `wait_tasks` is a JSON list of numbers
 -- P:job:ID:team           hash  the job's team, if it has one: name, description, lead, created
 -- P:job:ID:team:idle      zset  its idle teammates by the time they went idle
@@ -28,12 +31,29 @@ end
 
 -- The tasks that are to be completed before this one and are not yet.
 local function blockers(job, task)
-  local left = {}
-  for _, n in ipairs(task.blocked_by or {}) do
-    local other = load_task(job, n)
-    if other and other.state ~= 'completed' then left[#left + 1] = n end
+  local left, wanted = {}, task.blocked_by or {}
+  if #wanted == 0 then return left end
+  for i, done in ipairs(redis.call('SMISMEMBER', board_key(job, 'done'), unpack(wanted))) do
+    if done == 0 then left[#left + 1] = wanted[i] end
   end
   return left
+end
+
+local function edge(first, n) return string.format('%08d %08d', first, n) end
+
+-- The tasks that this one blocks.
+local function blocked_by(job, n)
+  local found = redis.call('ZRANGE', board_key(job, 'edges'), '[' .. edge(n, 0), '(' .. edge(n + 1, 0), 'BYLEX')
+  for i, pair in ipairs(found) do found[i] = tonumber(pair:sub(10)) end
+  return found
+end
+
+-- Have a task wait for these.
+local function block(job, n, task, wanted)
+  for _, first in ipairs(task.blocked_by or {}) do redis.call('ZREM', board_key(job, 'edges'), edge(first, n)) end
+  for _, first in ipairs(wanted) do redis.call('ZADD', board_key(job, 'edges'), 0, edge(first, n)) end
+  task.blocked_by = wanted
+  redis.call('HSET', board_key(job, 'left'), n, #blockers(job, task))
 end
 
 local function tell_board(job, agent, n, task, change, ...)
@@ -84,7 +104,7 @@ end
 
 -- Let a pending task be claimed if nothing blocks it any more.
 local function open_task(job, n, task)
-  if task.state ~= 'pending' or #blockers(job, task) > 0 then
+  if task.state ~= 'pending' or redis.call('HGET', board_key(job, 'left'), n) ~= '0' then
     redis.call('ZREM', board_key(job, 'open'), n)
     redis.call('HDEL', board_key(job, 'offers'), n)
     return false
@@ -132,4 +152,5 @@ local function open_of(job, numbers)
   return left
 end
 
-keep_parts('board', 'board:text', 'board:open', 'board:owners', 'board:offers', 'board:waiting', 'team', 'team:idle')
+keep_parts('board', 'board:text', 'board:open', 'board:owners', 'board:offers', 'board:done', 'board:left', 'board:edges',
+  'board:waiting', 'team', 'team:idle')

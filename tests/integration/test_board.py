@@ -484,3 +484,22 @@ def test_everything_of_a_job_expires_with_it(world: JobWorld) -> None:
     kept = list(world.store.client.scan_iter(f"{prefix}*", count=1000))
     assert {f"{prefix}:board", f"{prefix}:page:plan/a.md", f"{prefix}:answers", f"{prefix}:team"} <= set(kept)
     assert [key for key in kept if world.store.client.ttl(key) < 0] == []
+
+
+# -- any size ------------------------------------------------------------------------------------------------
+
+
+def test_a_step_on_a_board_that_is_full_and_dense_takes_no_longer_than_on_a_small_one(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned)
+    client = world.store.client
+    for number in range(1, 401):
+        world.add(f"task {number}", blocked_by=list(range(1, number)))
+    client.config_set("slowlog-log-slower-than", 0)
+    client.slowlog_reset()
+    world.add("one more", blocked_by=list(range(1, 401)))
+    for number in (1, 2, 3):
+        world.take("root", number)
+        assert world.complete("root", number) == [number + 1]
+    taken = sorted(one["duration"] / 1e6 for one in client.slowlog_get(100) if one["command"].startswith(b"FCALL "))
+    client.config_set("slowlog-log-slower-than", 10_000)
+    assert taken[len(taken) // 2] <= 0.020
