@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pydantic import BaseModel
 
 from swarm.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent
-from swarm.mailbox import USER, Message, check_body, position_of
+from swarm.mailbox import USER, Message, Receiver, check_body, position_of
 from swarm.store.agents import Store
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
-from swarm.store.values import Effect, Letter
+from swarm.store.values import DELIVERIES_AT_ONCE, Effect, Letter
 
 _LOOK_SECONDS = 0.25
 """How often it is looked whether a reply can still come."""
@@ -74,23 +74,34 @@ class Correspondence:
             body=check_body(text),
             reply_to=reply_to,
             live_only=to.strip() == "*",
-            token=secrets.token_hex(12),
         )
+        ids: dict[str, str] = {}
         left_out: list[str] = []
-        while True:
+        for first in range(0, len(receivers), DELIVERIES_AT_ONCE):
+            part = receivers[first : first + DELIVERIES_AT_ONCE]
+            is_last = first + DELIVERIES_AT_ONCE >= len(receivers)
+            ids |= self._send_part(letter, part, left_out, reached=bool(ids) or not is_last)
+        return Delivery(receivers=ids, names=[one.name for one in receivers if one.id in ids], left_out=left_out)
+
+    def _send_part(
+        self, letter: Letter, receivers: list[Receiver], left_out: list[str], *, reached: bool
+    ) -> dict[str, str]:
+        """Send to these; `reached`: it is no failure if none of them can be. Returns the message's ids by receiver."""
+        letter = letter.model_copy(update={"token": secrets.token_hex(12)})
+        while receivers:
             try:
                 sent = self._store.send(letter, receivers)
             except (MailboxFull, ReceiverEnded) as error:
                 # One full mailbox, or an agent that ends just now, must not keep a broadcast from the others.
-                reached = [receiver for receiver in receivers if receiver.name != error.receiver]
-                if not letter.live_only or len(reached) in (0, len(receivers)):
+                left = [receiver for receiver in receivers if receiver.name != error.receiver]
+                if not letter.live_only or len(left) == len(receivers) or not (left or reached):
                     raise
                 left_out.append(error.receiver)
-                receivers = reached
+                receivers = left
                 continue
             self._tell(sent.effect)
-            ids = dict(zip((receiver.id for receiver in receivers), sent.ids, strict=True))
-            return Delivery(receivers=ids, names=[receiver.name for receiver in receivers], left_out=left_out)
+            return dict(zip((receiver.id for receiver in receivers), sent.ids, strict=True))
+        return {}
 
     def inbox(self, after: str = "0-0") -> list[Message]:
         """The messages that the job's agents have sent to its person, after the one with that id, oldest first."""

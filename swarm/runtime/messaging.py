@@ -17,7 +17,7 @@ from swarm.ids import request_id
 from swarm.mailbox import Receiver, check_body, render_mail
 from swarm.models import Block
 from swarm.runtime.segment import Segment
-from swarm.store.values import Letter
+from swarm.store.values import DELIVERIES_AT_ONCE, Letter
 from swarm.tools.messages import SEND_MESSAGE
 from swarm.tools.registry import validate_input
 
@@ -25,7 +25,6 @@ REQUEST_SECONDS = 3_600.0
 """How long a request for a shutdown can be answered."""
 MAX_REQUEST_ID = 100
 _SHOWN_RECEIVERS = 20
-_DELIVERIES_AT_ONCE = 200
 
 
 class Messaging:
@@ -60,9 +59,11 @@ class Messaging:
         while waiting:
             batch: list[_Outgoing] = []
             try:
-                # One step may not keep the server busy for long.
-                while waiting and sum(len(one.receivers) for one in batch) < _DELIVERIES_AT_ONCE:
-                    batch.append(self._prepare(waiting[0]))
+                while waiting and sum(len(one.receivers) for one in batch) < DELIVERIES_AT_ONCE:
+                    one = self._prepare(waiting[0])
+                    if batch and len(one.receivers) > DELIVERIES_AT_ONCE:
+                        break
+                    batch.append(one)
                     waiting.popleft()
             except (ToolError, MessageRefused) as error:
                 # What comes before it is sent before it is refused.
@@ -75,7 +76,20 @@ class Messaging:
         receivers = self._receivers(given)
         return _Outgoing(call, self._letter(call, given), receivers)
 
+    def _deliver_ahead(self, one: _Outgoing) -> None:
+        """Send a broadcast to all but the last of its receivers, in parts; the last part brings the result of the call."""
+        names = {receiver.id: receiver.name for receiver in one.receivers}
+        while len(one.receivers) - one.reached > DELIVERIES_AT_ONCE:
+            sent = self._store.send_from(self._segment.claim, self._journal.next_number, [one.part()], names)
+            self._segment.publish(sent.effect)
+            if sent.refusal is None:
+                one.reached += DELIVERIES_AT_ONCE
+            elif not one.leave_out(sent.refusal):
+                return
+
     def _deliver(self, batch: list[_Outgoing]) -> None:
+        for one in batch:
+            self._deliver_ahead(one)
         while batch:
             entries = [self._journal.stamp(one.result()) for one in batch]
             sent = self._store.send_from(
@@ -130,6 +144,9 @@ class Messaging:
             expires=REQUEST_SECONDS,
             approve=bool(given.get("approve")),
             live_only=given["to"].strip() == "*",
+            once=f"{self._spec.agent_id}/{call['id']}/{self._journal.life.length}"
+            if given["to"].strip() == "*"
+            else "",
         )
 
     def _finish(self, call: Block, text: str, *, is_error: bool = False) -> None:
@@ -146,6 +163,9 @@ class _Outgoing:
     left_out: list[str] = field(default_factory=list)
     """Of a broadcast: who does not get it, and why."""
 
+    reached: int = 0
+    """So many of the receivers have got it in earlier steps."""
+
     def result(self) -> ToolFinished:
         """The call's result, once the message is delivered."""
         names = ", ".join(receiver.name for receiver in self.receivers[:_SHOWN_RECEIVERS])
@@ -158,8 +178,13 @@ class _Outgoing:
 
     def addressed(self, entry: ToolFinished) -> Letter:
         """The letter with its receivers and the entry that goes with it."""
-        to = tuple(receiver.id for receiver in self.receivers)
+        to = tuple(receiver.id for receiver in self.receivers[self.reached :])
         return self.letter.model_copy(update={"to": to, "entry": encode_entry(entry)})
+
+    def part(self) -> Letter:
+        """The letter for those that are next, of whom there are more."""
+        to = tuple(receiver.id for receiver in self.receivers[self.reached : self.reached + DELIVERIES_AT_ONCE])
+        return self.letter.model_copy(update={"to": to})
 
     def leave_out(self, refusal: MessageRefused) -> bool:
         """One full mailbox, or an agent that ends just now, must not keep a broadcast from the others; answers whether they get it."""

@@ -9,6 +9,9 @@ from swarm.records import AGENT_FIELDS, JOB_FIELDS, TERMINAL_STATES, AgentView, 
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Hint, JobPermissions
 
+_PAGE = 500
+"""Records fetched at a time: others are served in between."""
+
 
 class Roster(Keyspace):
     """Who there is: the jobs of a swarm and their agents."""
@@ -62,9 +65,15 @@ class Roster(Keyspace):
             for agent_id, record in zip(agent_ids, found, strict=True)
         ]
 
-    def agents_of(self, job_id: str) -> list[AgentView]:
-        """The job's agents, oldest first."""
-        return [record for record in self.agents(self.agent_ids([job_id])) if record is not None]
+    def agents_of(self, job_id: str, *, answers: bool = True) -> list[AgentView]:
+        """The job's agents, oldest first; without `answers` their texts and data, which may be long, are left out."""
+        names = AGENT_FIELDS if answers else [name for name in AGENT_FIELDS if name not in ("text", "data")]
+        agent_ids, found = self.agent_ids([job_id]), []
+        for first in range(0, len(agent_ids), _PAGE):
+            page = agent_ids[first : first + _PAGE]
+            records = zip(page, self._fetch("agent", page, names), strict=True)
+            found += [read_agent(agent_id, record) for agent_id, record in records if record["state"] is not None]
+        return found
 
     def agent_ids(self, job_ids: Sequence[str]) -> list[str]:
         """The ids of all agents of these jobs, of each the oldest first."""

@@ -82,6 +82,10 @@ class Continuation:
     background: bool
 
 
+DELIVERIES_AT_ONCE = 200
+"""Receivers of one step, which may not keep the server busy for long."""
+
+
 class Letter(BaseModel):
     """A message about to be sent; who it is from is written here by the runtime, never by the sender."""
 
@@ -100,13 +104,15 @@ class Letter(BaseModel):
     approve: bool = False
     live_only: bool = False
     """Do not resume a receiver that has ended."""
+    once: str = ""
+    """Of a part of a broadcast: which one. Nobody is sent it twice."""
     token: str = ""
     """From outside: what tells a repeat of this letter, sent again after a broken connection, from another one."""
     max_unread: int = MAX_UNREAD
     to: Sequence[str] = ()
     """The ids of its receivers."""
     entry: str = ""
-    """From an agent: the result of its call, as its journal keeps it."""
+    """From an agent: the result of its call, as its journal keeps it; empty while further parts of the broadcast follow."""
 
 
 @dataclass(frozen=True)

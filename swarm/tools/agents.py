@@ -162,7 +162,7 @@ def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 def _below(context: ToolContext) -> dict[str, AgentView]:
     found: dict[str, AgentView] = {}
-    for agent in context.store.agents_of(context.job_id):
+    for agent in context.store.agents_of(context.job_id, answers=False):
         # Parents come first, so one pass finds the whole subtree.
         if agent.parent_id == context.agent_id or agent.parent_id in found:
             found[agent.id] = agent

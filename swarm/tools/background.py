@@ -154,14 +154,15 @@ def kill_shells(scratch: Path) -> int:
 
 
 def kill_orphans(root: Path, alive: Callable[[str], bool]) -> int:
-    """Do the same under each `<root>/<agent_id>` whose agent is not `alive`; returns how many commands ran.
+    """Do the same under each `<root>/<agent_id>` whose agent is not `alive`, and remove the folder; returns how many commands ran.
 
     Follows no link, and leaves alone what belongs to another user.
     """
     killed = 0
     for scratch in private_folders(root):
-        if (scratch / _FOLDER).is_dir() and not alive(scratch.name):
+        if not alive(scratch.name):
             killed += kill_shells(scratch)
+            shutil.rmtree(scratch, ignore_errors=True)
     return killed
 
 

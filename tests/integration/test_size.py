@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from swarm.agent.entries import Condition, Finished, Prompt
+from swarm.agent.entries import Assistant, Condition, Finished, Prompt, Started, ToolFinished
+from swarm.correspondence import Correspondence
 from swarm.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
+from swarm.models import Usage
 from swarm.store.agents import Store
-from swarm.store.values import Claim, Letter
+from swarm.store.values import DELIVERIES_AT_ONCE, Claim, Letter
 from swarm.store.values import Counters as Used
 from tests.fleet import Fleet
+from tests.integration.mail_world import Desk
 from tests.job_world import JobWorld, open_store
 from tests.waiting import wait_for
 
@@ -25,6 +29,8 @@ LONGEST_STEP_SECONDS = 0.020
 def crowd(unmanned: Fleet) -> JobWorld:
     """A job whose root has 600 parked children: `c0` to `c599`; ten of them have a running child each: `g0` to `g9`."""
     world = JobWorld(open_store(unmanned), unmanned, team=False, max_agents=10_000, max_running=10_000)
+    world.store.append(world.claims["root"], 1, [Started(spec=world.spec), Prompt(text="go")])
+    world.lengths["root"] = 2
     make_children(world, "root", "c", SIZE)
     for i in range(10):
         world.run(f"c{i}")
@@ -138,3 +144,28 @@ def test_the_sweep_goes_on_where_whoever_cancelled_has_died(fleet: Fleet) -> Non
     fleet.start_worker(1)
     wait_for("all have ended", lambda: all(record.ended for record in world.store.agents_of(world.job_id)))
     wait_for("nothing is left to do", lambda: not world.store.unsettled())
+
+
+def test_a_broadcast_reaches_everybody_once_in_steps_of_bounded_size(crowd: JobWorld) -> None:
+    store, root = crowd.store, replace(crowd.claims["root"], length=None)
+    call = {"type": "tool_use", "id": "call-1", "name": "SendMessage", "input": {"to": "*", "message": "hello"}}
+    first = Desk(store, root)
+    first.journal.append([Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="model")])
+    outgoing = first.messaging._prepare(call)
+    assert len(outgoing.receivers) == SIZE + 10
+    sent = store.send_from(root, first.journal.next_number, [outgoing.part()], {})
+    assert sent.count == 1
+    reached = [record.unread for record in store.agents_of(crowd.job_id)].count(1)
+    assert reached == DELIVERIES_AT_ONCE, "the worker dies here"
+    second = Desk(store, root)
+    second.messaging.send([call])
+    records = [record for record in store.agents_of(crowd.job_id) if record.id != crowd.root]
+    assert {record.unread for record in records} == {1}
+    assert store.client.hget(store.key("agent", crowd.root), "tools") == "1"
+    [result] = [entry for entry in store.journal(crowd.root) if isinstance(entry, ToolFinished)]
+    assert result.text.endswith("590 more.")
+
+
+def test_a_person_reaches_everybody(crowd: JobWorld) -> None:
+    delivery = Correspondence(crowd.store, crowd.job_id, lambda effect: None).deliver("*", "hello")
+    assert len(delivery.receivers) == SIZE + 11 and not delivery.left_out

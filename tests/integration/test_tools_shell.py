@@ -303,6 +303,7 @@ def test_background_commands_outlive_their_process_and_end_with_their_agent(tmp_
     assert kill_orphans(root, alive=lambda agent_id: False) == 1
     wait_for("it is gone", lambda: gone(pid))
     assert list_shells(root / "agent-1") == []
+    assert not (root / "agent-1").exists(), "also what its shells left there"
 
 
 def test_a_record_that_names_a_stranger_kills_nobody(world: World) -> None:

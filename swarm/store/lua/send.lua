@@ -1,10 +1,12 @@
 -- Send messages to mailboxes of a job, one after the other; a receiver that waits for mail is woken, one that has ended (and was
 -- not cancelled) begins its next run. All receivers of a message get it, or none; the first that cannot be sent ends the step.
 --   claimed   JSON: {} from outside; from an agent {agent, generation, number}: its journal's next entry
---   messages  JSON each: {job, from, name, kind, body, reply_to, max_unread, to: [receiver...], live_only?, request?, expires?,
+--   messages  JSON each: {job, from, name, kind, body, reply_to, max_unread, to: [receiver...], live_only?, once, request?, expires?,
 --             approve?, entry, token}
 --             a kind *_request opens the request `request` until `expires` seconds from now; a *_response answers `reply_to`
 --             `entry` is the result of the agent's call: it enters its journal in the same step
+--             `once` names the broadcast that this is a part of: who has got it is not sent it again; a part without `entry` is
+--             not the last one
 --             `token` is set from outside only, where no journal tells a repeat: its answer is kept for an hour
 -- Returns {'ok', publish, unread of the sender, how many were sent, ids of the last one in the mailboxes, why the next was not...}
 --   | {'repeat', how many were sent} | {'stale'} | {'cancelled'}
@@ -63,8 +65,10 @@ local function post(message)
   end
   local ids = {}
   local about = message.kind:match('_request$') and message.request or message.reply_to
+  local reached = message.once ~= '' and P .. ':sent:' .. message.once
   for _, to in ipairs(message.to) do
-    if to ~= message.job then
+    local again = reached and redis.call('SADD', reached, to) == 0
+    if not again and to ~= message.job then
       local state, parent = fields(to, 'state', 'parent')
       if TERMINAL[state] then
         resume(to, message.job, parent)
@@ -72,8 +76,9 @@ local function post(message)
         if message.from == parent then redis.call('HSET', agent_key(to), 'background', '1') end
       end
     end
-    ids[#ids + 1] = deliver(to, message.from, message.name, message.kind, message.body, about)
+    if not again then ids[#ids + 1] = deliver(to, message.from, message.name, message.kind, message.body, about) end
   end
+  if reached then redis.call('EXPIRE', reached, 86400) end
   return ids
 end
 
@@ -85,7 +90,7 @@ step('send', function(claimed, messages)
     local refused = refusal(claim.agent, tostring(claim.generation), { running = true }, claim.number, math.max(done, 1))
     if refused then return { refused, done } end
   end
-  local sent, ids, refused = 0, {}, {}
+  local sent, written, ids, refused = 0, 0, {}, {}
   for _, document in ipairs(messages) do
     local message = cjson.decode(document)
     local token = P .. ':sent:' .. message.token
@@ -94,7 +99,10 @@ step('send', function(claimed, messages)
     if before then return { 'ok', publish, 0, 1, cjson.decode(before) } end
     refused = why_not(message) or {}
     if refused[1] then break end
-    if claim.generation then append(claim.agent, claim.number + sent, message.entry) end
+    if claim.generation and message.entry ~= '' then
+      append(claim.agent, claim.number + written, message.entry)
+      written = written + 1
+    end
     ids = post(message)
     if message.token ~= '' then redis.call('SET', token, cjson.encode(ids), 'EX', 3600) end
     sent = sent + 1
@@ -103,9 +111,9 @@ step('send', function(claimed, messages)
   if claim.generation then
     local job
     job, unread = fields(claim.agent, 'job', 'unread')
-    if sent > 0 then
-      add(agent_key(claim.agent), 'tools', sent)
-      add(job_key(job), 'tools', sent)
+    if written > 0 then
+      add(agent_key(claim.agent), 'tools', written)
+      add(job_key(job), 'tools', written)
       redis.call('HSET', agent_key(claim.agent), 'activity', 'SendMessage', 'active', NOW)
     end
   end
