@@ -15,7 +15,7 @@ import pytest
 from swarm import Job
 from swarm.errors import JobLost
 from swarm.local.redis_server import find_redis
-from swarm.rehearsal import RehearsalServer
+from swarm.rehearsal.server import RehearsalServer
 from tests.fleet import Fleet
 from tests.proxy import SilentProxy
 from tests.waiting import wait_for
