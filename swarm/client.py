@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.entries import Entry, Mail
+from swarm.agent.needs import Has, Needs, find_common_lack
 from swarm.agent.spec import Limits
 from swarm.correspondence import Correspondence, Mailbox
 from swarm.definitions.model import PermissionMode
@@ -41,6 +42,14 @@ from swarm.team.scratchpad import Pad, PageView
 log = EventLog("swarm.client")
 
 
+def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
+    """The agent, with why none of the workers can run it; `workers` is None where nobody has looked."""
+    if workers is None or agent.state != "queued":
+        return agent
+    unserved = find_common_lack(Needs.model_validate_json(agent.needs), workers)
+    return agent.model_copy(update={"unserved": unserved}) if unserved else agent
+
+
 class Job(Correspondence):
     """A handle on one job, its person's correspondence with it among the rest."""
 
@@ -56,7 +65,14 @@ class Job(Correspondence):
 
     def agents(self) -> list[AgentView]:
         """All its agents as they stand, oldest first; the root is the first."""
-        return self._store.agents_of(self.id)
+        records = self._store.agents_of(self.id)
+        # Nobody is asked who could serve them as long as none waits.
+        workers = self._swarm.workers() if any(one.state == "queued" for one in records) else None
+        return [show_lack(record, workers) for record in records]
+
+    def find_lack(self) -> str:
+        """Why nobody can run what is queued of this job now; empty if somebody can, or nothing waits for it."""
+        return next((agent.unserved for agent in self.agents() if agent.unserved), "")
 
     def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[Event | None]:
         """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
@@ -217,9 +233,19 @@ class Swarm:
         """The newest jobs, newest first."""
         return self.store.jobs(count)
 
+    def find_lacks(self, count: int = 20) -> dict[str, str]:
+        """Of the newest jobs, by id, those with agents that nobody can serve, and why."""
+        jobs = [self.job(record.id) for record in self.store.jobs(count) if not record.ended]
+        return {job.id: lack for job in jobs if (lack := job.find_lack())}
+
     def agent(self, agent_id: str) -> AgentView:
         """One agent as it stands. Raises `UnknownAgent`."""
-        return self.store.agent(agent_id)
+        record = self.store.agent(agent_id)
+        return show_lack(record, self.workers() if record.state == "queued" else None)
+
+    def workers(self) -> list[Has]:
+        """What the workers that are there have said of themselves."""
+        return [Has.model_validate_json(has) for has in self.store.workers().values()]
 
     def journal(self, agent_id: str) -> Sequence[Entry]:
         """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""

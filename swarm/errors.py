@@ -191,6 +191,17 @@ class PermanentModelError(ModelError):
     """A wrong key, a bad request, a spend limit: trying again cannot help."""
 
 
+class UnfitWorker(SwarmError):
+    """This worker cannot use the model: its key, its provider or its settings are at fault, not the agent.
+
+    `model` is the one that it cannot use; `*` stands for all.
+    """
+
+    def __init__(self, message: str, model: str) -> None:
+        self.model = model
+        super().__init__(message)
+
+
 # -- tools ------------------------------------------------------------------------------------------------
 
 

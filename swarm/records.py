@@ -44,12 +44,14 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
     """Agents running at once; more wait in the queue."""
     max_turns: int = Field(default=30, ge=1, le=100_000)
     """Turns per agent; then one last reply without tools is asked for."""
+    max_resumes: int = Field(default=100, ge=0, le=100_000)
+    """How often one agent may be made to go on after its end by other agents."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Tokens of the whole tree, every class counted."""
     budget_usd: float | None = Field(default=None, gt=0)
     """Money of the whole tree."""
     timeout_seconds: float | None = Field(default=None, gt=0)
-    """Wall time of the job from its submission."""
+    """Wall time of the job from its submission, and again each time that it goes on after its end."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ class AgentView(_View):
     """It is a teammate that has nothing to do: parked until a message or a task comes."""
     question: str | None = None
     """The question whose answer it waits for."""
+    unserved: str = ""
+    """Why nobody can run it now, though it is queued; known where somebody has looked."""
     activity: str = ""
     subtree_tokens: int
     subtree_cost_usd: float
@@ -140,6 +144,8 @@ class AgentView(_View):
     """Sums of the agents below it, as far as they have ended."""
     data: str = Field(default="", exclude=True)
     """The answer as JSON, if a schema was given."""
+    needs: str = Field(default="{}", exclude=True)
+    """What its worker must have, as JSON."""
 
     @property
     def at_work(self) -> bool:
@@ -196,7 +202,7 @@ _HASH_NAMES = {
     "read_up_to": "read",
 }
 """What a hash calls by another name; neither the spec, the catalogue nor the rules are read with a record."""
-_SUMMED = {"id", "usage", "cost_usd", "subtree_tokens", "subtree_cost_usd", "below", "sums"}
+_SUMMED = {"id", "usage", "cost_usd", "subtree_tokens", "subtree_cost_usd", "below", "sums", "unserved"}
 
 
 def _hash_fields(view: type[_View]) -> list[str]:

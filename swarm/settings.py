@@ -45,7 +45,13 @@ class Settings(BaseSettings):
     base_url: str | None = None
     """Another server of the Messages API (`swarm rehearse` prints one). Default: the SDK's own choice."""
     request_timeout_seconds: float = 600.0
-    """How long one model request may take before it counts as hung."""
+    """How long one model request may take in all."""
+    silence_seconds: float = Field(default=60.0, gt=0)
+    """After this long without a sign of life from the model's server (a ping is one) a request counts as hung."""
+    recheck_seconds: float = Field(default=60.0, gt=0)
+    """Of a worker: for how long it leaves agents to others whose model it was refused, before it tries again."""
+    only_job: str | None = None
+    """Of a worker: the one job that it is for."""
 
     tools: str = ""
     """Modules whose `TOOLS` are rows of tools from outside, parted by commas; beside those of installed packages."""

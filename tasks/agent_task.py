@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,11 +13,12 @@ from celery.worker.request import Request
 from celery.worker.state import task_ready
 from redis.exceptions import RedisError
 
+from swarm.agent.needs import Has, Needs, find_common_lack, find_lack, needs_of
 from swarm.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
 from swarm.log import EventLog
 from swarm.runtime.journal import Journal
 from swarm.runtime.loop import Loop
-from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Waits
+from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
 from swarm.runtime.stop import Stop
 from swarm.store.agents import Store
 from swarm.store.outage import Outage
@@ -24,11 +26,13 @@ from swarm.store.values import Claim, Refused
 from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.payload import Payload, check_against_record, read_payload
-from swarm.tasks.publish import TASK_NAME, carry_out
+from swarm.tasks.publish import TASK_NAME, carry_out, publish_agents
 
 log = EventLog("swarm.agent")
 _ROW_CHARACTERS = 1_000
 """Celery cuts what a task returns at 1 024, and 4 096 bytes are the most that a pipe takes in one part."""
+_PASS_ON_SECONDS = 0.25
+"""How long a process that cannot serve an agent waits before it offers it again: others may be busy just now."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +145,25 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
             f"task {agent_id}: no such agent in this Redis; its job has expired, or the message was forged"
         )
     check_against_record(known, hint)
+    needs = Needs.model_validate_json(hint.needs)
+    if lack := find_lack(needs, process.has()):
+        _leave_to_others(store, agent_id, needs, lack)
+        return Row("open", "left to others")
     claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
     if isinstance(claim, Refused):
         log.debug("agent.not_runnable", agent_id=agent_id, why=claim.why)
         return Row("open", "not runnable")
     patience.claim = claim
     return _run_claimed(task, runtime, store, claim, stop)
+
+
+def _leave_to_others(store: Store, agent_id: str, needs: Needs, lack: str) -> None:
+    """Leave a queued agent as it is. Where somebody can serve it, it is offered again at once, else later by the outbox."""
+    log.debug("agent.left", agent_id=agent_id, why=lack)
+    others = [Has.model_validate_json(has) for has in store.workers().values()]
+    if not find_common_lack(needs, others):
+        time.sleep(_PASS_ON_SECONDS)
+        publish_agents(app, store, [agent_id])
 
 
 class _Patience:
@@ -207,6 +224,11 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim:
             log.info("agent.handed_over", agent_id=claim.agent_id, why=why)
             task.send_quietly("task-parked")
             return Row("open", "handed over")
+        case Unserved(model=model, why=why):
+            process.note_refusal(model, why)
+            task.send_quietly("task-parked")
+            _leave_to_others(store, claim.agent_id, needs_of(claim.spec), why)
+            return Row("open", "left to others")
         case GaveUp(why=why, cancelled=cancelled):
             log.warning("agent.given_up", agent_id=claim.agent_id, why=why)
             if cancelled:

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import mmap
 import os
 import signal
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import FrameType
 
+from swarm.agent.needs import ANY_MODEL, Has
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ToolError
 from swarm.log import EventLog
 from swarm.models import Model
+from swarm.models.credentials import explain_missing
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
 from swarm.runtime.stop import Stop
 from swarm.settings import Settings, load_settings
@@ -77,6 +81,12 @@ _running: dict[str, Stop] = {}
 _draining: mmap.mmap | None = None
 _to_stop: mmap.mmap | None = None
 _to_stop_lock = threading.Lock()
+_refusals: mmap.mmap | None = None
+"""JSON: by model, until when this worker does not ask for it any more, and why. Its children and it share this."""
+_REFUSALS_BYTES = 16_384
+_LONGEST_REASON = 1_000
+ANNOUNCED_SECONDS = 10.0
+"""For how long what a worker says of itself holds."""
 _main_pid = 0
 
 
@@ -100,6 +110,40 @@ def _settings() -> Settings:
 def worker_name() -> str:
     """This worker's name on the fleet; first asked for in the main process, so its children carry the same one."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
+
+
+# -- what this worker has ------------------------------------------------------------------------------------
+
+
+def has() -> Has:
+    """What this worker has now."""
+    settings = _settings()
+    missing = explain_missing(settings)
+    refused = {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
+    return Has(only_job=settings.only_job, lacks={ANY_MODEL: missing} if missing else refused)
+
+
+def note_refusal(model: str, why: str) -> None:
+    """This worker was refused a model: for a while it leaves agents that need it to others."""
+    if _refusals is not None:
+        until = time.time() + _settings().recheck_seconds
+        known = {name: entry for name, entry in _read_refusals().items() if entry[0] > time.time()}
+        document = json.dumps({**known, model: [until, why[:_LONGEST_REASON]]}).encode()
+        if len(document) <= _REFUSALS_BYTES:
+            _refusals[:] = document.ljust(_REFUSALS_BYTES)
+    announce()
+
+
+def announce() -> None:
+    """Tell the fleet what this worker has."""
+    runtime().store.announce(worker_name(), has().model_dump_json(), ANNOUNCED_SECONDS)
+
+
+def _read_refusals() -> dict[str, tuple[float, str]]:
+    try:
+        return dict(json.loads(_refusals[:])) if _refusals is not None else {}
+    except ValueError:  # empty still, or a sibling writes just now
+        return {}
 
 
 # -- the agents that run here --------------------------------------------------------------------------------
@@ -147,7 +191,7 @@ def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
 
 def prepare_main() -> None:
     """Make the main process ready to fork: its name, the shared drain flag, the heavy imports, frozen."""
-    global _draining, _to_stop, _main_pid, _for_children
+    global _draining, _to_stop, _refusals, _main_pid, _for_children
     from swarm.models.anthropic import preload
     from swarm.models.catalogue import load_models
 
@@ -157,6 +201,7 @@ def prepare_main() -> None:
     _main_pid = os.getpid()
     _draining = mmap.mmap(-1, 1)
     _to_stop = mmap.mmap(-1, _STOP_WIDTH * 256)
+    _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
     preload(settings)
     load_models(settings.prices_file)
     runtime()

@@ -72,6 +72,8 @@ def _say_ready(**_: Any) -> None:
 
 
 def _say_what_is_open() -> None:
+    with suppress(RedisError):
+        process.announce()
     for exposure in find_exposures(process.runtime().settings):
         log.warning("worker.exposed", what=exposure.name, found=exposure.found, remedy=exposure.remedy)
     with suppress(RedisError):
@@ -126,6 +128,7 @@ class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
         settings = process.runtime().settings
         _report_slots(worker)
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
+        self._spawn("announce", process.ANNOUNCED_SECONDS / 4, Announcing())
         self._spawn("rescue", settings.sweep_seconds, Sweep())
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
 
@@ -246,6 +249,22 @@ def _died(pid: int | None) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+class Announcing:
+    """Tells the fleet what this worker has, and people what it lacks: loudly, and once."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, str] = {}
+
+    def __call__(self) -> None:
+        process.announce()
+        lacks = dict(process.has().lacks)
+        for model, why in lacks.items() - self._told.items():
+            log.error("worker.unfit", model=model, why=why, effect="agents that need it are left to other workers")
+        if self._told and not lacks:
+            log.info("worker.tries_again", models=", ".join(self._told))
+        self._told = lacks
 
 
 class Sweep:

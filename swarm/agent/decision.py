@@ -7,17 +7,27 @@ from itertools import takewhile
 from typing import Literal
 
 from swarm.agent import notes
-from swarm.agent.entries import Condition, Finished, ModelFailed, Prompt, ToolFinished
+from swarm.agent.entries import Assistant, Condition, Finished, ModelFailed, Prompt, ToolFinished
 from swarm.agent.life import Life
 from swarm.agent.results import MAX_CORRECTIONS, read_result
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import Kind
 from swarm.models import Block
 
-MAX_MODEL_FAILURES = 12
-"""Consecutive failed attempts at one reply before the agent gives up; with the back-off this spans several minutes."""
+State = Literal["completed", "failed", "timed_out"]
+MAX_AWAY_SECONDS = 6 * 3600.0
+"""How long a model that is away is waited for in a job without a time limit of its own; one with such a limit waits until then."""
 MAX_CONTINUATIONS = 3
 """How often a reply that hit its length limit is asked to go on."""
+
+
+_NOT_WHOLE = {
+    "max_tokens": notes.CUT_OFF,
+    "refusal": notes.NOT_RUN,
+    "model_context_window_exceeded": notes.NOT_RUN,
+}
+"""After these a call may lack its end: it is not run."""
+_ENDS = ("refusal", "model_context_window_exceeded")
 
 
 @dataclass(frozen=True)
@@ -137,12 +147,17 @@ def next_action(life: Life) -> Action:
         return _next_for_calls(life)
     if life.failure is not None:
         return _next_after_failure(life, life.failure)
-    if life.messages[-1]["role"] == "assistant" or (life.last is not None and not life.last.content):
+    if life.messages[-1]["role"] == "assistant" or (life.last is not None and _is_complete(life, life.last)):
         # Resumed, and what the new run is about is still in the mailbox.
         return AwaitMail() if life.last is None else _next_after_reply(life)
     if life.turns - life.turns_before >= _max_turns(life.spec) and not life.last_words:
         return Say(notes.last_words("turns", f"You have used all of your {life.turns - life.turns_before} turns."))
     return CallModel(tools_allowed=life.last_words is None)
+
+
+def _is_complete(life: Life, last: Assistant) -> bool:
+    """Whether nothing can be made of the last reply but what it is, although the conversation does not end with it."""
+    return not last.content or life.last_words_given or last.stop_reason in _ENDS
 
 
 def _max_turns(spec: AgentSpec) -> int:
@@ -154,12 +169,12 @@ def _max_turns(spec: AgentSpec) -> int:
 def _next_for_calls(life: Life) -> Action:
     assert life.last is not None
     calls = list(life.pending.values())
-    if life.last.stop_reason == "max_tokens":
-        return _settle(calls, notes.CUT_OFF)
+    if life.last.stop_reason in _NOT_WHOLE:
+        return settle(calls, _NOT_WHOLE[life.last.stop_reason])
     if life.last_words:
-        return _settle(calls, notes.NO_TOOLS_LEFT)
+        return settle(calls, notes.NO_TOOLS_LEFT)
     if interrupted := [call for call in calls if call["id"] in life.tools_started]:
-        return _settle(interrupted, notes.INTERRUPTED)
+        return settle(interrupted, notes.INTERRUPTED)
     # Children see what this reply's other calls did, so those run first.
     if ordinary := _of_kinds(life, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.SHARED):
         together = list(takewhile(lambda call: life.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))
@@ -181,7 +196,7 @@ def _next_for_calls(life: Life) -> Action:
     return CollectChildren({call["id"]: life.spawned[call["id"]] for call in spawning})
 
 
-def _settle(calls: list[Block], text: str) -> Settle:
+def settle(calls: list[Block], text: str) -> Settle:
     """All these calls are refused in the same words."""
     return Settle([ToolFinished(tool_use_id=call["id"], text=text, is_error=True) for call in calls])
 
@@ -191,43 +206,64 @@ def _of_kinds(life: Life, calls: list[Block], *kinds: Kind) -> list[Block]:
 
 
 def _next_after_failure(life: Life, failure: ModelFailed) -> Action:
+    assert life.spec is not None
     if failure.permanent:
-        return End(Finished(state="failed", text=life.text(), reason=failure.error))
-    if life.failures >= MAX_MODEL_FAILURES:
-        reason = f"the model could not be reached in {life.failures} attempts; the last one: {failure.error}"
-        return End(Finished(state="failed", text=life.text(), reason=reason))
+        return End(Finished(state="failed", text=life.text_at_hand(), reason=failure.error))
+    bounded = life.spec.limits.timeout_seconds is None
+    if bounded and failure.away_since and failure.retry_at - failure.away_since > MAX_AWAY_SECONDS:
+        reason = f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
+        return End(Finished(state="failed", text=life.text_at_hand(), reason=reason))
     return CallModel(tools_allowed=life.last_words is None, not_before=failure.retry_at)
 
 
 def _next_after_reply(life: Life) -> Action:
-    assert life.last is not None
-    text = life.text()
-    match life.last.stop_reason:
-        case "pause_turn" if life.last.content:
+    assert life.last is not None and life.spec is not None
+    stop = life.last.stop_reason
+    match stop:
+        case "pause_turn" if life.last.content and not life.last_words_given:
             return CallModel(tools_allowed=life.last_words is None)
         case "refusal":
-            return End(Finished(state="failed", text=text, reason="the model refused to answer"))
+            return _end(life, "failed", "the model refused to answer")
+        case "model_context_window_exceeded":
+            return _end(life, "failed", "the conversation no longer fits the model's context")
         case "max_tokens" if life.continuations <= MAX_CONTINUATIONS and not life.last_words:
             return Say(Prompt(text=notes.GO_ON, purpose="continue"))
-        case "max_tokens":
-            return End(Finished(state="completed", text=text, reason="the answer was cut off at its length limit"))
-        case "model_context_window_exceeded":
-            return End(
-                Finished(state="failed", text=text, reason="the conversation no longer fits the model's context")
-            )
+    cut_off = "the answer was cut off at its length limit" if stop == "max_tokens" else ""
     if life.last_words is not None and life.last_words.limit:
-        state: Literal["completed", "timed_out"] = "timed_out" if life.last_words.limit == "time" else "completed"
-        return End(Finished(state=state, text=text, reason=f"stopped at its limit of {life.last_words.limit}"))
-    assert life.spec is not None
-    finished = Finished(state="completed", text=text)
+        state: State = "timed_out" if life.last_words.limit == "time" else "completed"
+        return _end(life, state, cut_off or f"stopped at its limit of {life.last_words.limit}")
+    if cut_off:
+        return _end(life, "completed", cut_off)
+    finished = Finished(state="completed", text=life.text())
     schema = life.spec.definition.result_schema
     if schema is not None:
-        data, error = read_result(text, schema)
+        data, error = read_result(finished.text, schema)
         if error and life.corrections < MAX_CORRECTIONS:
             return Say(Prompt(text=error, purpose="schema"))
         if error:
-            return End(Finished(state="failed", text=text, reason=f"the answer does not fit its schema: {error}"))
+            return _end(life, "completed", "")
         finished = finished.model_copy(update={"data": data})
     if (life.background or life.wrote or life.spec.teammate) and not life.leaving:
         return Rest(finished)
     return End(finished)
+
+
+def _end(life: Life, state: State, reason: str) -> End:
+    """The end with the text that is at hand; where a schema was asked for, nothing is `completed` that does not fit it."""
+    assert life.spec is not None
+    return End(close(Finished(state=state, text=life.text_at_hand(), reason=reason), life.spec))
+
+
+def close(finished: Finished, spec: AgentSpec) -> Finished:
+    """An end that did not come by itself, with its text as data if a schema was asked for, or `failed`."""
+    schema = spec.definition.result_schema
+    if schema is None or finished.state == "failed":
+        return finished
+    data, error = read_result(finished.text, schema)
+    if not error:
+        return finished.model_copy(update={"data": data})
+    if finished.state == "completed":
+        fault = f"the answer does not fit its schema: {error}"
+        reason = f"{finished.reason}; {fault}" if finished.reason else fault
+        return finished.model_copy(update={"state": "failed", "reason": reason})
+    return finished

@@ -35,6 +35,8 @@ class Condition(BaseModel):
     """The id of a question that was asked."""
     rest: bool = False
     """Nothing is left to do but to wait for those who still work for the agent: mail comes, or nobody is at work any more."""
+    purse: tuple[int, int] | None = None
+    """That others' calls are settled, of whose tokens and nano-dollars so much may be left then."""
     until: float | None = None
     """A time (Unix seconds) has come: a deadline, or the whole condition when nothing else is set."""
 
@@ -96,6 +98,8 @@ class ModelFailed(_Entry):
     permanent: bool
     retry_at: float = 0.0
     """Not before this time (Unix seconds)."""
+    away_since: float = 0.0
+    """Since when the model has been away (Unix seconds); 0: it answers, but wants us to wait."""
 
 
 class ToolStarted(_Entry):

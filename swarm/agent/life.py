@@ -9,6 +9,8 @@ messages only ever grow at the end, so a request's prefix stays byte for byte wh
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -36,6 +38,12 @@ from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
+
+BYTES_PER_TOKEN = 3.5
+"""What a token of prompts, code and schemas holds, on the low side: an estimate had better be too high."""
+IMAGE_TOKENS = 1_600
+BAD_IMAGE = "bad_image"
+"""The kind of a failure that says: the model's server cannot use an image of the conversation."""
 
 
 @dataclass
@@ -73,8 +81,17 @@ class Life:
     corrections: int = 0
     """How often an answer was sent back because it did not fit the schema."""
     last: Assistant | None = None
+    said: str = ""
+    """The latest text of this run that is not empty, however it goes on."""
     last_words: Prompt | None = None
     """Set once last words were asked for: the next reply is the last."""
+    last_words_given: bool = False
+    call_ids: set[str] = field(default_factory=set)
+    """The ids of all calls of the conversation."""
+    known_tokens: int = 0
+    """How long the conversation was with the last reply, as the model's server counted it; 0: nobody has counted yet."""
+    new_bytes: int = 0
+    """What has come to it since, in bytes."""
     warned: set[str] = field(default_factory=set)
     """Limits the agent has been warned of."""
     failures: int = 0
@@ -91,6 +108,8 @@ class Life:
     _calls: list[Block] = field(default_factory=list)
     _results: dict[str, Block] = field(default_factory=dict)
     _held: list[Block] = field(default_factory=list)
+    _parts: list[str] = field(default_factory=list)
+    _goes_on: bool = False
 
     # -- taking in -----------------------------------------------------------------------------------------
 
@@ -113,10 +132,14 @@ class Life:
                 self._say({"type": "text", "text": entry.text})
                 if entry.purpose == "last_words":
                     self.last_words = entry
+                    # What comes now is the answer itself, not the rest of one that was cut off.
+                    self._goes_on, self._parts = False, []
                 elif entry.purpose == "warning":
                     self.warned.add(entry.limit)
                 elif entry.purpose == "schema":
                     self.corrections += 1
+                elif entry.purpose == "continue":
+                    self._goes_on = True
             case Mail():
                 self.cursor = entry.cursor
                 self.mail_taken += len(entry.text)
@@ -126,6 +149,8 @@ class Life:
             case ModelFailed():
                 self.failures += 1
                 self.failure = entry
+                if entry.error_kind == BAD_IMAGE and not entry.permanent:
+                    self._drop_images()
             case ToolStarted():
                 self._pending_call(entry.tool_use_id)
                 self.tools_started.add(entry.tool_use_id)
@@ -151,6 +176,8 @@ class Life:
         self.system, self.tools = parent.system, parent.tools
         self.messages = [dict(message) for message in parent.messages]
         self.files_read = dict(parent.files_read)
+        self.call_ids = set(parent.call_ids)
+        self.known_tokens, self.new_bytes = parent.known_tokens, parent.new_bytes
         if parent.pending:
             results = [
                 parent._results.get(
@@ -158,10 +185,12 @@ class Life:
                 )
                 for call in parent._calls
             ]
-            self.messages.append({"role": "user", "content": results})
+            self._extend_user(results)
 
     def _go_on(self) -> None:
         self.finished = self.failure = self.last_words = None
+        self.last_words_given = self._goes_on = False
+        self.said, self._parts = "", []
         self.failures = self.continuations = self.corrections = 0
         self.turns_before = self.turns
         self.leaving = False
@@ -176,6 +205,7 @@ class Life:
             self._extend_user([block])
 
     def _extend_user(self, blocks: list[Block]) -> None:
+        self.new_bytes += sum(map(_size_of, blocks))
         if self.messages and self.messages[-1]["role"] == "user":
             self.messages[-1]["content"].extend(blocks)
         else:
@@ -188,14 +218,33 @@ class Life:
         self.usage += entry.usage
         self.cost_usd += entry.cost_usd
         self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
+        self._parts = [*(self._parts if self._goes_on_with_next() else ()), _text_of(entry.content)]
+        self._goes_on = False
         self.last = entry
+        self.last_words_given = self.last_words is not None
+        self.said = self.text() or self.said
+        if entry.usage.total_tokens:
+            self.known_tokens, self.new_bytes = entry.usage.total_tokens, 0
+        else:
+            self.new_bytes += sum(map(_size_of, entry.content))
         if entry.content:
             self.messages.append({"role": "assistant", "content": entry.content})
         self._calls = [block for block in entry.content if block.get("type") == "tool_use"]
         self._results = {}
         self.pending = {call["id"]: call for call in self._calls}
+        self.call_ids.update(self.pending)
         self.tools_started = set()
         self.waits, self.answers = {}, {}
+
+    def _goes_on_with_next(self) -> bool:
+        """Whether the next reply is the rest of the last one."""
+        return self._goes_on or (self.last is not None and self.last.stop_reason == "pause_turn")
+
+    def _drop_images(self) -> None:
+        """Put words in the place of the newest images; those before the last reply were taken once, so they come second."""
+        newest = [message for message in self.messages[-1:] if any(map(_holds_image, message["content"]))]
+        for message in newest or self.messages:
+            message["content"] = list(map(_without_image, message["content"]))
 
     def _pending_call(self, tool_use_id: str) -> None:
         if tool_use_id not in self.pending:
@@ -222,10 +271,39 @@ class Life:
     # -- reading -------------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """The text of the last reply, its blocks joined; empty when there is none."""
-        if self.last is None:
-            return ""
-        return "\n\n".join(b["text"] for b in self.last.content if b.get("type") == "text" and b.get("text")).strip()
+        """The text of the last reply, of all its parts if it was cut off and went on; empty when there is none."""
+        return "" if self.last is None else "".join(self._parts).strip()
+
+    def text_at_hand(self) -> str:
+        """The text of the last reply, or else what was said last before it in this run."""
+        return self.text() or self.said
+
+    def text_after(self, entry: Assistant) -> str:
+        """What `text_at_hand` will be once this reply is taken in."""
+        parts = [*(self._parts if self._goes_on_with_next() else ()), _text_of(entry.content)]
+        return "".join(parts).strip() or self.said
+
+    def all_at_hand(self) -> str:
+        """What there is to return when the model cannot be asked any more: what was said, and what the last children returned."""
+        results = [
+            str(self._results[call["id"]]["content"])
+            for call in self._calls
+            if self.kind_of(call) is Kind.SPAWN and call["id"] in self._results
+        ]
+        return "\n\n".join(filter(None, [self.text_at_hand(), *results]))
+
+    def tokens_to_send(self) -> int:
+        """About how many tokens the next request has: what the server counted last, and an estimate of what has come since."""
+        fresh = math.ceil(self.new_bytes / BYTES_PER_TOKEN)
+        return fresh + (self.known_tokens or self.prefix_tokens())
+
+    def prefix_tokens(self) -> int:
+        """About how many tokens the system prompt and the tools have."""
+        return math.ceil((len(self.system.encode()) + len(json.dumps(self.tools))) / BYTES_PER_TOKEN)
+
+    def has_images(self) -> bool:
+        """Whether the conversation holds an image."""
+        return any(_holds_image(block) for message in self.messages for block in message["content"])
 
     def tool_names(self) -> set[str]:
         """The tools the agent has."""
@@ -234,6 +312,31 @@ class Life:
     def kind_of(self, call: Block) -> Kind:
         """What carrying a call out means; one of a tool that the agent does not have is only refused, which changes nothing."""
         return row_of(call["name"]).kind if call["name"] in self.tool_names() else Kind.LOOK
+
+
+def _text_of(content: list[Block]) -> str:
+    return "\n\n".join(block["text"] for block in content if block.get("type") == "text" and block.get("text"))
+
+
+def _size_of(block: Block) -> int:
+    if block.get("type") == "image":
+        return round(IMAGE_TOKENS * BYTES_PER_TOKEN)
+    content = block.get("content", block.get("text"))
+    if isinstance(content, list):
+        return sum(map(_size_of, content))
+    text = content if isinstance(content, str) else json.dumps(block)
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _holds_image(block: Block) -> bool:
+    content = block.get("content")
+    return block.get("type") == "image" or (isinstance(content, list) and any(map(_holds_image, content)))
+
+
+def _without_image(block: Block) -> Block:
+    if block.get("type") == "image":
+        return {"type": "text", "text": notes.NO_IMAGE}
+    return {**block, "content": [_without_image(part) for part in block["content"]]} if _holds_image(block) else block
 
 
 def fold(agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None) -> Life:

@@ -14,7 +14,10 @@ INTERRUPTED = (
     "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
     "It was not run again. Check its effects before you repeat it."
 )
+OUT_OF_TIME = "This call was not run: the job has reached its time limit."
 CUT_OFF = "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
+NOT_RUN = "This call was not run: the reply ended before it was whole."
+NO_IMAGE = "[An image stood here. The model's server could not use it, so it was taken out.]"
 NO_TOOLS_LEFT = "No tools are left to you: this call was not run."
 FORKED = "This call went to the agent that you were forked from. You are the fork: your own task follows."
 NOT_APPROVED = "The call was not run. Find another way that is allowed, or say in your answer what is needed."
@@ -41,6 +44,8 @@ def name_taken(name: str) -> str:
 
 def cannot_go_on(agent_id: str, state: str) -> str:
     """An agent that was to be continued cannot be; without a state it is somebody else's."""
+    if state == "worn out":
+        return f"{agent_id} has gone on as often as the job allows: do not write to it again. Start a new agent, or finish."
     return f"{agent_id} is {state or 'not yours'}: it cannot go on. Start a new agent."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from swarm.agent.validation import find_fault, find_remote_reference
 from swarm.plain import clean, find_unfit
@@ -29,8 +29,9 @@ def read_result(text: str, schema: dict[str, Any]) -> tuple[Any, str]:
     The whole text is the document, or the last fenced block in it is.
     """
     fenced = _FENCED.findall(text)
+    document = fenced[-1] if fenced and not text.lstrip().startswith(("{", "[")) else text
     try:
-        data = json.loads(fenced[-1] if fenced and not text.lstrip().startswith(("{", "[")) else text)
+        data = json.loads(document, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         return None, f"Your answer is not a JSON document ({error}). {_AGAIN}"
     unfit = find_unfit(data)
@@ -54,6 +55,10 @@ def check_schema(schema: Any) -> str:
     if reference := find_remote_reference(schema):
         return f"its reference {reference[:_SHOWN]!r} leads out of it, and nothing is fetched; write what it means under `$defs`"
     return ""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number that JSON can hold")
 
 
 _AGAIN = "Answer again with the whole corrected document and nothing else."

@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from swarm.errors import ConfigurationError
 from swarm.local.stack import has_worker
-from swarm.models.anthropic import check_packages
+from swarm.models.credentials import explain_missing, find_credentials
 from swarm.settings import Settings
-
-_VARIABLES = (
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_PROFILE",
-    "ANTHROPIC_IDENTITY_TOKEN",
-    "ANTHROPIC_IDENTITY_TOKEN_FILE",
-    "ANTHROPIC_CUSTOM_HEADERS",
-    "ANTHROPIC_BASE_URL",
-)
-"""Any of these may let the SDK in; whether they do, the first request tells."""
-
-
-def find_credentials(settings: Settings) -> str | None:
-    """Where the model's credentials come from, in a few words; None if there are none."""
-    if settings.provider != "anthropic":
-        return f"provider {settings.provider}"
-    if settings.base_url:
-        return "SWARM_BASE_URL"
-    for name in _VARIABLES:
-        if os.environ.get(name):
-            return name
-    folder = Path(os.environ.get("ANTHROPIC_CONFIG_DIR") or Path.home() / ".config" / "anthropic")
-    return str(folder) if folder.is_dir() else None
 
 
 def require_credentials(settings: Settings) -> None:
     """Raise `ConfigurationError` if workers of this machine would have no key; workers that run already have theirs."""
-    check_packages(settings.provider)
-    if find_credentials(settings) is None and not has_worker(settings):
-        raise ConfigurationError(
-            "there is no key for the model: set ANTHROPIC_API_KEY, or try `swarm demo`, which needs none"
-        )
+    missing = explain_missing(settings)
+    if not missing or (find_credentials(settings) is None and has_worker(settings)):
+        return
+    without = ", or try `swarm demo`, which needs none" if settings.provider == "anthropic" else ""
+    raise ConfigurationError(f"{missing}{without}")

@@ -60,6 +60,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_state_folder,
         _check_server if settings.redis_url is None else _check_redis,
         _check_worker,
+        _check_served,
     ]
     return [*(check(settings) for check in checks), *_check_exposures(settings)]
 
@@ -96,7 +97,7 @@ def _check_sdk(settings: Settings) -> Check:
 
 
 def _check_key(settings: Settings) -> Check:
-    from swarm.cli.credentials import find_credentials
+    from swarm.models.credentials import find_credentials
 
     found = find_credentials(settings)
     remedy = "set ANTHROPIC_API_KEY where the workers run; `swarm demo` works without"
@@ -213,6 +214,20 @@ def _check_worker(settings: Settings) -> Check:
     except SwarmError as error:
         return Check("worker", False, "unknown", str(error), needed=False)
     return Check("worker", alive, "running" if alive else "none", remedy, needed=False)
+
+
+def _check_served(settings: Settings) -> Check:
+    from swarm.client import Swarm
+    from swarm.local.redis_server import read_redis_status
+
+    try:
+        lacks = Swarm(settings).find_lacks() if read_redis_status(settings).running else {}
+    except (SwarmError, OSError) as error:
+        return Check("waiting jobs", False, "unknown", str(error), needed=False)
+    if not lacks:
+        return Check("waiting jobs", True, "none that nobody can run")
+    found = "; ".join(f"{job_id}: {lack}" for job_id, lack in lacks.items())
+    return Check("waiting jobs", False, f"nobody can run {found}", "give a worker what is missing", needed=False)
 
 
 def _first_line(command: list[str]) -> str | None:

@@ -61,7 +61,7 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         server = None
         if launch.scenario is not None:
             server = cleanup.enter_context(RehearsalServer(load_scenario(launch.scenario)))
-        stack = cleanup.enter_context(_stack(launch, settings))
+        stack = cleanup.enter_context(_stack(launch, settings, prepared.spec.job_id))
         # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
         cleanup.callback(interrupts.disarm)
         swarm = Swarm(settings, tell=print_note)
@@ -104,12 +104,11 @@ def place(swarm: Swarm, prepared: PreparedJob) -> Job:
 
 
 @contextlib.contextmanager
-def _stack(launch: Launch, settings: Settings) -> Iterator[StackStatus]:
+def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[StackStatus]:
     with contextlib.ExitStack() as cleanup:
         with _busy("getting workers ready", launch):
-            status = cleanup.enter_context(temporary_stack(settings, concurrency=launch.concurrency))
-        if not launch.quiet and any(worker.temporary for worker in status.workers):
-            _hint_at_others(settings)
+            own = temporary_stack(settings, concurrency=launch.concurrency, only_job=job_id)
+            status = cleanup.enter_context(own)
         if launch.scenario is not None and not status.workers and not launch.quiet:
             print_note("note: the rehearsal's server is on this machine; workers on other machines cannot reach it")
         try:
@@ -117,14 +116,6 @@ def _stack(launch: Launch, settings: Settings) -> Iterator[StackStatus]:
         finally:
             with _busy("stopping what was started for this job", launch):
                 cleanup.close()
-
-
-def _hint_at_others(settings: Settings) -> None:
-    """Say which earlier jobs the workers that are there now take up as well."""
-    others = [job.id for job in Swarm(settings).jobs(20) if not job.ended]
-    if others:
-        shown = ", ".join(others[:3]) + (" …" if len(others) > 3 else "")
-        print_note(f"note: earlier jobs go on as well: {shown}; `swarm cancel JOB` ends one")
 
 
 @contextlib.contextmanager
@@ -205,9 +196,14 @@ class _Watching:
         deliver(view, self.job.agents())
 
     def _check(self) -> None:
-        """Raise if the workers that this machine runs for the job are gone."""
-        if self.stack.workers and not status(self.settings).workers:
-            log = self.stack.workers[0].log
+        """Raise if the workers that this machine runs for the job are gone, or none of them can have the model."""
+        ours = [worker for worker in self.stack.workers if worker.only_job in (None, self.job.id)]
+        if ours and (lack := self.job.find_lack()):
+            raise WorkerLost(
+                f"nobody can run {self.job.id}: {lack}. It is kept, and goes on once a worker can: `swarm up`"
+            )
+        if ours and not any(worker.only_job in (None, self.job.id) for worker in status(self.settings).workers):
+            log = ours[0].log
             raise WorkerLost(
                 f"the worker that ran {self.job.id} has ended; `swarm up` starts one, and the job goes on. "
                 f"The end of its log {log}:\n{tail_log(log)}"

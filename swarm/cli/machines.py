@@ -32,9 +32,9 @@ def bring_up(
     ] = None,
 ) -> None:
     """Start the local stack: Redis, workers and, if asked for, Flower. What runs already is kept."""
-    from swarm.cli.credentials import find_credentials
     from swarm.cli.interrupts import Interrupts
     from swarm.local.stack import up
+    from swarm.models.credentials import find_credentials
     from swarm.settings import load_settings
 
     settings = load_settings()
@@ -68,12 +68,21 @@ def show_status(as_json: JsonOption = False) -> None:
     settings = load_settings()
     found = status(settings)
     asking = _count_questions(settings) if found.redis.running else 0
+    lacks = _find_lacks(settings) if found.redis.running else {}
     if as_json:
-        print_json({**found.model_dump(mode="json"), "questions": asking})
+        print_json({**found.model_dump(mode="json"), "questions": asking, "unserved": lacks})
         return
     _print_status(found)
     if asking:
         print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
+    for job_id, lack in lacks.items():
+        print_line(f"waits   {job_id}: nobody can run it: {lack}")
+
+
+def _find_lacks(settings: Settings) -> dict[str, str]:
+    from swarm.client import Swarm
+
+    return Swarm(settings).find_lacks()
 
 
 def _count_questions(settings: Settings) -> int:

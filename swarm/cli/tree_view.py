@@ -89,6 +89,8 @@ def _line(row: Row, *, unicode: bool, live: bool, now: float) -> Text:
 
 def _aside(agent: AgentView) -> str:
     match agent.state:
+        case "queued" if agent.unserved:
+            return f"nobody can run it: {agent.unserved}"
         case "parked" if agent.idle:
             return "idle"
         case "parked" if agent.question is not None:

@@ -32,6 +32,8 @@ class ProcessRecord(BaseModel, frozen=True):
     """Model server that it was started for (workers)."""
     url: str | None = None
     """Where its page is (Flower)."""
+    only_job: str | None = None
+    """The one job that it is for (workers)."""
     temporary: bool = False
     """It ends with the last command that uses it, instead of with `swarm down`."""
 

@@ -43,6 +43,8 @@ class WorkerStatus(BaseModel, frozen=True, from_attributes=True):
     log: Path
     ready: bool
     base_url: str | None
+    only_job: str | None = None
+    """The one job that it is for."""
     temporary: bool
     """It was started for the time of a command."""
 
@@ -118,12 +120,17 @@ def has_worker(settings: Settings) -> bool:
 
 @contextlib.contextmanager
 def temporary_stack(
-    settings: Settings, *, workers: int = 1, concurrency: int | None = None, base_url: str | None = None
+    settings: Settings,
+    *,
+    workers: int = 1,
+    concurrency: int | None = None,
+    base_url: str | None = None,
+    only_job: str | None = None,
 ) -> Iterator[StackStatus]:
     """A stack for the time of one command: starts what is missing, and stops that, and only that, at the end.
 
     Commands that run at the same time share it; the last of them stops it, however the others ended. `up` meanwhile
-    makes it permanent.
+    makes it permanent. With `only_job`, a worker that is started takes that job alone, and is nobody else's.
     """
     base_url = base_url or settings.base_url
     with _changing(settings):
@@ -135,13 +142,17 @@ def temporary_stack(
             if _fleet_answers(settings) and not _ready_workers(settings):
                 _refuse_fleet(settings, base_url)
             else:
-                _start_missing(settings, workers, concurrency, None, base_url, temporary=True)
+                _start_missing(settings, workers, concurrency, None, base_url, temporary=True, only_job=only_job)
         yield status(settings)
     finally:
         try:
             with _changing(settings):
                 if try_lock(use, fcntl.LOCK_EX):
                     _stop_temporary(settings)
+                elif only_job is not None:
+                    # The stack stays for others, but nobody else has a use for this job's worker.
+                    own = [record for record in load_records(settings) if record.only_job == only_job]
+                    _end(settings, own, GRACE_SECONDS)
         finally:
             os.close(use)
 
@@ -157,11 +168,12 @@ def _start_missing(
     base_url: str | None,
     *,
     temporary: bool,
+    only_job: str | None = None,
 ) -> None:
     dead = [record for record in load_records(settings) if record.process() is None]
     end_processes(settings, dead, grace_seconds=0.0)  # a worker that was killed may have left its children
     present = load_records(settings)
-    running_workers = [record for record in present if record.kind == "worker"]
+    running_workers = [record for record in present if record.kind == "worker" and record.only_job in (None, only_job)]
     _refuse_other_server(running_workers, base_url)
     started: list[ProcessRecord] = []
     had_redis = settings.redis_url is not None or find_redis(settings) is not None
@@ -172,7 +184,9 @@ def _start_missing(
             ping_or_raise(client)
         for _ in range(workers - len(running_workers)):
             size = concurrency or default_concurrency()
-            started.append(start_worker(settings, concurrency=size, base_url=base_url, temporary=temporary))
+            started.append(
+                start_worker(settings, concurrency=size, base_url=base_url, temporary=temporary, only_job=only_job)
+            )
         if flower_port is not None and not any(record.kind == "flower" for record in present):
             started.append(start_flower(settings, port=flower_port))
         # Also those that another command started and did not see to the end.
@@ -206,7 +220,8 @@ def _refuse_fleet(settings: Settings, base_url: str | None) -> None:
 def _keep(settings: Settings) -> None:
     _redis_mark(settings).unlink(missing_ok=True)
     for record in load_records(settings):
-        if record.temporary:
+        # A worker for one job ends with it.
+        if record.temporary and record.only_job is None:
             save_record(settings, record.model_copy(update={"temporary": False}))
 
 
@@ -237,7 +252,9 @@ def _prune_logs(settings: Settings) -> None:
 
 
 def _ready_workers(settings: Settings) -> list[ProcessRecord]:
-    return [record for record in load_records(settings) if record.kind == "worker" and record.ready]
+    """Those that take any job."""
+    records = [record for record in load_records(settings) if record.kind == "worker" and record.only_job is None]
+    return [record for record in records if record.ready]
 
 
 def _fleet_answers(settings: Settings) -> bool:

@@ -43,10 +43,14 @@ def default_concurrency() -> int:
     return min(8, max(2, 2 * processors))
 
 
-def start_worker(settings: Settings, *, concurrency: int, base_url: str | None, temporary: bool) -> ProcessRecord:
-    """Start a worker and note it; `wait_until_ready` tells when it takes tasks."""
+def start_worker(
+    settings: Settings, *, concurrency: int, base_url: str | None, temporary: bool, only_job: str | None = None
+) -> ProcessRecord:
+    """Start a worker, for one job if it is named, and note it; `wait_until_ready` tells when it takes tasks."""
+    settings = settings.model_copy(update={"only_job": only_job})
     arguments = ["worker", "-c", str(concurrency), "--loglevel", "INFO"]
-    return _start(settings, "worker", arguments, base_url, concurrency=concurrency, temporary=temporary)
+    facts = {"concurrency": concurrency, "temporary": temporary, "only_job": only_job}
+    return _start(settings, "worker", arguments, base_url, **facts)
 
 
 def start_flower(settings: Settings, *, port: int) -> ProcessRecord:

@@ -213,7 +213,8 @@ class AnthropicModel:
         import httpx2
 
         settings = self._settings
-        timeout = anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
+        silence = min(settings.silence_seconds, settings.request_timeout_seconds)
+        timeout = anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS, read=silence)
         options: dict[str, Any] = {"max_retries": 0, "timeout": timeout}
         transport: dict[str, Any] = {"verify": _certificates()}
         if settings.base_url:
@@ -275,7 +276,7 @@ class AnthropicModel:
                     now=time.time(),
                 )
             case anthropic.APITimeoutError() | httpx2.TimeoutException() if not connect_timeout:
-                return self._timed_out()
+                return self._fell_silent()
             case anthropic.APIConnectionError() | httpx2.HTTPError():
                 return self._connection_failed(error)
             case httpx2.StreamError():  # read after it was closed
@@ -297,6 +298,12 @@ class AnthropicModel:
         reason = str(cause) or type(cause).__name__
         return TransientModelError(
             f"no connection to {where}: {reason}. Check the network and SWARM_BASE_URL", kind="connection"
+        )
+
+    def _fell_silent(self) -> TransientModelError:
+        limit = min(self._settings.silence_seconds, self._settings.request_timeout_seconds)
+        return TransientModelError(
+            f"the model's server gave no sign of life for {limit:g} s (SWARM_SILENCE_SECONDS)", kind="timeout"
         )
 
     def _timed_out(self) -> TransientModelError:

@@ -3,7 +3,7 @@
 Every way that a request can fail ends as a `TransientModelError` or a `PermanentModelError` with one of these kinds:
 
 - transient: `rate_limit`, `overloaded`, `server`, `timeout`, `connection`, `cut` (the stream ended too early);
-- permanent: `authentication`, `permission`, `billing`, `spend_limit`, `not_found`, `too_large`, `bad_request`; and the
+- permanent: `authentication`, `permission`, `billing`, `spend_limit`, `not_found`, `too_large`, `bad_image`, `bad_request`; and the
   transient kinds, where the server says that a retry is pointless.
 
 An unknown status, error type or error code is judged by its nearest known neighbour: 5xx is transient, 4xx is not.
@@ -68,6 +68,7 @@ _WORDINGS = (
     (re.compile(r"reached your specified .*usage limit|spend(ing)? limit", re.I), "spend_limit"),
     (re.compile(r"credit balance is too low", re.I), "billing"),
 )
+_IMAGE = re.compile(r"\bimages?\b", re.I)
 _TRANSIENT_KINDS = frozenset({"rate_limit", "overloaded", "server", "timeout", "connection", "cut"})
 _LONGEST_DETAIL = 300
 
@@ -161,7 +162,8 @@ def _kind_of(detail: _Detail, status: int | None) -> str:
     else:
         kind = _TYPE_KINDS.get(detail.type, "bad_request")
     if kind in {"bad_request", "rate_limit", "billing"}:
-        return next((special for wording, special in _WORDINGS if wording.search(detail.message)), kind)
+        plain = "bad_image" if kind == "bad_request" and _IMAGE.search(detail.message) else kind
+        return next((special for wording, special in _WORDINGS if wording.search(detail.message)), plain)
     return kind
 
 
@@ -189,6 +191,7 @@ _FACTS = {
     "spend_limit": "the account's spend limit is reached",
     "not_found": "the model's server does not know what was asked for",
     "too_large": "the model request is too large",
+    "bad_image": "the model's server cannot use an image of the request",
     "bad_request": "the model's server refused the request",
 }
 
@@ -206,6 +209,7 @@ _REMEDIES = {
     "not_found": "Check the model id {model!r} and SWARM_BASE_URL; the known aliases are {aliases}",
     "too_large": "Shorten the prompt or the tool results that went into it",
     "bad_request": "",
+    "bad_image": "",
 }
 
 

@@ -6,7 +6,7 @@ Works on the events' plain JSON, so a kind of block or a field that is newer tha
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NoReturn
 
 from swarm.models import Block, Progress, Reply, Usage
@@ -22,6 +22,23 @@ _TEXT_DELTAS = {
     "input_json_delta": "partial_json",
 }
 _USAGE_FIELDS = tuple(Usage.model_fields)
+
+
+def tell_apart(content: Sequence[Block], known: Set[str], turn: int) -> list[Block]:
+    """The reply's blocks with an id for each call that no other call of the conversation has.
+
+    Some servers count calls from 0 in every reply, or give two calls one id; results and children are found by these ids.
+    """
+    taken, told = set(known), []
+    for index, block in enumerate(content):
+        if block.get("type") == "tool_use":
+            call_id = str(block.get("id") or "call")
+            while call_id in taken:
+                call_id = f"{call_id}_{turn}_{index}"
+            taken.add(call_id)
+            block = block if call_id == block.get("id") else {**block, "id": call_id}
+        told.append(block)
+    return told
 
 
 class ReplyBuilder:

@@ -52,17 +52,28 @@ class Journal:
         activity: str = "",
         counters: Counters | None = None,
         settle: bool = False,
-    ) -> None:
-        """Store entries and take them in; what must not be lost is on the disk then, where that was asked for."""
+        said: str = "",
+    ) -> Effect:
+        """Store entries and take them in; what must not be lost is on the disk then, where that was asked for.
+
+        Returns what is left to do for others.
+        """
         stamped = [self.stamp(entry) for entry in entries]
-        unread = self.store.append(
-            self.claim, self.next_number, stamped, activity=activity, counters=counters, settle=settle
+        appended = self.store.append(
+            self.claim,
+            self.next_number,
+            stamped,
+            activity=activity,
+            counters=counters,
+            settle=settle,
+            said=said,
         )
-        self.unread = self.unread if unread is None else unread
+        self.unread = self.unread if appended.unread is None else appended.unread
         for entry in stamped:
             self.life.apply(entry)
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
             self._disk.wait(self.store.client)
+        return appended.effect
 
     @staticmethod
     def _must_hold(disk: Disk, entry: Entry) -> bool:

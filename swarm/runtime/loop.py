@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from swarm.agent import notes
 from swarm.agent.decision import (
     AwaitMail,
     Begin,
@@ -28,13 +29,14 @@ from swarm.agent.decision import (
     SpawnAgents,
     Wait,
     next_action,
+    settle,
 )
 from swarm.agent.entries import Condition, Finished, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.life import Life
 from swarm.agent.notes import child_result, refuse_mail
 from swarm.agent.prompts import first_message, system_prompt
 from swarm.definitions.tools import Kind
-from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner
+from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, UnfitWorker
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
@@ -42,16 +44,16 @@ from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
-from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Waits
+from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
 from swarm.runtime.spawning import plan_children, refuse
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park, wait_for
-from swarm.store.values import Counters, Effect, GoOn
+from swarm.store.values import Busy, Counters, Effect, GoOn
 from swarm.tools.agents import find_child
 
 log = EventLog("swarm.segment")
 
-WAIT_IN_PLACE_SECONDS = 5.0
+WAIT_IN_PLACE_SECONDS = 2.0
 """A shorter wait for the model is slept through; a longer one gives the process back."""
 CONCURRENT_READS = 8
 
@@ -81,6 +83,9 @@ class Loop:
             return self._cancelled()
         except NotOwner as error:
             return GaveUp(str(error))
+        except UnfitWorker as error:
+            self.store.hand_over(self.segment.claim, "its worker cannot have the model")
+            return Unserved(error.model, str(error))
         except JournalError as error:
             # A newer worker can probably read it. Back to the queue, but unpublished: the outbox offers it again later.
             log.error("agent.unreadable", agent_id=self.spec.agent_id, error=error)
@@ -109,12 +114,15 @@ class Loop:
         return None
 
     def _step(self) -> Outcome | None:
-        match next_action(self.life):
+        action = next_action(self.life)
+        if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and self._is_out_of_time():
+            action = self._leave_undone()
+        match action:
             case Begin():
                 return self._begin()
             case Say(prompt=prompt):
                 self.journal.append([prompt])
-            case CallModel() as action:
+            case CallModel():
                 return self._call_model(action)
             case RunTools(calls=calls):
                 if self.draining():
@@ -139,6 +147,16 @@ class Loop:
             case Done():
                 return GaveUp("it had ended already")
         return None
+
+    def _is_out_of_time(self) -> bool:
+        deadline = self.segment.claim.deadline
+        return deadline is not None and self.segment.claim.now() > deadline
+
+    def _leave_undone(self) -> Settle:
+        """At the time limit no further call is begun: there is time for last words only."""
+        life = self.life
+        begun = life.tools_started | life.spawned.keys()
+        return settle([call for call in life.pending.values() if call["id"] not in begun], notes.OUT_OF_TIME)
 
     # -- the actions ---------------------------------------------------------------------------------------
 
@@ -180,8 +198,10 @@ class Loop:
         match self.model_call.reserve():
             case Finished() as finished:
                 return self._end(finished)
-            case Reserved():
-                self.model_call.request(action)
+            case Busy(tokens=tokens, cost=cost):
+                return self._park(Condition(purse=(tokens, cost)))
+            case Reserved() as reserved:
+                self.model_call.request(action, reserved)
             case Told():
                 pass
         return None
@@ -220,6 +240,7 @@ class Loop:
             self.life,
             self.toolbox.catalogue,
             lambda who: find_child(self.store, self.spec, who, teammates=False),
+            prices_file=self.segment.settings.prices_file,
         )
         while plan.children:
             entry = self.journal.stamp(
@@ -228,7 +249,13 @@ class Loop:
                     background=plan.background(),
                 )
             )
-            answer = self.store.spawn(self.segment.claim, self.journal.next_number, entry, list(plan.children.values()))
+            answer = self.store.spawn(
+                self.segment.claim,
+                self.journal.next_number,
+                entry,
+                list(plan.children.values()),
+                closing=self.model_call.closing(len(plan.children)),
+            )
             if isinstance(answer, Effect):
                 self.life.apply(entry)
                 self.segment.publish(answer)

@@ -10,26 +10,29 @@ from dataclasses import dataclass
 from swarm.agent import notes
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Assistant, Finished, ModelFailed
-from swarm.agent.life import Life
-from swarm.errors import ConfigurationError, PermanentModelError, TransientModelError
+from swarm.agent.life import BAD_IMAGE, Life
+from swarm.agent.needs import ANY_MODEL
+from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError, UnfitWorker
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
-from swarm.models.catalogue import cost_usd, max_output
+from swarm.models.catalogue import cost_usd
+from swarm.models.reply import tell_apart
+from swarm.runtime.purse import Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment
-from swarm.store.values import NANO, Counters, OutOfBudget
+from swarm.store.values import NANO, Busy, Counters, Effect, OutOfBudget
 
 log = EventLog("swarm.model")
 
 WARN_AT_SHARE = 0.8
-MAX_REPLY_TOKENS = 32_000
-EXPECTED_REPLY_TOKENS = 4_000
-"""What is set aside for a reply before its size is known."""
 
 
 @dataclass(frozen=True)
 class Reserved:
     """The call can be made."""
+
+    room: int = 0
+    """How many tokens the reply may have; 0: as many as the model can write."""
 
 
 @dataclass(frozen=True)
@@ -50,40 +53,31 @@ class ModelCall:
     def _life(self) -> Life:
         return self._journal.life
 
-    def request(self, action: CallModel) -> None:
-        """Ask for the next reply, and journal it, or why there is none. Raises `Interrupted`."""
-        # Built without validation: walking the whole conversation again would make late turns dearer than early ones.
-        request = ModelRequest.model_construct(
-            model=self._spec.model,
-            system=self._life.system,
-            messages=self._life.messages,
-            tools=self._life.tools,
-            max_tokens=min(MAX_REPLY_TOKENS, max_output(self._spec.model, prices_file=self._settings.prices_file)),
-            tools_allowed=action.tools_allowed,
-            effort=self._spec.definition.effort,
-        )
-        began = time.monotonic()
+    def request(self, action: CallModel, reserved: Reserved) -> None:
+        """Ask for the next reply, and journal it, or why there is none. Raises `Interrupted`, `UnfitWorker`."""
         try:
+            room = reserved.room or reply_room(self._life, self._prices)
+            # Built without validation: walking the whole conversation again would make late turns dearer than early ones.
+            request = ModelRequest.model_construct(
+                model=self._spec.model,
+                system=self._life.system,
+                messages=self._life.messages,
+                tools=self._life.tools,
+                max_tokens=room,
+                tools_allowed=action.tools_allowed,
+                effort=self._spec.definition.effort,
+            )
+            began = time.monotonic()
             with self._stop.waiting():
                 reply = self._model.complete(request, self._tell_activity)
-        except (PermanentModelError, ConfigurationError) as error:
-            # The latter: this worker cannot have the model at all, because of its settings.
-            kind = error.kind if isinstance(error, PermanentModelError) else "configuration"
-            self._journal.append(
-                [ModelFailed(error=str(error), error_kind=kind, permanent=True)], settle=self._reserves
-            )
+        except (PermanentModelError, ConfigurationError, TransientModelError) as error:
+            self._note_failure(error)
             return
-        except TransientModelError as error:
-            delay = backoff_seconds(self._life.failures, error, random.random())
-            log.warning("model.failed", agent_id=self._spec.agent_id, kind=error.kind, again_in_seconds=delay)
-            failed = ModelFailed(
-                error=str(error), error_kind=error.kind, permanent=False, retry_at=self._segment.claim.now() + delay
-            )
-            self._journal.append([failed], activity=f"waiting for the model ({error.kind})", settle=self._reserves)
-            return
+        content = tell_apart(reply.content, self._life.call_ids, self._life.turns)
+        reply = reply.model_copy(update={"content": content})
         cost = self._cost(reply.model, reply.usage)
         entry = Assistant(
-            content=reply.content,
+            content=content,
             stop_reason=reply.stop_reason,
             usage=reply.usage,
             cost_usd=cost,
@@ -91,16 +85,47 @@ class ModelCall:
             request_id=reply.request_id,
             duration_seconds=time.monotonic() - began,
         )
-        self._journal.append(
-            [entry], activity=self._activity(reply), counters=_reply_counters(reply, cost), settle=self._reserves
+        effect = self._journal.append(
+            [entry],
+            activity=self._activity(reply),
+            counters=_reply_counters(reply, cost),
+            settle=self._reserves,
+            said=self._life.text_after(entry),
         )
+        self._tell(effect)
+
+    def _note_failure(self, error: PermanentModelError | ConfigurationError | TransientModelError) -> None:
+        if self._spec.base_url is None and _is_the_workers(error):
+            model = self._spec.model if isinstance(error, ModelError) and error.kind == "permission" else ANY_MODEL
+            raise UnfitWorker(str(error), model)
+        failed = describe_failure(self._life, error, self._segment.claim.now(), random.random())
+        activity = "" if failed.permanent else f"waiting for the model ({failed.error_kind})"
+        if activity:
+            delay = failed.retry_at - self._segment.claim.now()
+            log.warning("model.failed", agent_id=self._spec.agent_id, kind=failed.error_kind, again_in_seconds=delay)
+        self._tell(self._journal.append([failed], activity=activity, settle=self._reserves))
+
+    def _tell(self, effect: Effect) -> None:
+        if effect.publish:
+            self._segment.publish(effect)
+
+    @property
+    def _prices(self) -> Prices:
+        return Prices(self._spec.model, self._settings.prices_file)
 
     @property
     def _reserves(self) -> bool:
         return self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
 
-    def reserve(self) -> Reserved | Told | Finished:
-        """Reserve what the next reply may use."""
+    def closing(self, children: int) -> tuple[int, int]:
+        """What to keep, in tokens and nano-dollars, for the last reply of an agent that is about to start children."""
+        if not self._reserves:
+            return (0, 0)
+        wish = wish_for(self._life, self._prices, final=False, now=self._segment.claim.now(), children=children)
+        return (wish.closing_tokens, wish.closing_cost)
+
+    def reserve(self) -> Reserved | Told | Busy | Finished:
+        """Reserve what the next reply may use; `Busy` if that is held by others' calls, whose end is to be waited for."""
         limits, deadline = self._spec.limits, self._segment.claim.deadline
         if deadline is not None and self._segment.claim.now() > deadline and self._life.last_words is None:
             self._journal.append([notes.last_words("time", "The job has reached its time limit.")])
@@ -108,33 +133,28 @@ class ModelCall:
         if not self._reserves:
             return Reserved()
         final = self._life.last_words is not None
-        expected = Usage(
-            input_tokens=self._expected_input_tokens(),
-            output_tokens=EXPECTED_REPLY_TOKENS // 4 if final else EXPECTED_REPLY_TOKENS,
-        )
-        answer = self._segment.store.reserve(
-            self._segment.claim, expected.total_tokens, round(self._cost(self._spec.model, expected) * NANO)
-        )
-        if isinstance(answer, OutOfBudget):
-            what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
-            if final or self._life.turns == 0:
-                return Finished(state="failed", text=self._life.text(), reason=f"the job's limit of {what} is used up")
-            self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
-            return Told()
-        if answer >= WARN_AT_SHARE and not self._life.warned and not final:
+        wish = wish_for(self._life, self._prices, final=final, now=self._segment.claim.now())
+        answer = self._segment.store.reserve(self._segment.claim, wish, final=final)
+        match answer:
+            case Busy():
+                return answer
+            case OutOfBudget():
+                what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
+                if final:
+                    reason = f"the job's limit of {what} is used up"
+                    return Finished(state="failed", text=self._life.all_at_hand(), reason=reason)
+                self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
+                return Told()
+        if answer.used >= WARN_AT_SHARE and not self._life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
-            self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer)])
-        return Reserved()
+            self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer.used)])
+        return Reserved(reply_room(self._life, self._prices, final=final, granted=answer.part))
 
     def _cost(self, model: str, usage: Usage) -> float:
         """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""
         prices = self._settings.prices_file
         known = cost_usd(model, usage, prices_file=prices)
         return known if known is not None else cost_usd(self._spec.model, usage, prices_file=prices) or 0.0
-
-    def _expected_input_tokens(self) -> int:
-        last = self._life.last
-        return last.usage.total_tokens if last is not None else len(self._spec.prompt) // 3 + 3_000
 
     def _activity(self, reply: Reply) -> str:
         for block in reply.content:
@@ -147,6 +167,33 @@ class ModelCall:
             self._told_activity_at = now
             with self._stop.unbroken():
                 self._segment.store.tell_activity(self._segment.claim, activity)
+
+
+def describe_failure(
+    life: Life, error: PermanentModelError | ConfigurationError | TransientModelError, now: float, random: float
+) -> ModelFailed:
+    """The entry that tells of a failed attempt: whether there is to be another one, and when."""
+    kind = error.kind if isinstance(error, ModelError) else "configuration"
+    if not isinstance(error, TransientModelError):
+        # Without its images the request is another one.
+        return ModelFailed(error=str(error), error_kind=kind, permanent=kind != BAD_IMAGE or not life.has_images())
+    # One that says when to come back is there. Waiting for it is no failure, however often.
+    limited = error.kind == "rate_limit" and error.retry_after_seconds is not None
+    since = life.failure.away_since if life.failure is not None and not limited else 0.0
+    return ModelFailed(
+        error=str(error),
+        error_kind=kind,
+        permanent=False,
+        retry_at=now + backoff_seconds(life.failures, error, random),
+        away_since=0.0 if limited else since or now,
+    )
+
+
+def _is_the_workers(error: Exception) -> bool:
+    """Whether a failure says something about this worker instead of about the request."""
+    return isinstance(error, ConfigurationError) or (
+        isinstance(error, PermanentModelError) and error.kind in ("authentication", "permission")
+    )
 
 
 def _reply_counters(reply: Reply, cost: float) -> Counters:

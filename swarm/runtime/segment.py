@@ -95,6 +95,14 @@ class HandedOver:
 
 
 @dataclass(frozen=True)
+class Unserved:
+    """The agent is back on the queue as it was: this worker cannot have the model `model` (`*`: any), and says why."""
+
+    model: str
+    why: str
+
+
+@dataclass(frozen=True)
 class GaveUp:
     """The agent is no longer ours: it was cancelled, or another worker claimed it."""
 
@@ -102,4 +110,4 @@ class GaveUp:
     cancelled: bool = False
 
 
-Outcome = Ended | Waits | HandedOver | GaveUp
+Outcome = Ended | Waits | HandedOver | Unserved | GaveUp

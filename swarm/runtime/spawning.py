@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
@@ -11,12 +12,12 @@ from swarm.agent.life import Life
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, PermissionMode
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition
 from swarm.errors import SwarmError, ToolError, UnknownDefinition
 from swarm.ids import child_agent_id
 from swarm.mailbox import check_body, check_name
-from swarm.models import Block
-from swarm.models.catalogue import resolve_model
+from swarm.models import Block, Usage
+from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import first_mode
 from swarm.store.values import Continuation, NotSpawned
@@ -36,7 +37,14 @@ class Spawning:
         return [call_id for call_id, child in self.children.items() if child.background]
 
 
-def plan_children(calls: Sequence[Block], parent: Life, catalogue: Catalogue, find: Callable[[str], str]) -> Spawning:
+def plan_children(
+    calls: Sequence[Block],
+    parent: Life,
+    catalogue: Catalogue,
+    find: Callable[[str], str],
+    *,
+    prices_file: Path | None = None,
+) -> Spawning:
     """Decide what each call makes.
 
     `find` returns the id of an agent that is called by id or name, or raises.
@@ -52,7 +60,9 @@ def plan_children(calls: Sequence[Block], parent: Life, catalogue: Catalogue, fi
                 continue
             if parent.spec.depth >= parent.spec.limits.max_depth:
                 raise ToolError(notes.TOO_DEEP)
-            plan.children[call["id"]] = _child(call, parent.spec, catalogue, length=parent.length, above=parent.mode)
+            child = _child(call, parent, catalogue, prices_file)
+            _check_price(child, prices_file)
+            plan.children[call["id"]] = child
         except SwarmError as error:
             plan.refused[call["id"]] = str(error)
     return plan
@@ -67,8 +77,18 @@ def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continua
     )
 
 
-def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, *, length: int, above: PermissionMode) -> AgentSpec:
-    given = call["input"]
+def _check_price(child: AgentSpec, prices_file: Path | None) -> None:
+    unknown = cost_usd(child.model, Usage(), prices_file=prices_file) is None
+    if child.limits.budget_usd is not None and unknown:
+        raise ToolError(
+            f"The price of the model {child.model} is not known, so the job's budget could not be kept: "
+            "leave `model` away, or name another one."
+        )
+
+
+def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | None) -> AgentSpec:
+    assert life.spec is not None
+    given, parent, above = call["input"], life.spec, life.mode
     teammate, fork = bool(given.get("teammate")), bool(given.get("fork"))
     name = check_name(given["name"]) if given.get("name") else None
     if teammate and name is None:
@@ -85,7 +105,8 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, *, length: int,
         raise ToolError(f"`result_schema` cannot be used: {fault}")
     model = parent.model
     if not fork:
-        model = resolve_model(given.get("model") or definition.model, default=parent.model, parent=parent.model)
+        asked = given.get("model") or definition.model
+        model = resolve_model(asked, default=parent.model, parent=parent.model, prices_file=prices_file)
     # A fork is what its parent is now, which may have left plan mode.
     mode = above if fork else first_mode(definition, above)
     return AgentSpec(
@@ -101,7 +122,7 @@ def _child(call: Block, parent: AgentSpec, catalogue: Catalogue, *, length: int,
         background=teammate or bool(given.get("run_in_background", definition.background)),
         teammate=teammate,
         role=given.get("role"),
-        fork=length if fork else None,
+        fork=life.length if fork else None,
         workspace=parent.workspace,
         folders=parent.folders,
         mode=mode,

@@ -17,6 +17,7 @@ import redis
 from pydantic import ValidationError
 
 from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, decode_entry, encode_entry
+from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.errors import JournalError, UnknownAgent
 from swarm.log import EventLog
@@ -28,14 +29,18 @@ from swarm.store.library import STEPS
 from swarm.store.mailboxes import Mailboxes
 from swarm.store.values import (
     NANO,
+    Appended,
+    Busy,
     Claim,
     Continuation,
     Effect,
     GoOn,
+    Granted,
     NotSpawned,
     OutOfBudget,
     Refused,
     Rescue,
+    Wish,
     normal_role,
 )
 
@@ -79,6 +84,7 @@ class Store(Mailboxes):
             "max_agents": limits.max_agents,
             "max_running": limits.max_running,
             "weight": weight,
+            "max_resumes": limits.max_resumes,
         }
         if limits.max_tokens is not None:
             job["max_tokens"] = limits.max_tokens
@@ -167,8 +173,11 @@ class Store(Mailboxes):
         activity: str = "",
         counters: Counters | None = None,
         settle: bool = False,
-    ) -> int | None:
-        """Append entries, the first as number `number`; returns how many messages are unread, if it was not done already.
+        said: str = "",
+    ) -> Appended:
+        """Append entries, the first as number `number`.
+
+        `settle` gives back what was reserved; `said` is the text that is left if the agent is ended from outside.
 
         Raises `NotOwner` or `AgentCancelled`, having changed nothing.
         """
@@ -180,26 +189,49 @@ class Store(Mailboxes):
         changed = json.dumps(counters.changed() if counters else {})
         answer = self.run(
             "append",
-            *(claim.agent_id, claim.generation, number, clean_text(activity), changed, int(settle), digest, prefix),
+            *(
+                claim.agent_id,
+                claim.generation,
+                number,
+                clean_text(activity),
+                changed,
+                int(settle),
+                clean_text(said),
+                digest,
+                prefix,
+            ),
             *documents,
         )
         self._check(answer, claim)
-        return int(answer[1]) if answer[0] == "ok" else None
+        if answer[0] != "ok":
+            # A repeat: whoever the first attempt woke is in the outbox.
+            return Appended(None, Effect())
+        return Appended(int(answer[1]), Effect(publish=answer[2]))
 
-    def reserve(self, claim: Claim, tokens: int, cost: int) -> float | OutOfBudget:
-        """Set tokens and nano-dollars aside; returns the share of the tightest limit that is used, or what does not fit."""
-        answer = self.run("reserve", claim.agent_id, claim.generation, tokens, cost)
-        if answer[0] == "limit":
-            return OutOfBudget(answer[1], int(answer[2]), int(float(answer[3])))
+    def reserve(self, claim: Claim, wish: Wish, *, final: bool = False) -> Granted | Busy | OutOfBudget:
+        """Set aside what a call takes, the last one if `final`."""
+        wanted = (wish.tokens, wish.cost, wish.spare_tokens, wish.spare_cost, wish.closing_tokens, wish.closing_cost)
+        answer = self.run("reserve", claim.agent_id, claim.generation, *wanted, int(final))
+        match answer[0]:
+            case "limit":
+                return OutOfBudget(answer[1], int(answer[2]), int(answer[3]))
+            case "wait":
+                return Busy(int(answer[1]), int(answer[2]))
         self._check(answer, claim)
-        return float(answer[1])
+        return Granted(float(answer[1]), float(answer[2]))
 
     def spawn(
-        self, claim: Claim, number: int, entry: Spawned, children: Sequence[AgentSpec | Continuation]
+        self,
+        claim: Claim,
+        number: int,
+        entry: Spawned,
+        children: Sequence[AgentSpec | Continuation],
+        *,
+        closing: tuple[int, int] = (0, 0),
     ) -> Effect | NotSpawned:
-        """Make all the children, or have them go on, or none."""
+        """Make all the children, or have them go on, or none. `closing` is kept for the parent's last reply from now on."""
         documents = [json.dumps(_child_fields(child)) for child in children]
-        answer = self.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *documents)
+        answer = self.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *closing, *documents)
         match answer[0]:
             case "limit":
                 return NotSpawned("limit", room=max(0, int(answer[1])))
@@ -296,6 +328,10 @@ class Store(Mailboxes):
         """Whether anybody was sent for so long ago and has not been claimed."""
         return bool(self.client.zcount(self.key("ready"), "-inf", self.now() - age_seconds))
 
+    def announce(self, worker: str, has: str, seconds: float) -> None:
+        """Say what a worker has, as JSON; it holds for so long."""
+        self.run("announce", worker, has, seconds)
+
     def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> bool:
         """Whether this worker is the one to look for what fell; for so long then nobody else is.
 
@@ -350,6 +386,7 @@ def _clock_from(now: float) -> Callable[[], float]:
 def _agent_fields(spec: AgentSpec) -> dict[str, str]:
     spec = clean(spec)
     fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
+    fields["needs"] = needs_of(spec).model_dump_json()
     if spec.name is not None:
         fields["name"] = spec.name
     if spec.role:

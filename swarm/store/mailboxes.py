@@ -100,6 +100,9 @@ def _refusal(why: list[str], letter: Letter, names: Mapping[str, str]) -> Messag
             return UnknownReceiver(f"there is no agent {names[receiver]} in this job")
         case ["ended", receiver, state]:
             return ReceiverEnded(f"{names[receiver]} is {state}: it reads no more messages", names[receiver])
+        case ["worn out", receiver]:
+            reason = "it has gone on after its end as often as the job allows (max_resumes): do not write to it again"
+            return ReceiverEnded(f"{names[receiver]} reads no more messages: {reason}", names[receiver])
         case ["full", receiver]:
             return MailboxFull(names[receiver], letter.max_unread)
         case ["over"]:

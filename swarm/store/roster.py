@@ -99,10 +99,11 @@ class Roster(Keyspace):
                 definition,
                 label,
                 int(max_depth),
+                needs or "{}",
             )
             if job is not None and max_depth is not None
             else None
-            for state, job, parent, depth, generation, definition, label, max_depth in answers
+            for state, job, parent, depth, generation, definition, label, needs, max_depth in answers
         ]
 
     def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentView]:
@@ -120,6 +121,12 @@ class Roster(Keyspace):
             elif fields["state"] in TERMINAL_STATES:
                 found[agent_id] = read_agent(agent_id, fields)
         return found
+
+    def workers(self) -> dict[str, str]:
+        """What each worker has that is there now, as JSON."""
+        here = self.client.zrangebyscore(self.key("workers", "silent"), self.now(), "+inf")
+        found = self.client.hmget(self.key("workers"), here) if here else []
+        return {worker: has for worker, has in zip(here, found, strict=True) if has is not None}
 
     def held_by(self, worker: str) -> list[str]:
         """The agents a worker holds a lease on."""

@@ -64,6 +64,8 @@ class Hint:
     definition: str
     label: str
     max_depth: int
+    needs: str
+    """What its worker must have, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,16 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Appended:
+    """Entries are in the journal."""
+
+    unread: int | None
+    """How many messages the agent has not read; None when it was not looked up."""
+    effect: Effect
+    """Those who waited for what was settled go on."""
+
+
+@dataclass(frozen=True)
 class Sent:
     """Messages were delivered."""
 
@@ -152,7 +164,7 @@ class Rescue(Effect):
 class GoOn:
     """What an agent wanted to park for holds already."""
 
-    why: Literal["children", "tasks", "time", "mail", "answer", "nothing"]
+    why: Literal["children", "tasks", "time", "mail", "answer", "purse", "nothing"]
     """`nothing`: it wanted to rest, and nobody is at work for it any more."""
 
 
@@ -167,6 +179,36 @@ class NotSpawned:
     """The name that is taken; the state of the child that cannot go on, empty when it is nobody's or another's."""
     room: int = 0
     """How many more agents the job may have."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a call of the model takes at least, beyond that at most, and what a last reply after it would. Costs are nano-dollars."""
+
+    tokens: int
+    cost: int
+    spare_tokens: int = 0
+    spare_cost: int = 0
+    closing_tokens: int = 0
+    closing_cost: int = 0
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A call can be made."""
+
+    used: float
+    """The share of the tightest limit that is used."""
+    part: float
+    """How much of what was to spare was granted, 0 … 1."""
+
+
+@dataclass(frozen=True)
+class Busy:
+    """What a call takes is held by calls of others that are under way."""
+
+    tokens: int
+    cost: int
 
 
 @dataclass(frozen=True)

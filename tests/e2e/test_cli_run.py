@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from swarm.rehearsal import RehearsalServer
+from swarm.rehearsal.scenario import parse_scenario
 from tests.e2e.cli_world import World, wait_for_line
 
 HELLO = b"Hello! This answer is rehearsed; it came from a local script and no model was asked.\n"
@@ -177,3 +179,15 @@ def test_a_termination_leaves_the_job_on_the_queue_and_no_process(world: World) 
     (job,) = world.read_json("jobs", "--json")
     assert job["ended_at"] is None
     assert world.processes() == []
+
+
+def test_a_key_that_is_refused_ends_the_command_with_the_reason_and_keeps_the_job(world: World, tmp_path: Path) -> None:
+    scenario = parse_scenario("name: locked\nfaults: [{kind: 401, message: no such key}]\nrules: [{reply: {text: x}}]")
+    with RehearsalServer(scenario) as server:
+        ran = world.run("run", "-w", str(world.workspace), "hi", ANTHROPIC_API_KEY="wrong", SWARM_BASE_URL=server.url)
+    assert ran.returncode == 1, ran.stderr.decode()
+    assert b"no such key" in ran.stderr and b"It is kept" in ran.stderr
+    up = world.run("up", "--workers", "0")
+    assert up.returncode == 0, up.stderr.decode()
+    [job] = world.read_json("jobs", "--json")
+    assert (job["state"], job["turns"]) == ("running", 0)

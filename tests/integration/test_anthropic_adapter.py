@@ -373,14 +373,17 @@ def test_a_bad_request_found_in_mid_reply_is_permanent(script: Script) -> None:
 
 
 @pytest.mark.parametrize("events_before", [0, 3])
-def test_a_server_that_falls_silent_times_out(script: Script, events_before: int) -> None:
-    with fails(TransientModelError, "timeout", "SWARM_REQUEST_TIMEOUT_SECONDS"):
-        complete(script, Answer(events=HELLO, hang_after=events_before), request_timeout_seconds=0.3)
+def test_a_server_that_falls_silent_is_left_long_before_the_request_times_out(
+    script: Script, events_before: int
+) -> None:
+    with fails(TransientModelError, "timeout", "SWARM_SILENCE_SECONDS"):
+        complete(script, Answer(events=HELLO, hang_after=events_before), silence_seconds=0.3)
 
 
 def test_a_stream_that_only_ever_pings_times_out(script: Script) -> None:
-    with fails(TransientModelError, "timeout"):
-        complete(script, Answer(events=HELLO[:2], ping_for_ever=True), request_timeout_seconds=0.3)
+    # Its pings are signs of life, so that it is not silence that ends it.
+    with fails(TransientModelError, "timeout", "SWARM_REQUEST_TIMEOUT_SECONDS"):
+        complete(script, Answer(events=HELLO[:2], ping_for_ever=True), silence_seconds=0.5, request_timeout_seconds=1)
 
 
 def test_after_a_broken_stream_the_model_still_works(script: Script) -> None:

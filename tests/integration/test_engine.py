@@ -207,14 +207,3 @@ def test_a_missing_workspace_fails_the_job_naming_the_host_and_it_goes_on_once_i
     job.send("root", "now it is there")
     wait_for("it goes on to its end", lambda: job.view().state == "completed")
     assert "agent.unreadable" not in worker.text()
-
-
-def test_a_worker_that_cannot_have_the_model_fails_the_agent_with_the_reason_at_once() -> None:
-    fleet = Fleet(provider="vertex", sandbox="off")
-    try:
-        fleet.start_worker(1, ANTHROPIC_VERTEX_PROJECT_ID="", CLOUD_ML_REGION="")
-        view = fleet.swarm.submit("hello", workspace=fleet.workspace).wait(30)
-        assert (view.state, view.turns) == ("failed", 0)
-        assert "vertex" in view.reason
-    finally:
-        fleet.close()

@@ -110,8 +110,9 @@ def test_data_of_the_run_before_is_not_taken_for_the_next_ones(world: JobWorld) 
 def test_one_that_ended_before_it_began_can_go_on(unmanned: Fleet, store: Store) -> None:
     world = JobWorld(store, unmanned, team=False, timeout_seconds=0.001)
     store.hand_over(world.claims["root"], "nobody ran it")
-    store.client.zadd(store.key("deadlines"), {world.job_id: 1})
-    store.rescue(max_deaths=5, outbox_age_seconds=60)
+    for _ in range(3):
+        store.client.zadd(store.key("deadlines"), {world.job_id: 1}, xx=True)
+        store.rescue(max_deaths=5, outbox_age_seconds=60)
     assert world.state("root") == "timed_out"
     _write(world, "root")
     world.run("root")

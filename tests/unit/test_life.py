@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swarm.agent import notes
 from swarm.agent.decision import (
-    MAX_MODEL_FAILURES,
+    MAX_AWAY_SECONDS,
     Begin,
     CallModel,
     CollectChildren,
@@ -227,7 +227,7 @@ def test_a_permanent_failure_ends_the_life_with_its_reason() -> None:
 def test_transient_failures_wait_and_are_forgiven_by_a_reply() -> None:
     life = fold("a", [started(make_spec()), Prompt(text="go")])
     failed = ModelFailed(error="overloaded", error_kind="overloaded", permanent=False, retry_at=50.0)
-    for _ in range(MAX_MODEL_FAILURES - 1):
+    for _ in range(50):
         life.apply(failed)
         assert next_action(life) == CallModel(not_before=50.0)
     life.apply(Assistant(content=[{"type": "text", "text": "hi"}], stop_reason="end_turn", usage=Usage(), model="m"))
@@ -236,10 +236,12 @@ def test_transient_failures_wait_and_are_forgiven_by_a_reply() -> None:
 
 def test_a_model_that_stays_away_fails_the_agent_in_the_end() -> None:
     life = fold("a", [started(make_spec()), Prompt(text="go")])
-    for _ in range(MAX_MODEL_FAILURES):
-        life.apply(ModelFailed(error="overloaded", error_kind="overloaded", permanent=False))
+    failed = {"error": "overloaded", "error_kind": "overloaded", "permanent": False, "away_since": 100.0}
+    life.apply(ModelFailed(**failed, retry_at=100.0 + MAX_AWAY_SECONDS))
+    assert isinstance(next_action(life), CallModel)
+    life.apply(ModelFailed(**failed, retry_at=101.0 + MAX_AWAY_SECONDS))
     action = next_action(life)
-    assert isinstance(action, End) and "overloaded" in action.finished.reason
+    assert isinstance(action, End) and "6 hours" in action.finished.reason and "overloaded" in action.finished.reason
 
 
 def test_at_the_turn_limit_the_agent_is_asked_once_for_its_last_words() -> None:
@@ -310,3 +312,67 @@ def test_nothing_follows_the_end() -> None:
     life = fold("a", [started(make_spec()), Finished(state="cancelled")])
     with pytest.raises(JournalError, match="follows the end"):
         life.apply(Prompt(text="more"))
+
+
+# -- the ways out ----------------------------------------------------------------------------------------------------
+
+
+def _says(text: str, stop_reason: str = "end_turn", *calls: str) -> Assistant:
+    blocks = [{"type": "text", "text": text}] if text else []
+    blocks += [{"type": "tool_use", "id": call, "name": "Read", "input": {}} for call in calls]  # type: ignore[dict-item]
+    return Assistant(content=blocks, stop_reason=stop_reason, usage=Usage(), model="m")
+
+
+def _lived(*entries: Entry, schema: dict[str, Any] | None = None, **limits: Any) -> Life:
+    spec = make_spec(**limits)
+    if schema is not None:
+        spec = spec.model_copy(update={"definition": spec.definition.model_copy(update={"result_schema": schema})})
+    return fold("a", [started(spec), Prompt(text="go"), *entries])
+
+
+def _finish(life: Life) -> Finished:
+    action = next_action(life)
+    assert isinstance(action, End), action
+    return action.finished
+
+
+GO_ON = Prompt(text=notes.GO_ON, purpose="continue")
+LAST_WORDS = notes.last_words("tokens", "Nearly used up.")
+
+
+def test_the_parts_of_an_answer_that_was_cut_off_are_one_answer() -> None:
+    assert _finish(_lived(_says("PART ONE, ", "max_tokens"), GO_ON, _says("part two"))).text == "PART ONE, part two"
+    assert _finish(_lived(_says("looked up: ", "pause_turn"), _says("found"))).text == "looked up: found"
+    life = _lived(_says('{"a": [1, ', "max_tokens"), GO_ON, _says("2]}"), schema={"type": "object"})
+    assert _finish(life).data == {"a": [1, 2]}
+
+
+def test_nothing_is_completed_without_the_data_that_was_asked_for() -> None:
+    schema = {"type": "object", "required": ["a"]}
+    for entries in (
+        [LAST_WORDS, _says("no data")],
+        [LAST_WORDS, _says('{"a": [1,', "max_tokens")],
+        [*[_says("{", "max_tokens"), GO_ON] * 3, _says("{", "max_tokens")],
+        [_says("no"), *[Prompt(text="again", purpose="schema"), _says("no")] * 2],
+    ):
+        finished = _finish(_lived(*entries, schema=schema))
+        assert finished.state == "failed" and finished.data is None and "schema" in finished.reason
+    assert _finish(_lived(LAST_WORDS, _says('{"a": 1}'), schema=schema)).data == {"a": 1}
+
+
+def test_calls_in_last_words_are_refused_once_and_the_text_at_hand_is_the_answer() -> None:
+    life = _lived(_says("I found it.", "tool_use", "t1"), ToolFinished(tool_use_id="t1", text="x"), LAST_WORDS)
+    life.apply(_says("", "tool_use", "t2"))
+    action = next_action(life)
+    assert isinstance(action, Settle)
+    life.apply(action.results[0])
+    assert _finish(life).text == "I found it."
+
+
+@pytest.mark.parametrize("stop_reason", ["refusal", "model_context_window_exceeded"])
+def test_a_call_of_a_reply_that_did_not_come_to_its_end_is_not_run(stop_reason: str) -> None:
+    life = _lived(_says("hm", stop_reason, "t1"))
+    action = next_action(life)
+    assert isinstance(action, Settle) and action.results[0].text == notes.NOT_RUN
+    life.apply(action.results[0])
+    assert _finish(life).state == "failed"

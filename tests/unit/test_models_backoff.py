@@ -37,7 +37,13 @@ def test_the_wait_lies_between_half_and_all_of_its_ceiling(attempt: int, kind: s
 
 
 @given(attempt=st.integers(0, 50), kind=kinds, random=randoms, wish=st.floats(min_value=0.001, max_value=3600))
-def test_the_servers_wish_is_never_undercut_and_barely_exceeded(
+def test_the_servers_wish_is_never_undercut_and_at_first_barely_exceeded(
     attempt: int, kind: str, random: float, wish: float
 ) -> None:
-    assert wish <= backoff_seconds(attempt, failure(kind, wish), random) <= wish * 1.1
+    assert wish <= backoff_seconds(0, failure(kind, wish), random) <= wish * 1.1
+    assert wish <= backoff_seconds(attempt, failure(kind, wish), random) <= wish * 1.1 + CAP_SECONDS
+
+
+def test_whoever_is_refused_again_and_again_comes_back_later_and_later() -> None:
+    waits = [backoff_seconds(n, failure("rate_limit", 1.0), 0.5) for n in range(14)]
+    assert waits == sorted(waits) and waits[-1] > 20 * waits[0]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm.models import Block, Reply
-from swarm.models.reply import UNREADABLE_INPUT, ReplyBuilder
+from swarm.models.reply import UNREADABLE_INPUT, ReplyBuilder, _parse_input, tell_apart
 
 Event = dict[str, Any]
 
@@ -176,3 +176,15 @@ def test_progress_is_told_at_each_blocks_start() -> None:
         for event in block(index, content):
             builder.add(event)
     assert told == ["thinking", "writing", "calling Read"]
+
+
+def test_calls_are_told_apart_within_a_reply_and_from_those_before() -> None:
+    calls = [{"type": "tool_use", "id": "call_0", "name": "Read", "input": {}} for _ in range(2)]
+    first = tell_apart(calls, set(), 0)
+    assert first[0] == calls[0] and len({call["id"] for call in first}) == 2
+    again = tell_apart(calls, {call["id"] for call in first}, 1)
+    assert len({call["id"] for call in [*first, *again]}) == 4
+
+
+def test_a_number_that_is_infinite_here_is_left_out() -> None:
+    assert _parse_input('{"seconds": 1e999, "n": [-1e999, 1.5]}') == {"seconds": None, "n": [None, 1.5]}

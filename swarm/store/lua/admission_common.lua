@@ -52,9 +52,23 @@ local function leave_queue(id, job)
   redis.call('ZREM', P .. ':ready', id)
 end
 
+-- Give back what an agent set aside of the job's tokens and money and did not settle.
+local function give_back(id, job)
+  local tokens, cost = fields(id, 'reserved_tokens', 'reserved_cost')
+  if tokens then subtract(job_key(job), 'reserved_tokens', tokens) end
+  if cost then subtract(job_key(job), 'reserved_cost', cost) end
+  if tokens or cost then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
+end
+
+-- Wake those who wait for a part of the job's purse: purse_common.lua.
+local serve_purse
+
 -- Give back the process an agent held, and its place among the job's running agents, to whoever is next.
 local function leave(id, job)
   redis.call('ZREM', P .. ':leases', id)
+  -- Whoever has no process makes no call.
+  give_back(id, job)
+  serve_purse(job)
   redis.call('SREM', job_key(job, 'running'), id)
   line_up(job)
 end

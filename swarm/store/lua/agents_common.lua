@@ -1,7 +1,7 @@
 -- What the life of an agent is made of: its journal, its mail, waking it, ending it, and whether a write is its owner's.
 
 -- What a parked agent waits for, besides its children and the time.
-local WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'idle' }
+local WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'idle' }
 
 local function wake(id, why)
   local state, job = fields(id, 'state', 'job')
@@ -9,6 +9,7 @@ local function wake(id, why)
   redis.call('DEL', await_key(id))
   redis.call('ZREM', P .. ':timers', id)
   redis.call('ZREM', job_key(job, 'team:idle'), id)
+  redis.call('ZREM', job_key(job, 'purse'), id)
   redis.call('HDEL', agent_key(id), unpack(WAITS))
   put_on_queue(id)
   emit(job, 'woken', id, 'why', why)
@@ -21,14 +22,6 @@ local function journal_length(id) return count(field(id, 'length')) end
 local function append(id, number, entry)
   redis.call('XADD', journal_key(id), string.format('%d-0', number), 'e', entry)
   redis.call('HSET', agent_key(id), 'length', number)
-end
-
--- Give back what an agent set aside of the job's tokens and money and did not settle.
-local function give_back(id, job)
-  local tokens, cost = fields(id, 'reserved_tokens', 'reserved_cost')
-  if tokens then subtract(job_key(job), 'reserved_tokens', tokens) end
-  if cost then subtract(job_key(job), 'reserved_cost', cost) end
-  if tokens or cost then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
 end
 
 -- Put a message into a mailbox, and wake its owner if that is what it waits for. `to` may be a job: the person's mailbox.
@@ -56,6 +49,18 @@ end
 -- Tell an agent something, as data: the receiver's runtime writes the words.
 local function notify(to, notice, from, name)
   return deliver(to, from or 'runtime', name or 'runtime', 'notification', cjson.encode(notice))
+end
+
+-- Give a job so many seconds from now on.
+local function set_deadline(job, seconds)
+  redis.call('HSET', job_key(job), 'deadline', NOW + seconds, 'seconds', seconds)
+  redis.call('ZADD', P .. ':deadlines', NOW + seconds, job)
+end
+
+-- Whether an agent that ended has been woken by other agents as often as it may be.
+local function is_worn_out(id, job)
+  local resumes, state = fields(id, 'resumes', 'state')
+  return TERMINAL[state] and count(resumes) >= tonumber(job_field(job, 'max_resumes') or '100')
 end
 
 -- `child` has ended, or has nothing to do: its parent is woken if this is what it waited for.

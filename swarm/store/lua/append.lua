@@ -2,9 +2,10 @@
 --   number          of the first entry
 --   counters        JSON: what is added to the agent's and the job's sums
 --   settle          '1': what was reserved is given back
+--   said            the agent's latest text, kept for an end from outside; '' for none
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none
--- Returns {'ok', unread messages} | {'repeat'} | {'stale'} | {'cancelled'}
-step('append', function(id, gen, number, activity, counters, settle, digest, prefix, entries)
+-- Returns {'ok', unread messages, publish} | {'repeat'} | {'stale'} | {'cancelled'}
+step('append', function(id, gen, number, activity, counters, settle, said, digest, prefix, entries)
   number = tonumber(number)
   local refused = refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
@@ -17,8 +18,12 @@ step('append', function(id, gen, number, activity, counters, settle, digest, pre
     add(job_key(job), name, by)
     changed = true
   end
-  if settle == '1' then give_back(id, job) end
+  if settle == '1' then
+    give_back(id, job)
+    serve_purse(job)
+  end
   redis.call('HSET', agent_key(id), 'activity', activity, 'active', NOW)
+  if said ~= '' then redis.call('HSET', agent_key(id), 'said', said) end
   if changed then emit(job, 'progress', id, 'activity', activity) end
-  return { 'ok', count(unread) }
-end, { list_after = 8 })
+  return { 'ok', count(unread), publish }
+end, { list_after = 9 })

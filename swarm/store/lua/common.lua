@@ -24,8 +24,9 @@
 -- P:synced               string  written where somebody waits until all before it is on the disk
 -- P:pulse                string  when the last look for what fell began
 -- P:timers               zset    parked agents by their deadline
--- P:deadlines            zset    jobs with a wall-time limit, by the time they are ended
--- Admission to the queue, endings, questions, the board, the team and the scratchpad: the parts named after them.
+-- P:deadlines            zset    jobs with a wall-time limit, by the time something must be done about it: rescue.lua
+-- P:workers, P:workers:silent  hash, zset  what each worker has, and when it counts as gone
+-- Admission to the queue, endings, the purse, questions, the board, the team and the scratchpad: the parts named after them.
 --
 -- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
 -- A terminal state is never overwritten; a message to an agent that ended, but was not cancelled, begins its next run, which

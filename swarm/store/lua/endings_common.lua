@@ -107,6 +107,8 @@ end
 end_agent = function(id, state, text, reason, write, before)
   local was, job, parent, gen, background, name = fields(id, 'state', 'job', 'parent', 'gen', 'background', 'name')
   if not was or TERMINAL[was] then return false end
+  -- Nothing that was said is lost because the end comes from outside.
+  if write and text == '' then text = field(id, 'said') or '' end
   if write then
     append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
       state = state, text = text, reason = reason }))
@@ -116,7 +118,6 @@ end_agent = function(id, state, text, reason, write, before)
   redis.call('ZREM', P .. ':timers', id)
   leave_queue(id, job)
   redis.call('ZREM', job_key(job, 'team:idle'), id)
-  give_back(id, job)
   if was == 'running' then kill[#kill + 1] = id end
   leave(id, job)
   begin_end_below(id, job, 'its parent ended: ' .. state, before)
@@ -141,7 +142,8 @@ end_agent = function(id, state, text, reason, write, before)
   return true
 end
 
--- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job.
+-- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job, with as much
+-- time as it had at first.
 local function resume(id, job, parent)
   local gen, state, text, reason, ended, background = fields(id, 'gen', 'state', 'text', 'reason', 'ended', 'background')
   if parent ~= '' and state == 'completed' and background ~= '1' and redis.call('HEXISTS', agent_key(id), 'earlier_ended') == 0 then
@@ -149,11 +151,14 @@ local function resume(id, job, parent)
     redis.call('HSET', agent_key(id), 'earlier', text, 'earlier_reason', reason, 'earlier_ended', ended)
   end
   append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
-  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data')
+  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data', 'said')
+  redis.call('HINCRBY', agent_key(id), 'resumes', 1)
   redis.call('HSET', agent_key(id), 'reason', '')
   if parent == '' then
     redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
-    redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data')
+    redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data', 'overtime')
+    local seconds = job_field(job, 'seconds')
+    if seconds then set_deadline(job, tonumber(seconds)) end
     keep(job)
     settle(job)
   end

@@ -1,14 +1,15 @@
 -- Give the process back until a condition holds, unless it holds already.
 -- Whatever can make a condition true looks at the same keys in one step of its own, so no wake-up is lost.
---   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?}
+--   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, purse?}
 --     children, mode  agents whose end, or idleness, is awaited: 'all' of them or 'any'
 --     tasks, mode     tasks of the board whose completion is awaited: 'all' of them or 'any'
 --     mail            'any' message, or 'talk': one that the runtime did not write
 --     until           a time, Unix seconds
 --     rest            nothing is left to do: wait for mail while a child is at work; a teammate waits in any case, and its lead is
 --                     told, with what it `said` last; but a task of the board that fits it is offered to it first
+--     purse           tokens and money: that calls under way are settled, of which so much may be left then: purse_common.lua
 --     question, ask   the answer to a question, which is asked in this step unless it was before: questions_common.lua
--- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'nothing'} | {'repeat'} | {'stale'}
+-- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'purse' | 'nothing'} | {'repeat'} | {'stale'}
 --   | {'cancelled'}
 
 -- Those of some agents that are at work.
@@ -41,6 +42,7 @@ step('park', function(id, gen, number, entry, condition)
     local state = question_state(wait.question)
     if state and state ~= 'open' then return { 'go on', 'answer' } end
   end
+  if wait.purse and judge(purse_of(job), wait.purse[1], wait.purse[2]) ~= 'wait' then return { 'go on', 'purse' } end
   local idle = false
   if wait.rest then
     local busy = at_work(redis.call('SMEMBERS', children_key(id)))
@@ -66,6 +68,10 @@ step('park', function(id, gen, number, entry, condition)
   if wait.tasks then
     redis.call('HSET', agent_key(id), 'wait_tasks', cjson.encode(tasks))
     redis.call('SADD', board_key(job, 'waiting'), id)
+  end
+  if wait.purse then
+    redis.call('HSET', agent_key(id), 'wait_tokens', wait.purse[1], 'wait_cost', wait.purse[2], 'activity', "waiting for others' calls")
+    redis.call('ZADD', job_key(job, 'purse'), (64 - tonumber(field(id, 'depth'))) * 1e10 + NOW, id)
   end
   redis.call('DEL', await_key(id))
   for _, child in ipairs(alive) do redis.call('SADD', await_key(id), child) end

@@ -3,6 +3,40 @@
 --   messages  JSON: the agents whose messages are queued
 --   dead      leases that ended early: agent, worker, agent, worker…
 -- Returns {publish, kill, rescued, quarantined}
+
+-- How long the root of a job may take for its last words once the job's time is over.
+local GRACE_SECONDS = 60
+
+-- An agent that waits goes on now.
+local function ring(id)
+  -- Nobody may find a question open that can no longer be answered, even if its agent ends before it looks.
+  local question = field(id, 'wait_question')
+  if question then close_question(question, 'expired', '', '', '', '') end
+  wake(id, 'time')
+end
+
+-- The time of a job is over: all below its root ends, and the root is woken for its last words; one that is still busy with what it
+-- began before then is interrupted at half its grace; in the end it ends as it is.
+local function time_out(job)
+  local root, overtime, deadline = job_fields(job, 'root', 'overtime', 'deadline')
+  local reason = 'the job reached its time limit'
+  if overtime == '2' then
+    redis.call('ZREM', P .. ':deadlines', job)
+    end_agent(root, 'timed_out', '', reason, true)
+    return
+  end
+  redis.call('HSET', job_key(job), 'overtime', overtime and '2' or '1')
+  redis.call('ZADD', P .. ':deadlines', NOW + GRACE_SECONDS / 2, job)
+  if not overtime then
+    begin_end_below(root, job, reason)
+    settle(job)
+    ring(root)
+    return
+  end
+  local state, active = fields(root, 'state', 'active')
+  if state == 'running' and count(active) < count(deadline) then kill[#kill + 1] = root end
+end
+
 step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, dead)
   batch = tonumber(batch)
   local rescued, quarantined = {}, {}
@@ -38,15 +72,9 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, dead)
   for _, id in due('leases', NOW, batch) do rescue(id) end
   for _, id in due('timers', NOW, batch) do
     redis.call('ZREM', P .. ':timers', id)
-    -- Nobody may find a question open that can no longer be answered, even if its agent ends before it looks.
-    local question = field(id, 'wait_question')
-    if question then close_question(question, 'expired', '', '', '', '') end
-    wake(id, 'time')
+    ring(id)
   end
-  for _, job in due('deadlines', NOW - 60, batch) do
-    redis.call('ZREM', P .. ':deadlines', job)
-    end_agent(job_field(job, 'root'), 'timed_out', '', 'the job reached its time limit', true)
-  end
+  for _, job in due('deadlines', NOW, batch) do time_out(job) end
   -- Whose message is queued just has to wait, and is looked at again later.
   local queued = {}
   for _, id in ipairs(cjson.decode(messages)) do queued[id] = true end

@@ -1,29 +1,41 @@
 -- Set tokens and money of the job aside before a model call; what was really used is settled when the reply is appended.
 -- A reservation left by a generation that died is given back first.
--- Returns {'ok', share of the tightest limit used, 0..1} | {'limit', name, limit, used} | {'stale'} | {'cancelled'}
-step('reserve', function(id, gen, tokens, cost)
+--   tokens, cost                  the least that the call takes
+--   spare_tokens, spare_cost      what it may take beyond that, as far as there is so much
+--   closing_tokens, closing_cost  what a last reply after it would take: an agent that has children keeps that until its end, from any
+--                                 other it must fit beside the call
+--   final                         '1': the call is the last reply
+-- Returns {'ok', share of the tightest limit used, 0..1, share of what was to spare, 0..1} | {'wait', tokens, cost}
+--   | {'limit', name, limit, used} | {'stale'} | {'cancelled'}
+step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closing_tokens, closing_cost, final)
   local refused = refusal(id, gen, {})
   if refused then return { refused } end
   local job = field(id, 'job')
+  tokens, cost, spare_tokens, spare_cost = tonumber(tokens), tonumber(cost), tonumber(spare_tokens), tonumber(spare_cost)
+  closing_tokens, closing_cost = tonumber(closing_tokens), tonumber(closing_cost)
   give_back(id, job)
-  local max_tokens, max_cost, reserved_tokens, reserved_cost, input, output, cache_write, cache_read, spent =
-    job_fields(job, 'max_tokens', 'max_cost', 'reserved_tokens', 'reserved_cost', 'input', 'output', 'cache_write', 'cache_read', 'cost')
-  local share, used = 0, count(input) + count(output) + count(cache_write) + count(cache_read)
-  if max_tokens then
-    if used + count(reserved_tokens) + tonumber(tokens) > tonumber(max_tokens) then
-      return { 'limit', 'tokens', max_tokens, tostring(used) }
-    end
-    share = math.max(share, used / tonumber(max_tokens))
+  if final == '1' then
+    keep_closing(id, job, 0, 0)
+  elseif redis.call('EXISTS', children_key(id)) == 1 then
+    keep_closing(id, job, closing_tokens, closing_cost)
+  else
+    tokens, cost = tokens + closing_tokens, cost + closing_cost
   end
-  spent = count(spent)
-  if max_cost then
-    if spent + count(reserved_cost) + tonumber(cost) > tonumber(max_cost) then
-      return { 'limit', 'budget', max_cost, tostring(spent) }
+  local purse = purse_of(job)
+  local verdict = judge(purse, tokens, cost)
+  if verdict == 'wait' then return { 'wait', string.format('%.0f', tokens), string.format('%.0f', cost) } end
+  if verdict then return { 'limit', verdict.name, string.format('%.0f', verdict.max), string.format('%.0f', verdict.used) } end
+  local share, grant = 0, 1
+  for name, wanted in pairs({ tokens = { tokens, spare_tokens }, cost = { cost, spare_cost } }) do
+    local part = purse[name]
+    if part.max then
+      share = math.max(share, part.used / part.max)
+      if wanted[2] > 0 then grant = math.min(grant, (part.left - wanted[1]) / wanted[2]) end
     end
-    share = math.max(share, spent / tonumber(max_cost))
   end
-  redis.call('HINCRBY', job_key(job), 'reserved_tokens', tokens)
-  redis.call('HINCRBY', job_key(job), 'reserved_cost', cost)
-  redis.call('HSET', agent_key(id), 'reserved_tokens', tokens, 'reserved_cost', cost)
-  return { 'ok', tostring(share) }
+  tokens, cost = tokens + math.floor(grant * spare_tokens), cost + math.floor(grant * spare_cost)
+  add(job_key(job), 'reserved_tokens', tokens)
+  add(job_key(job), 'reserved_cost', cost)
+  redis.call('HSET', agent_key(id), 'reserved_tokens', string.format('%.0f', tokens), 'reserved_cost', string.format('%.0f', cost))
+  return { 'ok', tostring(share), tostring(grant) }
 end)

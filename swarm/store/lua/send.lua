@@ -10,7 +10,7 @@
 --             `token` is set from outside only, where no journal tells a repeat: its answer is kept for an hour
 -- Returns {'ok', publish, unread of the sender, how many were sent, ids of the last one in the mailboxes, why the next was not...}
 --   | {'repeat', how many were sent} | {'stale'} | {'cancelled'}
---   why: 'unknown', receiver | 'ended', receiver, state | 'full', receiver | 'over'
+--   why: 'unknown', receiver | 'ended', receiver, state | 'worn out', receiver | 'full', receiver | 'over'
 --     | 'request', 'missing' | 'kind', its kind | 'others' | 'answered', its state | 'expired' | 'closed', its state
 
 local function open_request(message, kind)
@@ -47,6 +47,7 @@ local function why_not(message)
       if state == 'cancelled' or (message.live_only and TERMINAL[state]) then return { 'ended', to, state } end
       if not TERMINAL[state] and is_doomed(to) then return { 'ended', to, 'cancelled' } end
       if TERMINAL[job_state] and to ~= root then return { 'over' } end
+      if message.from ~= job and is_worn_out(to, job) then return { 'worn out', to } end
       -- One that has ended reads again because of this message, so it cannot stay full for ever.
       if not TERMINAL[state] and count(unread) - count(unread_notes) >= message.max_unread then return { 'full', to } end
     end

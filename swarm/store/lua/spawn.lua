@@ -1,8 +1,9 @@
 -- Make children, or have some go on, and journal them in one step: a parent that crashed and spawns again finds them there already.
+--   closing_tokens, closing_cost  what is kept from now on for the parent's last reply
 --   documents  JSON each: {id, fields...}: a new agent; or {id, resume: message body, background}: one of the parent's that goes on
 -- Returns {'ok', publish} | {'limit', how many more agents the job may have} | {'depth'} | {'name', child, name taken}
 --   | {'resume', child, its state or ''} | {'team', child that would need a team} | {'repeat'} | {'stale'} | {'cancelled'}
-step('spawn', function(parent, gen, number, entry, documents)
+step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost, documents)
   number = tonumber(number)
   local refused = refusal(parent, gen, { running = true }, number, 1)
   if refused then return { refused } end
@@ -17,6 +18,7 @@ step('spawn', function(parent, gen, number, entry, documents)
       local owner, state = fields(child.id, 'parent', 'state')
       if owner == parent and not TERMINAL[state] and is_doomed(child.id) then state = 'cancelled' end
       if owner ~= parent or state == 'cancelled' then return { 'resume', child.id, owner == parent and state or '' } end
+      if is_worn_out(child.id, job) then return { 'resume', child.id, 'worn out' } end
     else
       fresh = fresh + 1
       if child.teammate and redis.call('HGET', job_key(job, 'team'), 'lead') ~= parent then return { 'team', child.id } end
@@ -29,6 +31,7 @@ step('spawn', function(parent, gen, number, entry, documents)
   local room = tonumber(max_agents) - tonumber(agents)
   if fresh > room then return { 'limit', room } end
   append(parent, number, entry)
+  keep_closing(parent, job, tonumber(closing_tokens), tonumber(closing_cost))
   for _, child in ipairs(children) do
     if child.resume then
       if TERMINAL[field(child.id, 'state')] then resume(child.id, job, parent) end
@@ -49,4 +52,4 @@ step('spawn', function(parent, gen, number, entry, documents)
     end
   end
   return { 'ok', publish }
-end, { list_after = 4 })
+end, { list_after = 6 })

@@ -11,8 +11,7 @@ step('submit', function(job, root, job_record, agent_record, seconds)
   redis.call('ZADD', P .. ':jobs', NOW, job)
   redis.call('ZADD', job_key(job, 'agents'), NOW, root)
   if seconds ~= '' then
-    redis.call('HSET', job_key(job), 'deadline', NOW + tonumber(seconds))
-    redis.call('ZADD', P .. ':deadlines', NOW + tonumber(seconds), job)
+    set_deadline(job, tonumber(seconds))
   end
   redis.call('HSET', job_key(job, 'names'), 'root', root)
   put_on_queue(root)

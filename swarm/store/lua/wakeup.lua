@@ -1,10 +1,10 @@
 -- What a wake-up says of each of these agents.
--- Returns one {state, job, parent, depth, generation, definition, label, the job's max depth} for each;
+-- Returns one {state, job, parent, depth, generation, definition, label, needs, the job's max depth} for each;
 -- what is not known is nil
 step('wakeup', function(ids)
   local found = {}
   for i, id in ipairs(ids) do
-    local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'parent', 'depth', 'gen', 'definition', 'label')
+    local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'parent', 'depth', 'gen', 'definition', 'label', 'needs')
     local job = record[2]
     record[#record + 1] = job and job_field(job, 'max_depth')
     found[i] = record

@@ -1,0 +1,59 @@
+"""What an agent needs of the worker that runs it, what a worker has, and what that worker lacks then. Pure.
+
+A worker looks before it claims: an agent that it cannot serve stays queued for others, and nothing of it is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.agent.spec import AgentSpec
+
+ANY_MODEL = "*"
+
+
+class Needs(BaseModel):
+    """What one agent needs. A field that this code does not know is a newer worker's to judge."""
+
+    model_config = ConfigDict(frozen=True)
+
+    job: str = ""
+    model: str = ""
+    """The model that is asked with the worker's own credentials; empty for a rehearsal, which takes none."""
+
+
+class Has(BaseModel):
+    """What one worker has."""
+
+    model_config = ConfigDict(frozen=True)
+
+    only_job: str | None = None
+    """It is for this job alone."""
+    lacks: Mapping[str, str] = {}
+    """Models that it cannot use now, and why; `*`: all of them."""
+
+
+def needs_of(spec: AgentSpec) -> Needs:
+    """What this agent needs."""
+    return Needs(job=spec.job_id, model="" if spec.base_url else spec.model)
+
+
+def find_lack(needs: Needs, has: Has) -> str:
+    """Why a worker cannot serve an agent; empty if it can."""
+    if has.only_job is not None and needs.job != has.only_job:
+        return f"it is there for {has.only_job} only"
+    if not needs.model:
+        return ""
+    return has.lacks.get(ANY_MODEL) or has.lacks.get(needs.model, "")
+
+
+def find_common_lack(needs: Needs, workers: Collection[Has]) -> str:
+    """Why none of these workers can serve an agent; empty if one can."""
+    lacks = [find_lack(needs, has) for has in workers]
+    if not all(lacks):
+        return ""
+    # Those that are there for other jobs say nothing about this one.
+    ours = [lack for lack, has in zip(lacks, workers, strict=True) if has.only_job in (None, needs.job)]
+    return "; ".join(dict.fromkeys(ours)) or "no worker is there that serves it"

@@ -1,0 +1,96 @@
+"""What a call of the model will take: an estimate from the size of the request that is really sent. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm.agent.life import Life
+from swarm.models import Usage
+from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, cost_usd, max_output, price_of
+from swarm.store.values import NANO, Wish
+
+MAX_REPLY_TOKENS = 32_000
+EXPECTED_REPLY_TOKENS = 4_000
+"""What is set aside for a reply before its size is known."""
+LEAST_REPLY_TOKENS = 300
+"""With less than this a reply is not worth asking for."""
+LAST_REPLY_TOKENS = 1_000
+CHILD_RESULT_TOKENS = 100
+"""What a child's result adds to its parent's conversation, at least."""
+MOST_KEPT_SHARE = 0.1
+"""Of a budget, what is kept for one agent's last reply at most, beyond what the reply takes at least."""
+CACHE_SECONDS = 240.0
+"""For so long after a reply its conversation is surely found in the prompt cache."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What tokens of one model cost; a model of unknown price costs nothing, and is not started where a budget is to be kept."""
+
+    model: str
+    file: Path | None
+
+    def cost(self, usage: Usage) -> int:
+        """In nano-dollars."""
+        return round((cost_usd(self.model, usage, prices_file=self.file) or 0.0) * NANO)
+
+
+def wish_for(life: Life, prices: Prices, *, final: bool, now: float, children: int = 0) -> Wish:
+    """What the next call takes, and what a last reply after it would; `children` are about to be started."""
+    least = LEAST_REPLY_TOKENS // 2 if final else LEAST_REPLY_TOKENS
+    expected = LAST_REPLY_TOKENS if final else EXPECTED_REPLY_TOKENS
+    call = _input(life.tokens_to_send(), _cached(life, now)) + Usage(output_tokens=least)
+    spare = Usage(output_tokens=expected - least)
+    closing, closing_cost = (Usage(), 0) if final else _closing(life, prices, children)
+    return Wish(
+        tokens=call.total_tokens,
+        cost=prices.cost(call),
+        spare_tokens=spare.total_tokens,
+        spare_cost=prices.cost(call + spare) - prices.cost(call),
+        closing_tokens=closing.total_tokens,
+        closing_cost=closing_cost,
+    )
+
+
+def _cached(life: Life, now: float) -> int:
+    """How much of the conversation the prompt cache holds, as far as that can be told."""
+    if life.last is not None:
+        return life.known_tokens if now - life.last.at < CACHE_SECONDS else 0
+    # What a child's requests begin with is its siblings', too.
+    is_child = life.spec is not None and life.spec.parent_id is not None
+    return life.prefix_tokens() if is_child and not life.known_tokens else 0
+
+
+def _closing(life: Life, prices: Prices, children: int) -> tuple[Usage, int]:
+    """What a last reply after the next one takes, and costs."""
+    whole = life.tokens_to_send()
+    results = CHILD_RESULT_TOKENS * (children + sum(call_id not in life.background for call_id in life.spawned))
+    after = whole + LEAST_REPLY_TOKENS + results
+    reply = Usage(output_tokens=LEAST_REPLY_TOKENS)
+    warm = _input(after, whole) + reply
+    cost = prices.cost(warm)
+    if results and life.spec is not None and life.spec.limits.budget_usd is not None:
+        # Who waits long for its children finds nothing in the cache any more. A small budget is not kept back for that alone.
+        most = round(life.spec.limits.budget_usd * NANO * MOST_KEPT_SHARE)
+        cost = max(cost, min(prices.cost(_input(after, 0) + reply), most))
+    return warm, cost
+
+
+def reply_room(life: Life, prices: Prices, *, final: bool = False, granted: float = 1.0) -> int:
+    """How long the reply may be: what the model can write, what its context has room for, and what was granted of the purse."""
+    price = price_of(prices.model, prices_file=prices.file)
+    window = (DEFAULT_CONTEXT_WINDOW if price is None else price.context_window) - life.tokens_to_send()
+    most = min(MAX_REPLY_TOKENS, max_output(prices.model, prices_file=prices.file))
+    if window < most:
+        most = max(LEAST_REPLY_TOKENS, window)
+    if granted < 1.0:
+        least = LEAST_REPLY_TOKENS // 2 if final else LEAST_REPLY_TOKENS
+        expected = LAST_REPLY_TOKENS if final else EXPECTED_REPLY_TOKENS
+        most = min(most, least + int(granted * (expected - least)))
+    return most
+
+
+def _input(tokens: int, cached: int) -> Usage:
+    """The adapter marks the end of every request, so what is not found in the cache is written to it."""
+    return Usage(cache_read_input_tokens=min(cached, tokens), cache_creation_input_tokens=max(0, tokens - cached))

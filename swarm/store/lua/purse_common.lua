@@ -1,0 +1,70 @@
+-- The purse of a job: what its limits of tokens and money still allow. A call of the model is reserved before it is made, and settled
+-- with what it really took; what others have only reserved makes an agent wait, and it is woken when that is settled or given back.
+--
+-- Of a job: max_tokens, max_cost; reserved_*, the calls under way; closing_*, what is kept for the last reply of each agent that has
+-- children, until its end. Of an agent: its own part of both; `wait_tokens` and `wait_cost`, what it waits for.
+-- P:job:ID:purse  zset  the agents that wait (score: -depth, then time)
+
+-- What is used, held by calls under way, and left, of tokens and of money; `max` is false where there is no limit.
+local function purse_of(job)
+  local max_tokens, max_cost, reserved_tokens, reserved_cost, closing_tokens, closing_cost, input, output, write, read_, spent =
+    job_fields(job, 'max_tokens', 'max_cost', 'reserved_tokens', 'reserved_cost', 'closing_tokens', 'closing_cost', 'input', 'output',
+      'cache_write', 'cache_read', 'cost')
+  local function part(name, max, used, held, closing)
+    return { name = name, max = max and tonumber(max), used = used, held = held, left = max and tonumber(max) - used - held - closing }
+  end
+  return {
+    tokens = part('tokens', max_tokens, count(input) + count(output) + count(write) + count(read_), count(reserved_tokens),
+      count(closing_tokens)),
+    cost = part('budget', max_cost, count(spent), count(reserved_cost), count(closing_cost)),
+  }
+end
+
+-- Nil if so much can be reserved now; 'wait' if it could be once the calls under way are settled; else the part that is used up.
+local function judge(purse, tokens, cost)
+  local waits
+  for name, wanted in pairs({ tokens = tokens, cost = cost }) do
+    local part = purse[name]
+    if part.max and wanted > part.left then
+      if wanted > part.left + part.held then return part end
+      waits = 'wait'
+    end
+  end
+  return waits
+end
+
+-- Keep so much for the agent's last reply, or nothing any more.
+local function keep_closing(id, job, tokens, cost)
+  local had_tokens, had_cost = fields(id, 'closing_tokens', 'closing_cost')
+  if not had_tokens and tokens == 0 and cost == 0 then return end
+  add(job_key(job), 'closing_tokens', tokens - count(had_tokens))
+  add(job_key(job), 'closing_cost', cost - count(had_cost))
+  redis.call('HSET', agent_key(id), 'closing_tokens', tokens, 'closing_cost', cost)
+end
+
+-- Wake those whose turn it is: in order, as far as what is left goes, and everybody for whom it will never go far enough.
+serve_purse = function(job)
+  local waiting = redis.call('ZRANGE', job_key(job, 'purse'), 0, 99)
+  if #waiting == 0 then return end
+  local purse = purse_of(job)
+  for _, id in ipairs(waiting) do
+    local tokens, cost = fields(id, 'wait_tokens', 'wait_cost')
+    tokens, cost = count(tokens), count(cost)
+    local verdict = judge(purse, tokens, cost)
+    if verdict == 'wait' then return end
+    if not verdict then
+      purse.tokens.left = purse.tokens.max and purse.tokens.left - tokens
+      purse.cost.left = purse.cost.max and purse.cost.left - cost
+    end
+    wake(id, 'purse')
+  end
+end
+
+at_end(function(job, id)
+  keep_closing(id, job, 0, 0)
+  redis.call('HDEL', agent_key(id), 'closing_tokens', 'closing_cost')
+  redis.call('ZREM', job_key(job, 'purse'), id)
+  serve_purse(job)
+end)
+
+keep_parts('purse')

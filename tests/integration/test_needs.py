@@ -1,0 +1,92 @@
+"""What workers have and agents need: whoever cannot serve an agent leaves it as it is, for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from swarm.agent.needs import Has, Needs, find_common_lack, find_lack
+from swarm.client import Job
+from tests.fleet import Fleet
+from tests.waiting import wait_for
+
+ANSWER = "name: fine\nrules: [{reply: {text: fine}}]\n"
+
+
+@pytest.fixture
+def keyless() -> Iterator[Fleet]:
+    """A fleet without a key for any model."""
+    with closing(Fleet(sandbox="off", recheck_seconds=1.0)) as fleet:
+        yield fleet
+
+
+def _submit(fleet: Fleet, prompt: str = "hello") -> Job:
+    """A job for the workers' own model."""
+    return fleet.swarm.submit(prompt, agent="general-purpose", workspace=fleet.workspace)
+
+
+def test_a_worker_without_the_model_leaves_the_agent_queued_and_says_so_once(keyless: Fleet) -> None:
+    worker = keyless.start_worker(1)
+    job = _submit(keyless)
+    lack = wait_for("it is known that nobody can run it", job.find_lack)
+    assert "ANTHROPIC_API_KEY" in lack and keyless.swarm.find_lacks() == {job.id: lack}
+    rehearsed = keyless.submit("hello", keyless.rehearse(ANSWER)).wait(30)
+    assert rehearsed.text == "fine"
+    [root] = job.agents()
+    assert (root.state, root.turns, root.deaths, root.unserved) == ("queued", 0, 0, lack)
+    assert not keyless.swarm.journal(root.id)
+    wait_for("it says so", lambda: "worker.unfit" in worker.text())
+    assert worker.text().count("worker.unfit") == 1
+
+
+def test_a_provider_that_cannot_be_had_costs_the_agent_nothing() -> None:
+    with closing(Fleet(provider="vertex", sandbox="off")) as fleet:
+        fleet.start_worker(1, ANTHROPIC_VERTEX_PROJECT_ID="", CLOUD_ML_REGION="")
+        job = _submit(fleet)
+        assert "vertex" in wait_for("it is known that nobody can run it", job.find_lack)
+        assert job.agents()[0].state == "queued" and not job.agents()[0].turns
+
+
+@pytest.mark.parametrize("status", ["401", "403"])
+def test_a_key_that_is_refused_is_the_workers_fault_and_is_tried_again_later(keyless: Fleet, status: str) -> None:
+    server = keyless.rehearse(
+        f"name: locked\nfaults: [{{kind: {status}, times: 1}}]\nrules: [{{reply: {{text: fine}}}}]\n"
+    )
+    keyless.start_worker(1, SWARM_BASE_URL=server.url)
+    job = _submit(keyless)
+    view = job.wait(60)
+    assert (view.state, view.text, view.turns) == ("completed", "fine", 1)
+    assert not [entry for entry in keyless.swarm.journal(view.root_id) if entry.kind == "model_failed"]
+
+
+def test_agents_go_to_the_worker_that_has_the_model(keyless: Fleet) -> None:
+    keyless.start_worker(2)
+    able = keyless.start_worker(2, SWARM_BASE_URL=keyless.rehearse().url)
+    view = _submit(keyless, "TREE depth=1 fanout=4 steps=2").wait(60)
+    assert (view.state, view.text) == ("completed", "DONE 5")
+    assert able.text().count("agent.completed") == 5
+
+
+def test_a_worker_that_is_for_one_job_leaves_all_others(keyless: Fleet) -> None:
+    server = keyless.rehearse(ANSWER)
+    other, own = keyless.submit("hello", server), keyless.submit("hello", server)
+    keyless.start_worker(1, SWARM_ONLY_JOB=own.id)
+    assert own.wait(30).text == "fine"
+    assert wait_for("nobody is there for the other one", other.find_lack)
+    assert other.agents()[0].state == "queued"
+    keyless.start_worker(1)
+    assert other.wait(30).text == "fine"
+
+
+def test_what_a_worker_lacks_is_found_by_model_and_job() -> None:
+    plain, rehearsed = Needs(job="job-1", model="claude-x"), Needs(job="job-1")
+    keyless, narrow = Has(lacks={"*": "no key"}), Has(lacks={"claude-x": "not yours"})
+    assert find_lack(plain, Has()) == find_lack(rehearsed, keyless) == ""
+    assert find_lack(plain, keyless) == "no key" and find_lack(plain, narrow) == "not yours"
+    assert find_lack(Needs(job="job-1", model="claude-y"), narrow) == ""
+    assert "job-2" in find_lack(rehearsed, Has(only_job="job-2"))
+    assert find_common_lack(plain, [keyless, narrow]) == "no key; not yours"
+    assert find_common_lack(plain, [keyless, Has()]) == ""
+    assert "no worker" in find_common_lack(plain, []) and "no worker" in find_common_lack(plain, [Has(only_job="x")])

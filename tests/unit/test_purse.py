@@ -1,0 +1,154 @@
+"""What a call is expected to take, and how long a model that is away is waited for: pure."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from swarm.agent.decision import MAX_AWAY_SECONDS, CallModel, End, next_action
+from swarm.agent.entries import Assistant, ModelFailed, Prompt, Started, ToolFinished
+from swarm.agent.life import Life, fold
+from swarm.agent.spec import AgentSpec, Limits
+from swarm.definitions.catalogue import Catalogue
+from swarm.definitions.model import AgentDefinition
+from swarm.errors import PermanentModelError, TransientModelError
+from swarm.models import Usage
+from swarm.runtime.model_call import describe_failure
+from swarm.runtime.purse import Prices, reply_room, wish_for
+from swarm.runtime.spawning import plan_children
+
+SONNET = "claude-sonnet-5-5"
+PRICES = Prices(SONNET, None)
+
+
+def make_spec(**limits: object) -> AgentSpec:
+    return AgentSpec(
+        agent_id="agent-0000000000000000",
+        job_id="job-0000000000000000",
+        definition=AgentDefinition(name="worker", description="Works.", prompt="Work."),
+        description="work",
+        prompt="Do it.",
+        model=SONNET,
+        workspace="/nonexistent",
+        limits=Limits.model_validate(limits),
+    )
+
+
+def begin(spec: AgentSpec | None = None) -> Life:
+    tools = [{"name": name, "description": "x" * 300, "input_schema": {}} for name in ("Read", "Agent")]
+    return fold("a", [Started(spec=spec or make_spec(), system="s" * 700, tools=tools), Prompt(text="go")])
+
+
+def call(life: Life, name: str = "Read", *, tokens: int = 1_000, **given: object) -> None:
+    block = {"type": "tool_use", "id": f"t{life.turns}", "name": name, "input": given}
+    life.apply(Assistant(content=[block], stop_reason="tool_use", usage=Usage(input_tokens=tokens), model="m"))
+
+
+# -- estimates ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_estimate_is_of_what_is_sent_and_knows_what_the_server_counted_last() -> None:
+    life = begin()
+    assert life.tokens_to_send() >= (700 + 600) // 4
+    call(life, tokens=60_000)
+    assert life.tokens_to_send() == 60_000
+    life.apply(ToolFinished(tool_use_id="t0", text="r" * 35_000))
+    assert life.tokens_to_send() == 70_000
+
+
+def test_a_fork_is_expected_to_send_its_parents_conversation() -> None:
+    parent = begin()
+    call(parent, "Agent", tokens=60_000)
+    fork = begin()
+    fork.inherit(parent)
+    assert fork.tokens_to_send() >= 60_000
+
+
+def test_a_last_reply_is_asked_for_less_than_another_one_and_keeps_nothing_for_after_it() -> None:
+    life = begin()
+    final, other = (wish_for(life, PRICES, final=final, now=0.0) for final in (True, False))
+    assert final.tokens < other.tokens and final.closing_tokens == final.closing_cost == 0
+    assert other.closing_tokens > life.tokens_to_send() and other.closing_cost > 0
+
+
+def test_a_reply_is_no_longer_than_was_granted_or_than_the_context_has_room_for() -> None:
+    life = begin()
+    assert reply_room(life, PRICES, granted=0.5) < reply_room(life, PRICES)
+    call(life, tokens=990_000)
+    assert reply_room(life, PRICES) <= 10_000
+
+
+# -- a model that is away ------------------------------------------------------------------------------------------------
+
+
+def _outage(life: Life, seconds: float, error: TransientModelError, chance: random.Random) -> float:
+    """The agent's attempts, by a clock of their own, until the model is back; returns when the first one succeeds."""
+    now = 1_000.0
+    back = now + seconds
+    while now < back:
+        life.apply(describe_failure(life, error, now, chance.random()))
+        action = next_action(life)
+        assert isinstance(action, CallModel), action
+        assert action.not_before > now
+        now = action.not_before
+    return now - back
+
+
+@pytest.mark.parametrize("kind", ["connection", "overloaded", "server", "timeout", "rate_limit"])
+def test_of_200_agents_none_is_lost_while_the_model_is_away_for_15_minutes(kind: str) -> None:
+    chance = random.Random(1)
+    late = [_outage(begin(), 900, TransientModelError("away", kind=kind), chance) for _ in range(200)]
+    assert max(late) <= 60
+
+
+def test_being_told_when_to_come_back_never_counts() -> None:
+    life, limited = begin(), TransientModelError("later", kind="rate_limit", retry_after_seconds=60)
+    _outage(life, 10 * MAX_AWAY_SECONDS, limited, random.Random(1))
+
+
+def test_a_model_that_is_away_for_hours_ends_the_agent_unless_its_job_has_a_time_limit() -> None:
+    error = TransientModelError("no connection", kind="connection")
+    for limits, gives_up in (({}, True), ({"timeout_seconds": 86_400.0}, False)):
+        life = begin(make_spec(**limits))
+        life.apply(describe_failure(life, error, 1_000.0, 0.5))
+        life.apply(describe_failure(life, error, 1_000.0 + MAX_AWAY_SECONDS, 0.5))
+        assert isinstance(next_action(life), End) == gives_up
+
+
+def test_a_refused_image_is_taken_out_once_and_the_agent_goes_on() -> None:
+    life, refused = begin(), PermanentModelError("could not process image", kind="bad_image")
+    call(life)
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "eA=="}}
+    life.apply(ToolFinished(tool_use_id="t0", text="[image/png]", blocks=[image]))
+    life.apply(describe_failure(life, refused, 0.0, 0.0))
+    assert not life.has_images() and "taken out" in str(life.messages[-1]["content"])
+    assert next_action(life) == CallModel()
+    life.apply(describe_failure(life, refused, 0.0, 0.0))
+    assert isinstance(life.failure, ModelFailed) and life.failure.permanent
+
+
+# -- children and prices ---------------------------------------------------------------------------------------------------
+
+
+def _spawn(spec: AgentSpec, prices_file: Path | None, model: str) -> tuple[list[str], list[str]]:
+    life = begin(spec)
+    call(life, "Agent", description="a part", prompt="do it", model=model)
+    definitions = {"general-purpose": AgentDefinition(name="general-purpose", description="Any.", prompt="Do.")}
+    plan = plan_children(
+        list(life.pending.values()), life, Catalogue(definitions=definitions), lambda who: who, prices_file=prices_file
+    )
+    return [child.model for child in plan.children.values() if isinstance(child, AgentSpec)], [*plan.refused.values()]
+
+
+def test_a_child_of_unknown_price_is_refused_where_a_budget_is_to_be_kept() -> None:
+    models, refused = _spawn(make_spec(budget_usd=1.0), None, "claude-opus-9-9-preview")
+    assert not models and "price" in refused[0]
+    assert _spawn(make_spec(), None, "claude-opus-9-9-preview") == (["claude-opus-9-9-preview"], [])
+
+
+def test_the_aliases_of_the_prices_file_name_models_of_children_too(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("aliases: {quick: claude-haiku-5-5}\n")
+    assert _spawn(make_spec(), prices, "quick") == (["claude-haiku-5-5"], [])
