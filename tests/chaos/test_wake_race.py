@@ -18,7 +18,7 @@ from swarm.agent.entries import Condition, Finished, Parked, Prompt, Spawned
 from swarm.agent.spec import TERMINAL_STATES
 from swarm.errors import AgentCancelled, NotOwner
 from swarm.store.agents import Store
-from swarm.store.values import Claim, Counters, Effect, GoOn, OutOfBudget, Refused
+from swarm.store.values import Busy, Claim, Counters, Effect, GoOn, Granted, Refused, Wish
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
 
@@ -302,8 +302,10 @@ def _quarantine(family: Family) -> None:
 
 
 def _time_out(family: Family) -> None:
-    family.store.client.zadd(family.store.key("deadlines"), {family.spec.job_id: 1}, xx=True)
-    family.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+    # The limit, half of the grace, and all of it.
+    for _ in range(3):
+        family.store.client.zadd(family.store.key("deadlines"), {family.spec.job_id: 1}, xx=True)
+        family.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
     assert family.state() == "timed_out"
 
 
@@ -318,7 +320,7 @@ LOSSES = [
 WRITES: dict[str, Callable[[Family], Any]] = {
     "append": lambda f: f.store.append(f.claim, f.length + 1, [Prompt(text="x")], counters=Counters(turns=1)),
     "append two": lambda f: f.store.append(f.claim, f.length + 1, [Prompt(text="x"), Prompt(text="y")]),
-    "reserve": lambda f: f.store.reserve(f.claim, 100, 100),
+    "reserve": lambda f: f.store.reserve(f.claim, Wish(100, 100)),
     "spawn": lambda f: f.store.spawn(
         f.claim, f.length + 1, Spawned(children={"late": "agent-late"}), [f.child_spec("late", agent_id="agent-late")]
     ),
@@ -382,7 +384,7 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned:
     client, key = store.client, store.key
     store.submit(family.spec, catalogue="{}", retention_seconds=60)
     assert client.hget(key("job", family.spec.job_id), "agents") == "2"
-    assert not isinstance(store.reserve(family.claim, 400, 0), OutOfBudget)
+    assert isinstance(store.reserve(family.claim, Wish(400, 0)), Granted)
     counters = Counters(turns=1, input=300, cost=5)
     store.append(family.claim, 2, [Prompt(text="reply")], counters=counters, settle=True)
     job = store.job(family.spec.job_id)
@@ -410,7 +412,7 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned:
 def test_what_an_ended_agent_had_set_aside_is_given_back(store: Store, unmanned: Fleet) -> None:
     family = Family(store, unmanned, children=1, max_tokens=1000)
     family.start_child(0)
-    assert not isinstance(store.reserve(family.claims[0], 800, 0), OutOfBudget)
-    assert isinstance(store.reserve(family.claim, 800, 0), OutOfBudget)
+    assert isinstance(store.reserve(family.claims[0], Wish(800, 0)), Granted)
+    assert isinstance(store.reserve(family.claim, Wish(800, 0)), Busy)
     store.cancel(family.children[0], "not needed")
-    assert not isinstance(store.reserve(family.claim, 800, 0), OutOfBudget)
+    assert isinstance(store.reserve(family.claim, Wish(800, 0)), Granted)
