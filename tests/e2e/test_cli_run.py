@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swarm.rehearsal import RehearsalServer
 from swarm.rehearsal.scenario import parse_scenario
+from swarm.rehearsal.server import RehearsalServer
 from tests.e2e.cli_world import World, wait_for_line
 
 HELLO = b"Hello! This answer is rehearsed; it came from a local script and no model was asked.\n"
