@@ -12,6 +12,7 @@ from swarm.correspondence import Correspondence
 from swarm.models import Block, Usage
 from swarm.runtime.messaging import Messaging
 from swarm.store.agents import Store
+from swarm.store.outage import Outage
 from swarm.store.values import Claim, Effect, GoOn
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
@@ -64,13 +65,18 @@ class Desk:
         return self.store.finish(self.claim, self.journal.next_number, entry, unless_mail=unless_mail)
 
 
+def make_person(store: Store, job_id: str) -> Correspondence:
+    """The person of a job; nobody is told of what the steps ask for."""
+    return Correspondence(store, job_id, lambda effect: None, Outage(lambda text: None, who="the test"))
+
+
 class Office(StoredJob):
     """A job: a root at work, with children at work, by name."""
 
     def __init__(self, store: Store, unmanned: Fleet, *names: str) -> None:
         super().__init__(store, unmanned)
         self.root = self._begin(self.spec)
-        self.person = Correspondence(store, self.job_id, lambda effect: None)
+        self.person = make_person(store, self.job_id)
         self.ids: dict[str, str] = {}
         for name in names:
             assert isinstance(self.spawn(name), Effect)

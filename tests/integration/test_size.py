@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from swarm.agent.entries import Assistant, Condition, Finished, Prompt, Started, ToolFinished
-from swarm.correspondence import Correspondence
 from swarm.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
 from swarm.models import Usage
@@ -17,7 +16,7 @@ from swarm.store.agents import Store
 from swarm.store.values import DELIVERIES_AT_ONCE, Claim, Letter
 from swarm.store.values import Counters as Used
 from tests.fleet import Fleet
-from tests.integration.mail_world import Desk
+from tests.integration.mail_world import Desk, make_person
 from tests.job_world import JobWorld, open_store
 from tests.waiting import wait_for
 
@@ -167,5 +166,5 @@ def test_a_broadcast_reaches_everybody_once_in_steps_of_bounded_size(crowd: JobW
 
 
 def test_a_person_reaches_everybody(crowd: JobWorld) -> None:
-    delivery = Correspondence(crowd.store, crowd.job_id, lambda effect: None).deliver("*", "hello")
+    delivery = make_person(crowd.store, crowd.job_id).deliver("*", "hello")
     assert len(delivery.receivers) == SIZE + 11 and not delivery.left_out
