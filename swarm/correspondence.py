@@ -52,8 +52,9 @@ class Mailbox(BaseModel, frozen=True):
 class Correspondence:
     """A person's correspondence with one job."""
 
-    def __init__(self, store: Store, job_id: str, tell: Callable[[Effect], None], outage: Outage) -> None:
-        self._store, self.id, self._tell, self._outage = store, job_id, tell, outage
+    def __init__(self, store: Store, job_id: str, tell: Callable[[Effect], None], outage: Outage | None = None) -> None:
+        self._store, self.id, self._tell = store, job_id, tell
+        self._outage = outage or Outage(lambda what: None, who=job_id)
 
     def send(self, to: str, text: str, *, reply_to: str = "") -> str:
         """Write to agents of the job, as its person: `to` is a name, an id, `root`, or `*` for all that live.
