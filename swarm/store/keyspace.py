@@ -53,8 +53,9 @@ class Keyspace:
 
     def wait_entries(self, kind: str, owner: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The first entries of a stream after that one; if there are none, they are waited for for so long, at most some seconds."""
-        seconds = min(max(seconds, 0.001), SOCKET_TIMEOUT_SECONDS / 2)
-        found = self.client.xread({self.key(kind, owner): after}, count=500, block=int(seconds * 1000))
+        # 0 would be for ever, and even one millisecond lasts until the server's next tick, up to 100 of them.
+        block = max(1, int(min(seconds, SOCKET_TIMEOUT_SECONDS / 2) * 1000)) if seconds > 0 else None
+        found = self.client.xread({self.key(kind, owner): after}, count=500, block=block)
         return [(entry_id, dict(fields)) for _, entries in found or () for entry_id, fields in entries]
 
     def run(self, step: str, *arguments: str | int | float, library: Library = STEPS) -> Any:

@@ -13,7 +13,7 @@ from swarm.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
 from swarm.models import Usage
 from swarm.store.agents import Store
-from swarm.store.values import DELIVERIES_AT_ONCE, Claim, Letter
+from swarm.store.values import DELIVERIES_AT_ONCE, Claim, Letter, Wish
 from swarm.store.values import Counters as Used
 from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, make_person
@@ -86,7 +86,7 @@ def test_whoever_is_still_to_be_ended_can_do_nothing_any_more(crowd: JobWorld) -
     with pytest.raises(AgentCancelled):
         store.append(claim, 1, [Prompt(text="on")], counters=Used(input=5))
     with pytest.raises(AgentCancelled):
-        store.reserve(claim, 10, 10)
+        store.reserve(claim, Wish(10, 10))
     with pytest.raises(AgentCancelled):
         store.finish(claim, 1, Finished(state="completed", text="done"))
     assert store.renew(f"worker-{grandchild}", [claim.agent_id], 60) == [claim.agent_id]
