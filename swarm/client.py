@@ -110,7 +110,7 @@ class Job(Correspondence):
                 over = kind == "job_ended"
 
     def wait(self, timeout_seconds: float | None = None) -> JobView:
-        """Wait for the end and answer the finished job. Raises `TimeoutError`; the job goes on then."""
+        """Wait for the end and return the finished job. Raises `TimeoutError`; the job goes on then."""
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         for _ in self.follow(idle_seconds=0.5):
             if deadline is not None and time.monotonic() > deadline:
@@ -174,7 +174,7 @@ class Swarm:
         priority: int = 1,
         home_workspace: bool = False,
     ) -> Job:
-        """Put a job on the queue and answer its handle; the job is durable when this returns.
+        """Put a job on the queue and return its handle; the job is durable when this returns.
 
         `agent` is the definition of the root, `workspace` the folder it works in, `base_url` a rehearsal server on this host.
         `mode` is the most that any of its agents may be permitted (default: the settings files', else `acceptEdits`); `allow`, `ask`

@@ -89,7 +89,7 @@ def _requests() -> dict[str, Any]:
 
 
 def stop_agent(agent_id: str) -> bool:
-    """Stop the segment of an agent if it runs on this worker; answers whether it does."""
+    """Stop the segment of an agent if it runs on this worker; returns whether it does."""
     if process.stop_here(agent_id):
         return True
     request = _requests().get(agent_id)

@@ -340,7 +340,7 @@ def _without_image(block: Block) -> Block:
 
 
 def fold(agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None) -> Life:
-    """The life that `entries` tell; `journal_of` answers another agent's entries, for the beginning of a fork."""
+    """The life that `entries` tell; `journal_of` returns another agent's entries, for the beginning of a fork."""
     life = Life(agent_id)
     for entry in entries:
         life.apply(entry)

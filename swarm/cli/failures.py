@@ -21,7 +21,7 @@ _USAGE = (ConfigurationError, UnknownDefinition, UnknownAgent, UnknownReceiver, 
 
 
 def report(error: BaseException) -> int:
-    """Say what happened and answer the exit code; what is not foreseen is raised again, for its traceback."""
+    """Say what happened and return the exit code; what is not foreseen is raised again, for its traceback."""
     match error:
         case SystemExit():
             raise error

@@ -60,7 +60,7 @@ class Feed:
         self._thread.join(2 * _FEED_SECONDS)
 
     def take(self, seconds: float) -> list[Event]:
-        """Wait so long for something to happen, then answer all that has. Raises what the thread ran into."""
+        """Wait so long for something to happen, then return all that has. Raises what the thread ran into."""
         found: list[Event] = []
         try:
             item = self._arrived.get(timeout=seconds)

@@ -187,7 +187,7 @@ class _Outgoing:
         return self.letter.model_copy(update={"to": to})
 
     def leave_out(self, refusal: MessageRefused) -> bool:
-        """One full mailbox, or an agent that ends just now, must not keep a broadcast from the others; answers whether they get it."""
+        """One full mailbox, or an agent that ends just now, must not keep a broadcast from the others; returns whether they get it."""
         if not self.letter.live_only or not isinstance(refusal, MailboxFull | ReceiverEnded):
             return False
         reached = [receiver for receiver in self.receivers if receiver.name != refusal.receiver]

@@ -22,11 +22,9 @@ from swarm.agent.spec import AgentSpec
 from swarm.errors import JournalError, UnknownAgent
 from swarm.log import EventLog
 from swarm.plain import clean, clean_text
-from swarm.records import (
-    Counters,
-)
+from swarm.records import Counters
 from swarm.store.library import STEPS
-from swarm.store.mailboxes import Mailboxes
+from swarm.store.upkeep import Upkeep
 from swarm.store.values import (
     NANO,
     Appended,
@@ -39,20 +37,17 @@ from swarm.store.values import (
     NotSpawned,
     OutOfBudget,
     Refused,
-    Rescue,
     Wish,
     normal_role,
 )
 
 log = EventLog("swarm.store")
-_GRACE_SECONDS = 8.0
-"""After an outage: a connection that hangs is noticed, made anew, and the leases of its worker renewed."""
 _SILENT_SECONDS = 10.0
 JOURNAL_PAGE = 500
 """Entries fetched at a time."""
 
 
-class Store(Mailboxes):
+class Store(Upkeep):
     """The swarm's state in one Redis."""
 
     _silent_until = 0.0
@@ -304,60 +299,6 @@ class Store(Mailboxes):
         if answer[0] == "unknown":
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
         return Effect(*answer[1:])
-
-    def settle(self, job_id: str) -> tuple[bool, Effect]:
-        """Go on with what an end has left to do in the job; returns whether anything still is."""
-        left, publish, kill = self.run("settle", job_id)
-        return bool(left), Effect(publish, kill)
-
-    def unsettled(self) -> list[str]:
-        """Some of the jobs in which an end has left something to do. Those that expired are forgotten on the way."""
-        return list(self.run("unsettled"))
-
-    def renew(self, worker: str, agent_ids: Sequence[str], lease_seconds: float) -> list[str]:
-        """Prolong leases; returns the agents this worker must stop."""
-        if not agent_ids:
-            return []
-        return list(self.run("renew", worker, lease_seconds, *agent_ids))
-
-    def staff(self, worker: str, slots: int, seconds: float) -> Effect:
-        """A worker can run so many agents now; who has not said so for `seconds` is forgotten."""
-        return Effect(*self.run("staff", worker, slots, seconds))
-
-    def may_have_lost(self, age_seconds: float) -> bool:
-        """Whether anybody was sent for so long ago and has not been claimed."""
-        return bool(self.client.zcount(self.key("ready"), "-inf", self.now() - age_seconds))
-
-    def announce(self, worker: str, has: str, seconds: float) -> None:
-        """Say what a worker has, as JSON; it holds for so long."""
-        self.run("announce", worker, has, seconds)
-
-    def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> bool:
-        """Whether this worker is the one to look for what fell; for so long then nobody else is.
-
-        After an outage, in which no lease could be renewed, it may find none that has run out before its worker could renew it.
-        """
-        longest_gap = max(lease_seconds / 2, 3 * seconds)
-        return bool(self.run("begin_sweep", worker, seconds, longest_gap, min(lease_seconds, _GRACE_SECONDS)))
-
-    def rescue(
-        self,
-        *,
-        max_deaths: int,
-        outbox_age_seconds: float,
-        batch: int = 200,
-        queued: Sequence[str] = (),
-        dead: Sequence[tuple[str, str]] = (),
-    ) -> Rescue:
-        """Put back what fell. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks at those only.
-
-        `queued` are the agents whose messages are queued: those of others that are as old as `outbox_age_seconds` are lost.
-        """
-        messages = json.dumps(list(queued))
-        answer = self.run(
-            "rescue", max_deaths, outbox_age_seconds, batch, messages, *(part for pair in dead for part in pair)
-        )
-        return Rescue(publish=answer[0], kill=answer[1], rescued=answer[2], quarantined=answer[3])
 
     # -- outputs -------------------------------------------------------------------------------------------
 

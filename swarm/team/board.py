@@ -1,6 +1,6 @@
 """A job's task board in Redis: tasks with owners, roles and dependencies.
 
-Guarantees: every change is one atomic step, so a task has one owner at a time; a step with the same cause again answers the same
+Guarantees: every change is one atomic step, so a task has one owner at a time; a step with the same cause again returns the same
 and changes nothing; what an agent has in progress goes back the moment it ends.
 """
 

@@ -1,6 +1,6 @@
 """A job's scratchpad in Redis: pages of text that all its agents can read and write.
 
-Guarantees: every change is one atomic step; a step with the same cause again answers the same and changes nothing; versions only
+Guarantees: every change is one atomic step; a step with the same cause again returns the same and changes nothing; versions only
 grow, over all pages of the job, so a version that was seen never means another text.
 """
 

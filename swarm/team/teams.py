@@ -25,7 +25,7 @@ class Team:
 
 
 class Teams:
-    """The team of one job, if it has one. The same cause again answers the same and changes nothing."""
+    """The team of one job, if it has one. The same cause again returns the same and changes nothing."""
 
     def __init__(self, store: Store, job_id: str) -> None:
         self._store, self._job_id = store, job_id

@@ -1,4 +1,4 @@
-"""How processes are confined on this host, or why they cannot be: what `choose_backend` answers."""
+"""How processes are confined on this host, or why they cannot be: what `choose_backend` returns."""
 
 from __future__ import annotations
 
