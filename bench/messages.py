@@ -18,7 +18,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.ids import child_agent_id
 from swarm.models import Block, Usage
 from swarm.runtime.messaging import Messaging
-from swarm.store.values import Effect, Letter
+from swarm.store.values import OutgoingMessage, Signals
 from tests.fleet import Fleet
 from tests.segments import make_segment
 from tests.waiting import wait_for
@@ -117,7 +117,7 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
     journal.append([Started(spec=claim.spec)])
     specs = [_child(claim.spec, number) for number in range(20)]
     spawned = journal.stamp(Spawned(children={spec.name or "": spec.agent_id for spec in specs}))
-    assert isinstance(store.spawn(claim, journal.next_number, spawned, specs), Effect)
+    assert isinstance(store.spawn(claim, journal.next_number, spawned, specs), Signals)
     journal.life.apply(spawned)
     messaging = Messaging(segment)
     numbers = iter(range(10**9))
@@ -139,7 +139,7 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
         return MESSAGES / spent
 
     def send_from_outside() -> float:
-        letter = Letter(job=job.id, sender=job.id, name="user", kind="message", body=BODY)
+        letter = OutgoingMessage(job=job.id, sender=job.id, name="user", kind="message", body=BODY)
         receivers = store.directory(job.id).find(specs[0].agent_id, job.id)
         began = time.perf_counter()
         for number in range(MESSAGES // 4):

@@ -35,7 +35,7 @@ from swarm.store.connection import connect, explained
 from swarm.store.durable import Disk
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.questions import Questions
-from swarm.store.values import Effect
+from swarm.store.values import Signals
 from swarm.team.board import Board, TaskTexts, TaskView
 from swarm.team.scratchpad import Pad, PageView
 
@@ -285,7 +285,7 @@ class Swarm:
 
         return make_app(self.settings)
 
-    def publish(self, effect: Effect) -> None:
+    def publish(self, effect: Signals) -> None:
         """Carry out what a step of the store asks for: wake agents, stop them."""
         from swarm.tasks.publish import carry_out
 

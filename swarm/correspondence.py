@@ -16,7 +16,7 @@ from swarm.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent
 from swarm.mailbox import USER, Message, Receiver, check_body, position_of
 from swarm.store.agents import Store
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
-from swarm.store.values import DELIVERIES_AT_ONCE, Effect, Letter
+from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage, Signals
 
 _LOOK_SECONDS = 0.25
 """How often it is looked whether a reply can still come."""
@@ -52,7 +52,9 @@ class Mailbox(BaseModel, frozen=True):
 class Correspondence:
     """A person's correspondence with one job."""
 
-    def __init__(self, store: Store, job_id: str, tell: Callable[[Effect], None], outage: Outage | None = None) -> None:
+    def __init__(
+        self, store: Store, job_id: str, tell: Callable[[Signals], None], outage: Outage | None = None
+    ) -> None:
         self._store, self.id, self._tell = store, job_id, tell
         self._outage = outage or Outage(lambda what: None, who=job_id)
 
@@ -67,7 +69,7 @@ class Correspondence:
     def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
         """As `send`; returns who got the message, and who of a broadcast did not."""
         receivers = self._store.directory(self.id).find(to, self.id)
-        letter = Letter(
+        letter = OutgoingMessage(
             job=self.id,
             sender=self.id,
             name=USER,
@@ -85,7 +87,7 @@ class Correspondence:
         return Delivery(receivers=ids, names=[one.name for one in receivers if one.id in ids], left_out=left_out)
 
     def _send_part(
-        self, letter: Letter, receivers: list[Receiver], left_out: list[str], *, reached: bool
+        self, letter: OutgoingMessage, receivers: list[Receiver], left_out: list[str], *, reached: bool
     ) -> dict[str, str]:
         """Send to these; `reached`: it is no failure if none of them can be. Returns the message's ids by receiver."""
         letter = letter.model_copy(update={"token": secrets.token_hex(12)})

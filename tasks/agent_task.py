@@ -132,7 +132,7 @@ def run_agent(self: AgentTask, payload: object) -> str | Row:
             log.warning("agent.not_begun", agent_id=agent_id, why=error)
             return Row("open", "not begun")
         finally:
-            if stop.told:
+            if stop.requested:
                 runtime.forget_models()
 
 

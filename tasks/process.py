@@ -165,7 +165,7 @@ def stop_here(agent_id: str) -> bool:
     """Tell a segment of this very process to stop."""
     stop = _running.get(agent_id)
     if stop is not None:
-        stop.told = True
+        stop.requested = True
         stop.event.set()
     return stop is not None
 

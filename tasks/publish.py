@@ -13,7 +13,7 @@ from celery import Celery
 
 from swarm.log import EventLog
 from swarm.store.agents import Store
-from swarm.store.values import Effect
+from swarm.store.values import Signals
 from swarm.tasks.payload import Payload
 
 log = EventLog("swarm.publish")
@@ -21,7 +21,7 @@ TASK_NAME = "swarm.agent"
 STOP_COMMAND = "swarm_stop_agents"
 
 
-def carry_out(app: Celery, store: Store, effect: Effect | None) -> None:
+def carry_out(app: Celery, store: Store, effect: Signals | None) -> None:
     """Do what a step of the store asked for. A broker that is away is no error: the outbox keeps what was not sent."""
     if effect is None:
         return
@@ -42,7 +42,7 @@ def settle(app: Celery, store: Store, job_id: str, *, until: float = float("inf"
         _tell(app, store, effect)
 
 
-def _tell(app: Celery, store: Store, effect: Effect) -> None:
+def _tell(app: Celery, store: Store, effect: Signals) -> None:
     if effect.publish:
         publish_agents(app, store, effect.publish)
     if effect.kill:

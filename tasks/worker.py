@@ -111,7 +111,7 @@ def stop_agents(state: Any, agents: list[str]) -> dict[str, list[str]]:
 # -- the two loops -------------------------------------------------------------------------------------------
 
 
-class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
+class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
     """Renews leases, rescues and listens for silence, each on a thread of its own, from before the first agent to after the last.
 
     The renewer is also what a stop reaches a leaving worker by, which reads no messages any more.
@@ -129,7 +129,7 @@ class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
         _report_slots(worker)
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
         self._spawn("announce", process.ANNOUNCED_SECONDS / 4, Announcing())
-        self._spawn("rescue", settings.sweep_seconds, Sweep())
+        self._spawn("rescue", settings.sweep_seconds, Sweeper())
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:
@@ -154,10 +154,10 @@ class Keeper(bootsteps.StartStopStep):  # type: ignore[misc]
         self._stop.set()
 
 
-app.steps["worker"].add(Keeper)
+app.steps["worker"].add(Housekeeping)
 
 
-class Listening(bootsteps.StartStopStep):  # type: ignore[misc]
+class ReconnectGuard(bootsteps.StartStopStep):  # type: ignore[misc]
     """Has the broker's connection made anew when no message would arrive by it any more.
 
     A client that finds its connection broken before it first uses it makes another one and says nothing. Kombu hears of the end
@@ -192,7 +192,7 @@ class Listening(bootsteps.StartStopStep):  # type: ignore[misc]
             raise ConnectionError("messages wait in Redis, and the connection brings none")
 
 
-app.steps["consumer"].add(Listening)
+app.steps["consumer"].add(ReconnectGuard)
 
 
 _deaf = threading.Event()
@@ -267,7 +267,7 @@ class Announcing:
         self._told = lacks
 
 
-class Sweep:
+class Sweeper:
     """One look for what fell; only one worker at a time looks, the others skip their turn."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from swarm.definitions.catalogue import load_catalogue
 from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.mailbox import Message, render_mail
 from swarm.store.agents import Store
-from swarm.store.values import Claim, Effect, GoOn
+from swarm.store.values import Claim, GoOn, Signals
 from swarm.team.board import Board, TaskView
 from swarm.team.scratchpad import Pad
 from swarm.team.teams import Teams
@@ -100,7 +100,7 @@ class JobWorld(StoredJob):
         given = {"name": name, "role": role, "teammate": teammate, "background": teammate}
         spec = self.child_spec(name, self.ids[parent], **given)
         answer = self.spawn_all(self.claims[parent], self.lengths[parent] + 1, {name: spec})
-        if isinstance(answer, Effect):
+        if isinstance(answer, Signals):
             self.lengths[parent] += 1
             self.ids[name], self.lengths[name] = spec.agent_id, 0
         return answer
@@ -114,13 +114,13 @@ class JobWorld(StoredJob):
         self.store.append(self.claims[name], self.lengths[name] + 1, [Prompt(text="lived")])
         self.lengths[name] += 1
 
-    def park(self, name: str, condition: Condition) -> Effect | GoOn:
+    def park(self, name: str, condition: Condition) -> Signals | GoOn:
         """Park the agent, if its condition does not hold."""
         answer = self.store.park(self.claims[name], self.lengths[name] + 1, Parked(condition=condition), condition)
         self.lengths[name] += not isinstance(answer, GoOn)
         return answer
 
-    def rest(self, name: str) -> Effect | GoOn:
+    def rest(self, name: str) -> Signals | GoOn:
         """The agent has nothing left to do."""
         return self.park(name, Condition(rest=True))
 
@@ -140,7 +140,7 @@ class JobWorld(StoredJob):
             self._cursors = {**getattr(self, "_cursors", {}), name: messages[-1].id}
         return messages
 
-    def end(self, name: str) -> Effect | GoOn:
+    def end(self, name: str) -> Signals | GoOn:
         """The agent completes."""
         return self.store.finish(self.claims[name], self.lengths[name] + 1, Finished(state="completed", text="done"))
 

@@ -12,7 +12,7 @@ from swarm.agent.life import Life, fold
 from swarm.plain import clean
 from swarm.store.agents import Store
 from swarm.store.durable import Disk
-from swarm.store.values import Claim, Counters, Effect, GoOn
+from swarm.store.values import Claim, Counters, GoOn, Signals
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
 
@@ -53,7 +53,7 @@ class Journal:
         counters: Counters | None = None,
         settle: bool = False,
         said: str = "",
-    ) -> Effect:
+    ) -> Signals:
         """Store entries and take them in; what must not be lost is on the disk then, where that was asked for.
 
         Returns what is left to do for others.
@@ -85,7 +85,7 @@ class Journal:
 
     def park(
         self, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
-    ) -> Effect | GoOn:
+    ) -> Signals | GoOn:
         """Give the agent's process back until the condition holds; `ask` is a question to be asked in the same step."""
         entry = self.stamp(Parked(condition=condition, tool_use_id=tool_use_id))
         return self.store.park(self.claim, self.next_number, entry, condition, said=self.life.text(), ask=ask)

@@ -48,7 +48,7 @@ from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, U
 from swarm.runtime.spawning import plan_children, refuse
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park, wait_for
-from swarm.store.values import Busy, Counters, Effect, GoOn
+from swarm.store.values import Busy, Counters, GoOn, Signals
 from swarm.tools.agents import find_child
 
 log = EventLog("swarm.segment")
@@ -256,7 +256,7 @@ class Loop:
                 list(plan.children.values()),
                 closing=self.model_call.closing(len(plan.children)),
             )
-            if isinstance(answer, Effect):
+            if isinstance(answer, Signals):
                 self.life.apply(entry)
                 self.segment.publish(answer)
                 break

@@ -17,7 +17,7 @@ from swarm.ids import request_id
 from swarm.mailbox import Receiver, check_body, render_mail
 from swarm.models import Block
 from swarm.runtime.segment import Segment
-from swarm.store.values import DELIVERIES_AT_ONCE, Letter
+from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage
 from swarm.tools.messages import SEND_MESSAGE
 from swarm.tools.registry import validate_input
 
@@ -126,14 +126,14 @@ class Messaging:
             self._known[to] = found
         return self._known[to]
 
-    def _letter(self, call: Block, given: dict[str, Any]) -> Letter:
+    def _letter(self, call: Block, given: dict[str, Any]) -> OutgoingMessage:
         kind = given.get("kind", "message")
         answers = kind.endswith("_response")
         if len(given.get("request_id", "")) > MAX_REQUEST_ID:
             raise ToolError("There is no such request: `request_id` is too long to be one.")
         if answers and (not given.get("request_id") or "approve" not in given):
             raise ToolError(f"A {kind} needs the `request_id` that it answers, and `approve`.")
-        return Letter(
+        return OutgoingMessage(
             job=self._spec.job_id,
             sender=self._spec.agent_id,
             name=self._spec.name or ("root" if self._spec.parent_id is None else self._spec.agent_id),
@@ -158,7 +158,7 @@ class _Outgoing:
     """A call whose message is about to be sent."""
 
     call: Block
-    letter: Letter
+    letter: OutgoingMessage
     receivers: list[Receiver]
     left_out: list[str] = field(default_factory=list)
     """Of a broadcast: who does not get it, and why."""
@@ -176,12 +176,12 @@ class _Outgoing:
             text += f" Not delivered to {', '.join(self.left_out)}."
         return ToolFinished(tool_use_id=self.call["id"], text=text)
 
-    def addressed(self, entry: ToolFinished) -> Letter:
+    def addressed(self, entry: ToolFinished) -> OutgoingMessage:
         """The letter with its receivers and the entry that goes with it."""
         to = tuple(receiver.id for receiver in self.receivers[self.reached :])
         return self.letter.model_copy(update={"to": to, "entry": encode_entry(entry)})
 
-    def part(self) -> Letter:
+    def part(self) -> OutgoingMessage:
         """The letter for those that are next, of whom there are more."""
         to = tuple(receiver.id for receiver in self.receivers[self.reached : self.reached + DELIVERIES_AT_ONCE])
         return self.letter.model_copy(update={"to": to})

@@ -20,7 +20,7 @@ from swarm.models.catalogue import cost_usd
 from swarm.models.reply import tell_apart
 from swarm.runtime.purse import Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment
-from swarm.store.values import NANO, Busy, Counters, Effect, OutOfBudget
+from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Signals
 
 log = EventLog("swarm.model")
 
@@ -105,7 +105,7 @@ class ModelCall:
             log.warning("model.failed", agent_id=self._spec.agent_id, kind=failed.error_kind, again_in_seconds=delay)
         self._tell(self._journal.append([failed], activity=activity, settle=self._reserves))
 
-    def _tell(self, effect: Effect) -> None:
+    def _tell(self, effect: Signals) -> None:
         if effect.publish:
             self._segment.publish(effect)
 

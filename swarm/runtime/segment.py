@@ -16,7 +16,7 @@ from swarm.runtime.journal import Journal
 from swarm.runtime.stop import Stop
 from swarm.settings import Settings
 from swarm.store.agents import Store
-from swarm.store.values import Claim, Effect, JobPermissions
+from swarm.store.values import Claim, JobPermissions, Signals
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Segment:
     store: Store
     journal: Journal
     settings: Settings
-    publish: Callable[[Effect | None], None]
+    publish: Callable[[Signals | None], None]
     """Carries out what a step of the store asks for: wakes, stops."""
     stop: Stop
 

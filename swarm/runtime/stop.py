@@ -15,14 +15,14 @@ class Stop:
     """How a running segment learns that it must stop where it is."""
 
     agent_id: str
-    told: bool = False
+    requested: bool = False
     event: threading.Event = field(default_factory=threading.Event)
     """Set by other threads only: a signal may come while its lock is held."""
     _waiting: bool = False
 
     def check(self) -> None:
         """Raise `Interrupted` once the agent must stop."""
-        if self.told:
+        if self.requested:
             raise Interrupted(f"agent {self.agent_id} was told to stop")
 
     @contextmanager
@@ -47,7 +47,7 @@ class Stop:
 
     def on_signal(self) -> None:
         """Called by the signal's handler, on the thread that runs the agent."""
-        self.told = True
+        self.requested = True
         if self._waiting:
             # Once is enough: a second signal must not interrupt the first one's way out.
             self._waiting = False

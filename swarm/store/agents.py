@@ -31,12 +31,12 @@ from swarm.store.values import (
     Busy,
     Claim,
     Continuation,
-    Effect,
     GoOn,
     Granted,
     NotSpawned,
     OutOfBudget,
     Refused,
+    Signals,
     Wish,
     normal_role,
 )
@@ -63,7 +63,7 @@ class Store(Upkeep):
         rules: str = "",
         ask_seconds: float = 0.0,
         weight: int = 1,
-    ) -> Effect:
+    ) -> Signals:
         """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet."""
         limits = spec.limits
         spec = clean(spec)
@@ -93,7 +93,7 @@ class Store(Upkeep):
             json.dumps(_agent_fields(spec)),
             "" if limits.timeout_seconds is None else limits.timeout_seconds,
         )
-        return Effect(publish=answer[1])
+        return Signals(publish=answer[1])
 
     def wait_events(self, job_id: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The job's events after that one, which are waited for for so long: the id and the fields of each."""
@@ -200,8 +200,8 @@ class Store(Upkeep):
         self._check(answer, claim)
         if answer[0] != "ok":
             # A repeat: whoever the first attempt woke is in the outbox.
-            return Appended(None, Effect())
-        return Appended(int(answer[1]), Effect(publish=answer[2]))
+            return Appended(None, Signals())
+        return Appended(int(answer[1]), Signals(publish=answer[2]))
 
     def reserve(self, claim: Claim, wish: Wish, *, final: bool = False) -> Granted | Busy | OutOfBudget:
         """Set aside what a call takes, the last one if `final`."""
@@ -223,7 +223,7 @@ class Store(Upkeep):
         children: Sequence[AgentSpec | Continuation],
         *,
         closing: tuple[int, int] = (0, 0),
-    ) -> Effect | NotSpawned:
+    ) -> Signals | NotSpawned:
         """Make all the children, or have them go on, or none. `closing` is kept for the parent's last reply from now on."""
         documents = [json.dumps(_child_fields(child)) for child in children]
         answer = self.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *closing, *documents)
@@ -247,7 +247,7 @@ class Store(Upkeep):
         *,
         said: str = "",
         ask: Mapping[str, Any] | None = None,
-    ) -> Effect | GoOn:
+    ) -> Signals | GoOn:
         """Park until the condition holds.
 
         `said` is what a teammate that goes idle tells its lead; `ask` the question that is asked in the same step.
@@ -262,14 +262,14 @@ class Store(Upkeep):
             return GoOn(answer[1])
         return self._effect(answer, claim)
 
-    def hand_over(self, claim: Claim, why: str, *, last: bool = False) -> Effect:
+    def hand_over(self, claim: Claim, why: str, *, last: bool = False) -> Signals:
         """Put the agent back on the queue, `last` of all if others come first; costs no attempt."""
         answer = self.run("hand_over", claim.agent_id, claim.generation, why, int(last))
         return self._effect(answer, claim)
 
     def finish(
         self, claim: Claim, number: int, entry: Finished, *, unless_mail: bool = False, regret: str = "It was not read."
-    ) -> Effect | GoOn:
+    ) -> Signals | GoOn:
         """End the agent; its parent is told in the same step.
 
         With `unless_mail`, a message that it has not read forbids it; else its sender is told with `regret`.
@@ -293,12 +293,12 @@ class Store(Upkeep):
 
     # -- from outside --------------------------------------------------------------------------------------
 
-    def cancel(self, agent_id: str, reason: str) -> Effect:
+    def cancel(self, agent_id: str, reason: str) -> Signals:
         """Cancel an agent and all below it. Raises `UnknownAgent`; one that has ended stays as it is."""
         answer = self.run("cancel", agent_id, reason)
         if answer[0] == "unknown":
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
-        return Effect(*answer[1:])
+        return Signals(*answer[1:])
 
     # -- outputs -------------------------------------------------------------------------------------------
 

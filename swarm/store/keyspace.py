@@ -12,7 +12,7 @@ from swarm.store.connection import SOCKET_TIMEOUT_SECONDS
 from swarm.store.library import STEPS, Library
 from swarm.store.outage import Outage, Patient
 from swarm.store.prefixes import Prefixes
-from swarm.store.values import Claim, Effect
+from swarm.store.values import Claim, Signals
 
 
 class Keyspace:
@@ -62,10 +62,10 @@ class Keyspace:
         """Run one of the atomic steps, the swarm's own or a capability's."""
         return library.run(self.client, step, self.prefix, *arguments)
 
-    def _effect(self, answer: list[Any], claim: Claim) -> Effect:
+    def _effect(self, answer: list[Any], claim: Claim) -> Signals:
         self._check(answer, claim)
         # A repeated step has no effects left to carry out but what the outbox holds.
-        return Effect(*answer[1:])
+        return Signals(*answer[1:])
 
     def _check(self, answer: list[Any], claim: Claim) -> None:
         match answer[0]:

@@ -15,7 +15,7 @@ from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleReques
 from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
 from swarm.plain import clean
 from swarm.store.roster import Roster
-from swarm.store.values import Claim, Effect, Letter, Sent
+from swarm.store.values import Claim, OutgoingMessage, Sent, Signals
 
 
 class Mailboxes(Roster):
@@ -60,7 +60,7 @@ class Mailboxes(Roster):
         self._check(answer, claim)
         return int(answer[1]) if answer[0] == "ok" else None
 
-    def send(self, letter: Letter, receivers: Sequence[Receiver]) -> Sent:
+    def send(self, letter: OutgoingMessage, receivers: Sequence[Receiver]) -> Sent:
         """Send one letter from outside to all of these, or to none.
 
         Raises `UnknownReceiver`, `ReceiverEnded`, `MailboxFull`, `StaleRequest`.
@@ -71,7 +71,9 @@ class Mailboxes(Roster):
             raise sent.refusal
         return sent
 
-    def send_from(self, claim: Claim, number: int, letters: Sequence[Letter], names: Mapping[str, str]) -> Sent:
+    def send_from(
+        self, claim: Claim, number: int, letters: Sequence[OutgoingMessage], names: Mapping[str, str]
+    ) -> Sent:
         """Send an agent's letters in order, up to the first that is refused. The `entry` of each enters the journal in the same
         step, from `number` on; `names` are the receivers' names by their ids.
 
@@ -79,7 +81,9 @@ class Mailboxes(Roster):
         """
         return self._send(letters, names, claim, number)
 
-    def _send(self, letters: Sequence[Letter], names: Mapping[str, str], claim: Claim | None, number: int) -> Sent:
+    def _send(
+        self, letters: Sequence[OutgoingMessage], names: Mapping[str, str], claim: Claim | None, number: int
+    ) -> Sent:
         step: dict[str, Any] = {}
         if claim is not None:
             step = {"agent": claim.agent_id, "generation": claim.generation, "number": number}
@@ -88,13 +92,13 @@ class Mailboxes(Roster):
         if claim is not None:
             self._check(answer, claim)
         if answer[0] == "repeat":
-            return Sent(Effect(), None, int(answer[1]))
+            return Sent(Signals(), None, int(answer[1]))
         _, publish, unread, count, ids, *why = answer
         refusal = _refusal(why, letters[count], names) if why else None
-        return Sent(Effect(publish=publish), int(unread), int(count), ids, refusal)
+        return Sent(Signals(publish=publish), int(unread), int(count), ids, refusal)
 
 
-def _refusal(why: list[str], letter: Letter, names: Mapping[str, str]) -> MessageRefused:
+def _refusal(why: list[str], letter: OutgoingMessage, names: Mapping[str, str]) -> MessageRefused:
     match why:
         case ["unknown", receiver]:
             return UnknownReceiver(f"there is no agent {names[receiver]} in this job")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError, QuestionClosed, UnknownQuestion
 from swarm.store.agents import Store
-from swarm.store.values import Effect
+from swarm.store.values import Signals
 
 MAX_DETAIL_CHARACTERS = 20_000
 
@@ -102,7 +102,7 @@ class Questions:
 
     def answer(
         self, question_id: str, answer: str, *, reason: str = "", mode: str = "", by: str, always: bool = False
-    ) -> Effect:
+    ) -> Signals:
         """Answer an open question; `always` also allows what is plainly of the same kind, for the rest of the job.
 
         Raises `UnknownQuestion`, and `QuestionClosed` for one that was answered, has expired, or whose agent has ended;
@@ -121,14 +121,14 @@ class Questions:
         except QuestionClosed:
             pass
 
-    def _close(self, question_id: str, *words: str) -> Effect:
+    def _close(self, question_id: str, *words: str) -> Signals:
         answer = self._store.run("close_question", question_id, *words)
         match answer[0]:
             case "unknown":
                 raise UnknownQuestion(question_id)
             case "closed":
                 raise QuestionClosed(question_id, answer[1])
-        return Effect(publish=answer[1])
+        return Signals(publish=answer[1])
 
 
 def _question(question_id: str, record: dict[str, str]) -> Question:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from swarm.store.mailboxes import Mailboxes
-from swarm.store.values import Effect, Rescue
+from swarm.store.values import Rescue, Signals
 
 _GRACE_SECONDS = 8.0
 """After an outage: a connection that hangs is noticed, made anew, and the leases of its worker renewed."""
@@ -18,10 +18,10 @@ _GRACE_SECONDS = 8.0
 class Upkeep(Mailboxes):
     """The part of a store that workers use on their own behalf."""
 
-    def settle(self, job_id: str) -> tuple[bool, Effect]:
+    def settle(self, job_id: str) -> tuple[bool, Signals]:
         """Go on with what an end has left to do in the job; returns whether anything still is."""
         left, publish, kill = self.run("settle", job_id)
-        return bool(left), Effect(publish, kill)
+        return bool(left), Signals(publish, kill)
 
     def unsettled(self) -> list[str]:
         """Some of the jobs in which an end has left something to do. Those that expired are forgotten on the way."""
@@ -33,9 +33,9 @@ class Upkeep(Mailboxes):
             return []
         return list(self.run("renew", worker, lease_seconds, *agent_ids))
 
-    def staff(self, worker: str, slots: int, seconds: float) -> Effect:
+    def staff(self, worker: str, slots: int, seconds: float) -> Signals:
         """A worker can run so many agents now; who has not said so for `seconds` is forgotten."""
-        return Effect(*self.run("staff", worker, slots, seconds))
+        return Signals(*self.run("staff", worker, slots, seconds))
 
     def may_have_lost(self, age_seconds: float) -> bool:
         """Whether anybody was sent for so long ago and has not been claimed."""

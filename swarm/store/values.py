@@ -88,7 +88,7 @@ DELIVERIES_AT_ONCE = 200
 """Receivers of one step, which may not keep the server busy for long."""
 
 
-class Letter(BaseModel):
+class OutgoingMessage(BaseModel):
     """A message about to be sent; who it is from is written here by the runtime, never by the sender."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -118,7 +118,7 @@ class Letter(BaseModel):
 
 
 @dataclass(frozen=True)
-class Effect:
+class Signals:
     """What the caller must tell the fleet after a step: whom to publish, whom to stop."""
 
     publish: Sequence[str] = ()
@@ -133,7 +133,7 @@ class Appended:
 
     unread: int | None
     """How many messages the agent has not read; None when it was not looked up."""
-    effect: Effect
+    effect: Signals
     """Those who waited for what was settled go on."""
 
 
@@ -141,7 +141,7 @@ class Appended:
 class Sent:
     """Messages were delivered."""
 
-    effect: Effect
+    effect: Signals
     unread: int | None
     """How many messages the sender itself has not read; None when it was not looked up."""
     count: int
@@ -153,7 +153,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Rescue(Effect):
+class Rescue(Signals):
     """What a sweep found."""
 
     rescued: Sequence[str] = ()

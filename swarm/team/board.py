@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import BoardRefused
 from swarm.store.agents import Store
-from swarm.store.values import NOT_LIVE, Effect, normal_role
+from swarm.store.values import NOT_LIVE, Signals, normal_role
 
 MAX_TASKS = 1_000
 MAX_SUBJECT_CHARACTERS = 200
@@ -99,7 +99,7 @@ class Board:
         *,
         role: str | None = None,
         blocked_by: Sequence[int] = (),
-    ) -> tuple[int, Effect]:
+    ) -> tuple[int, Signals]:
         """Add a task and return its number."""
         given: dict[str, Any] = {
             "subject": check_subject(subject),
@@ -112,7 +112,7 @@ class Board:
         said, effect = self._step("add", agent_id, cause, given)
         return int(said["task"]), effect
 
-    def claim(self, agent_id: str, cause: str, number: int | None = None) -> tuple[int, Effect]:
+    def claim(self, agent_id: str, cause: str, number: int | None = None) -> tuple[int, Signals]:
         """Take a task, or the first one that is open and fits the agent's role; returns its number."""
         said, effect = self._step("claim", agent_id, cause, {} if number is None else {"task": number})
         return int(said["task"]), effect
@@ -128,7 +128,7 @@ class Board:
         role: str | None = None,
         blocked_by: Sequence[int] | None = None,
         note: str | None = None,
-    ) -> Effect:
+    ) -> Signals:
         """Change what is given; `role=""` opens the task to everybody, a note is added to those there are."""
         given: dict[str, Any] = {
             "task": number,
@@ -142,26 +142,26 @@ class Board:
         given = {name: value for name, value in given.items() if value is not None}
         return self._step("update", agent_id, cause, given)[1]
 
-    def give(self, agent_id: str, cause: str, number: int, to: str) -> Effect:
+    def give(self, agent_id: str, cause: str, number: int, to: str) -> Signals:
         """Give a task to the agent `to`."""
         return self._step("give", agent_id, cause, {"task": number, "to": to})[1]
 
-    def release(self, agent_id: str, cause: str, number: int) -> Effect:
+    def release(self, agent_id: str, cause: str, number: int) -> Signals:
         """Put a task back, for others to claim."""
         return self._step("give", agent_id, cause, {"task": number, "to": ""})[1]
 
-    def complete(self, agent_id: str, cause: str, number: int, result: str) -> tuple[list[int], Effect]:
+    def complete(self, agent_id: str, cause: str, number: int, result: str) -> tuple[list[int], Signals]:
         """Complete a task; returns the tasks that can be claimed now because of it."""
         given = {"task": number, "result": check_text("result", result)}
         said, effect = self._step("complete", agent_id, cause, given)
         return [int(n) for n in said["unblocked"].split(", ") if n], effect
 
-    def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Effect]:
+    def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Signals]:
         request = json.dumps({"agent": agent_id, "cause": f"board/{cause}", **given})
         answer = self._store.run("board", self._job_id, operation, request)
         match answer:
             case ["ok", publish, said, kill]:
-                return json.loads(said), Effect(publish=publish, kill=kill)
+                return json.loads(said), Signals(publish=publish, kill=kill)
             case ["none", counts]:
                 raise NothingOpen(_NOTHING_OPEN.format(**json.loads(counts)))
             case [_, why, about]:

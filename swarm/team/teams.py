@@ -9,7 +9,7 @@ from typing import Any
 from swarm.errors import BadName, TeamRefused
 from swarm.mailbox import check_name
 from swarm.store.agents import Store
-from swarm.store.values import NOT_LIVE, Effect
+from swarm.store.values import NOT_LIVE, Signals
 
 MAX_DESCRIPTION_CHARACTERS = 1_000
 
@@ -46,7 +46,7 @@ class Teams:
         description = description.encode("utf-8", "replace").decode()
         self._step("create", agent_id, cause, {"name": name, "description": description})
 
-    def delete(self, agent_id: str, cause: str, *, force: bool = False) -> tuple[list[str], Effect]:
+    def delete(self, agent_id: str, cause: str, *, force: bool = False) -> tuple[list[str], Signals]:
         """Dissolve the team; idle teammates are stopped, with `force` also those at work. Returns the names of the stopped.
 
         Raises `TeamRefused`.
@@ -54,12 +54,12 @@ class Teams:
         said, effect = self._step("delete", agent_id, cause, {"force": force, "reason": "its team was dissolved"})
         return [name for name in said["stopped"].split(", ") if name], effect
 
-    def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Effect]:
+    def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Signals]:
         request = json.dumps({"agent": agent_id, "cause": f"team/{cause}", **given})
         answer = self._store.run("team", self._job_id, operation, request)
         match answer:
             case ["ok", publish, said, kill]:
-                return json.loads(said), Effect(publish=publish, kill=kill)
+                return json.loads(said), Signals(publish=publish, kill=kill)
             case [_, why, about]:
                 raise TeamRefused(_describe_refusal(why, json.loads(about)))
         raise AssertionError(f"an answer of team.lua that is not known: {answer}")

@@ -21,7 +21,7 @@ from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import ToolRow, row_of
 from swarm.store.agents import Store
 from swarm.store.questions import Ask
-from swarm.store.values import Effect
+from swarm.store.values import Signals
 from swarm.tools.outputs import Outputs
 from swarm.workspace import shown
 
@@ -52,7 +52,7 @@ class ToolContext:
 
     spec: AgentSpec
     store: Store
-    publish: Callable[[Effect | None], None]
+    publish: Callable[[Signals | None], None]
     """Carries out what a step of the store asks for: wakes, stops."""
     tool_use_id: str
     workspace: Path

@@ -10,7 +10,7 @@ from swarm.agent.entries import Assistant, ToolFinished, encode_entry
 from swarm.errors import MailboxFull
 from swarm.models import Usage
 from swarm.store.agents import Store
-from swarm.store.values import Letter
+from swarm.store.values import OutgoingMessage
 from tests.chaos.crashing_worker import Order
 from tests.chaos.evidence import collect
 from tests.chaos.talk import TalkPlan, check_talk
@@ -47,9 +47,9 @@ def test_dying_there_neither_loses_nor_doubles_a_message(line: Line, order: Orde
     assert not (broken := check_talk(collect(line.fleet, job), plan)), "\n".join(broken)
 
 
-def _letters(family: Family, to: Sequence[str], *, full: str = "") -> list[Letter]:
+def _letters(family: Family, to: Sequence[str], *, full: str = "") -> list[OutgoingMessage]:
     return [
-        Letter(
+        OutgoingMessage(
             job=family.spec.job_id,
             sender=family.root,
             name="root",

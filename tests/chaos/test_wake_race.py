@@ -18,7 +18,7 @@ from swarm.agent.entries import Condition, Finished, Parked, Prompt, Spawned
 from swarm.agent.spec import TERMINAL_STATES
 from swarm.errors import AgentCancelled, NotOwner
 from swarm.store.agents import Store
-from swarm.store.values import Busy, Claim, Counters, Effect, GoOn, Granted, Refused, Wish
+from swarm.store.values import Busy, Claim, Counters, GoOn, Granted, Refused, Signals, Wish
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
 
@@ -37,7 +37,7 @@ class Family(StoredJob):
         self.children = [spec.agent_id for spec in specs.values()]
         self.claims: dict[int, Claim] = {}
         if specs:
-            assert isinstance(self.spawn_all(self.claim, 1, specs), Effect)
+            assert isinstance(self.spawn_all(self.claim, 1, specs), Signals)
             self.length = 1
 
     # -- steps ---------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ class Family(StoredJob):
         if isinstance(claim, Claim):
             self.claims[index] = claim
 
-    def finish_child(self, index: int) -> Effect | None:
+    def finish_child(self, index: int) -> Signals | None:
         claim = self.claims.get(index)
         if claim is None:
             return None
@@ -57,9 +57,9 @@ class Family(StoredJob):
         except AgentCancelled:
             return None
 
-    def park(self, condition: Condition) -> Effect | GoOn:
+    def park(self, condition: Condition) -> Signals | GoOn:
         effect = self.store.park(self.claim, self.length + 1, Parked(condition=condition), condition)
-        self.length += isinstance(effect, Effect)
+        self.length += isinstance(effect, Signals)
         return effect
 
     # -- looks ---------------------------------------------------------------------------------------------
@@ -70,10 +70,10 @@ class Family(StoredJob):
     def in_outbox(self) -> bool:
         return self.store.client.zscore(self.store.key("ready"), self.root) is not None
 
-    def check_publish(self, effect: Effect | GoOn | None, *, expected: bool) -> None:
+    def check_publish(self, effect: Signals | GoOn | None, *, expected: bool) -> None:
         """The step put the root on the queue, or did not."""
         assert self.in_outbox() == expected
-        if self.exact and isinstance(effect, Effect):
+        if self.exact and isinstance(effect, Signals):
             assert list(effect.publish).count(self.root) == int(expected)
 
     def check_nothing_waits(self) -> None:

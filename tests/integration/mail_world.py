@@ -13,7 +13,7 @@ from swarm.models import Block, Usage
 from swarm.runtime.messaging import Messaging
 from swarm.store.agents import Store
 from swarm.store.outage import Outage
-from swarm.store.values import Claim, Effect, GoOn
+from swarm.store.values import Claim, GoOn, Signals
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
 from tests.segments import make_segment
@@ -55,11 +55,11 @@ class Desk:
             pass
         return "\n\n".join(entry.text for entry in self.store.journal(self.id, before) if isinstance(entry, Mail))
 
-    def park(self, condition: Condition) -> Effect | GoOn:
+    def park(self, condition: Condition) -> Signals | GoOn:
         """Give the process back."""
         return self.store.park(self.claim, self.journal.next_number, Parked(condition=condition), condition)
 
-    def finish(self, *, unless_mail: bool = True) -> Effect | GoOn:
+    def finish(self, *, unless_mail: bool = True) -> Signals | GoOn:
         """End."""
         entry = Finished(state="completed", text="done")
         return self.store.finish(self.claim, self.journal.next_number, entry, unless_mail=unless_mail)
@@ -79,14 +79,14 @@ class Office(StoredJob):
         self.person = make_person(store, self.job_id)
         self.ids: dict[str, str] = {}
         for name in names:
-            assert isinstance(self.spawn(name), Effect)
+            assert isinstance(self.spawn(name), Signals)
 
     def spawn(self, name: str) -> Any:
         """Have the root start a child of this name."""
         call = f"call-{secrets.token_hex(4)}"
         spec = self.child_spec(call, name=name, background=True)
         answer = self.spawn_all(self.root.claim, self.root.journal.next_number, {call: spec})
-        if isinstance(answer, Effect):
+        if isinstance(answer, Signals):
             self.root.journal.load()
             self.ids[name] = spec.agent_id
         return answer

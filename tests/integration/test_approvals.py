@@ -17,7 +17,7 @@ from swarm.runtime.approvals import Approvals
 from swarm.runtime.toolbox import Toolbox
 from swarm.store.agents import Store
 from swarm.store.questions import Questions
-from swarm.store.values import Claim, Effect, Letter
+from swarm.store.values import Claim, OutgoingMessage, Signals
 from swarm.tools.asking import ASK_USER, EXIT_PLAN_MODE
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
@@ -58,7 +58,7 @@ class Asker:
     def _spawn(self, store: Store, child: AgentSpec) -> None:
         entry = Spawned(children={"asker": self.id})
         claim = self.world.claims["root"]
-        assert isinstance(store.spawn(claim, self.world.lengths["root"] + 1, entry, [child]), Effect)
+        assert isinstance(store.spawn(claim, self.world.lengths["root"] + 1, entry, [child]), Signals)
 
     def ask(self) -> str:
         """Ask for approval, and park on the question; answers its id."""
@@ -66,7 +66,7 @@ class Asker:
         assert decision.question is not None, decision
         asked_id, ask, call_id = decision.question
         answer = self.journal.park(Condition(question=asked_id), tool_use_id=call_id, ask=ask.model_dump())
-        assert isinstance(answer, Effect)
+        assert isinstance(answer, Signals)
         return asked_id
 
     def refusal(self) -> str:
@@ -84,10 +84,10 @@ def _planner(store: Store, unmanned: Fleet, plan: str = "1. do it", **spec: Any)
     return Asker(store, unmanned, "ExitPlanMode", {"plan": plan}, **spec)
 
 
-def _verdict(planner: Asker, asked_id: str) -> Letter:
+def _verdict(planner: Asker, asked_id: str) -> OutgoingMessage:
     root = planner.world.root
     job = planner.world.job_id
-    return Letter(
+    return OutgoingMessage(
         job=job, sender=root, name="root", kind="plan_response", body="Approved.", reply_to=asked_id, approve=True
     )
 

@@ -10,7 +10,7 @@ from swarm.agent.entries import Condition, Finished, Prompt
 from swarm.agent.life import fold
 from swarm.mailbox import Receiver
 from swarm.store.agents import Store
-from swarm.store.values import Claim, Counters, Letter, Refused
+from swarm.store.values import Claim, Counters, OutgoingMessage, Refused
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
 
@@ -25,7 +25,7 @@ def world(unmanned: Fleet, store: Store) -> JobWorld:
 
 
 def _write(world: JobWorld, name: str, body: str = "go on") -> None:
-    letter = Letter(
+    letter = OutgoingMessage(
         job=world.job_id,
         sender=world.job_id,
         name="user",

@@ -9,7 +9,7 @@ import pytest
 from swarm.agent.entries import Condition, Parked, Prompt
 from swarm.mailbox import Receiver
 from swarm.store.agents import Store
-from swarm.store.values import Busy, Counters, GoOn, Granted, Letter, OutOfBudget, Wish
+from swarm.store.values import Busy, Counters, GoOn, Granted, OutgoingMessage, OutOfBudget, Wish
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
 from tests.waiting import wait_for
@@ -212,8 +212,8 @@ def test_agents_that_wake_each_other_do_so_a_limited_number_of_times(unmanned: F
     world.start("a", teammate=False)
     receiver = Receiver(world.ids["a"], "a", "")
 
-    def letter(sender: str) -> Letter:
-        return Letter(
+    def letter(sender: str) -> OutgoingMessage:
+        return OutgoingMessage(
             job=world.job_id, sender=sender, name="x", kind="message", body="again", token=secrets.token_hex(8)
         )
 
@@ -235,7 +235,9 @@ def test_a_job_that_goes_on_has_its_time_limit_again(unmanned: Fleet, store: Sto
     first = float(store.client.hget(store.key("job", world.job_id), "deadline"))
     world.end("root")
     token = secrets.token_hex(8)
-    mail = Letter(job=world.job_id, sender=world.job_id, name="user", kind="message", body="go on", token=token)
+    mail = OutgoingMessage(
+        job=world.job_id, sender=world.job_id, name="user", kind="message", body="go on", token=token
+    )
     store.send(mail, [Receiver(world.root, "root", "")])
     world.run("root")
     deadline = world.claims["root"].deadline

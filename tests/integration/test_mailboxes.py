@@ -21,7 +21,7 @@ from swarm.errors import (
 )
 from swarm.mailbox import MAX_BODY_BYTES, MAX_UNREAD, PAGE_BYTES, USER, check_body
 from swarm.store.agents import Store
-from swarm.store.values import Effect, GoOn, Letter, NotSpawned
+from swarm.store.values import GoOn, NotSpawned, OutgoingMessage, Signals
 from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, Office
 from tests.job_world import open_store
@@ -129,7 +129,7 @@ def test_a_full_mailbox_of_an_agent_that_has_ended_does_not_keep_it_from_going_o
     office = Office(store, unmanned, "b")
     b = office.at("b")
     office.fill("b", ["x"] * MAX_UNREAD)
-    assert isinstance(b.finish(unless_mail=False), Effect)
+    assert isinstance(b.finish(unless_mail=False), Signals)
     office.person.send("b", "go on")
     assert store.agent(b.id).state == "queued"
     with pytest.raises(MailboxFull):
@@ -180,7 +180,9 @@ def test_a_broadcast_passes_over_those_who_have_ended(unmanned: Fleet, store: St
     assert store.agent(office.ids["b"]).state == "completed"
     # One that ends between the look-up and the step is passed over, too.
     found = store.directory(office.job_id).find("*", office.job_id)
-    letter = Letter(job=office.job_id, sender=office.job_id, name=USER, kind="message", body="x", live_only=True)
+    letter = OutgoingMessage(
+        job=office.job_id, sender=office.job_id, name=USER, kind="message", body="x", live_only=True
+    )
     store.cancel(office.ids["a"], "just now")
     with pytest.raises(ReceiverEnded) as ended:
         store.send(letter, found)
@@ -211,7 +213,7 @@ def test_another_job_cannot_be_reached_by_name_or_id(unmanned: Fleet, store: Sto
         with pytest.raises(UnknownReceiver):
             office.person.send(to, "x")
     # Even if somebody got past the directory, the step itself refuses.
-    letter = Letter(job=office.job_id, sender=desk.id, name="a", kind="message", body="x", token="1")
+    letter = OutgoingMessage(job=office.job_id, sender=desk.id, name="a", kind="message", body="x", token="1")
     receivers = store.directory(other.job_id).find("stranger", other.job_id)
     with pytest.raises(UnknownReceiver):
         store.send(letter, receivers)
@@ -227,7 +229,7 @@ def test_a_name_is_never_given_twice_not_even_after_its_bearers_end(unmanned: Fl
     for name in ("a", "b", "root"):
         refused = office.spawn(name)
         assert isinstance(refused, NotSpawned) and (refused.why, refused.detail) == ("name", name)
-    assert isinstance(Office(store, unmanned).spawn("a"), Effect)
+    assert isinstance(Office(store, unmanned).spawn("a"), Signals)
 
 
 def test_who_was_cancelled_is_written_to_in_vain_and_who_ended_goes_on(unmanned: Fleet, store: Store) -> None:
@@ -279,7 +281,7 @@ def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) ->
     a, b = office.at("a"), office.at("b")
 
     def ask(request: str, seconds: float = 60) -> None:
-        letter = Letter(
+        letter = OutgoingMessage(
             job=office.job_id,
             sender=office.root.id,
             name="root",
@@ -306,7 +308,9 @@ def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) ->
     assert "answered already: rejected" in answer("a", "request-1")
     assert [message.kind for message in store.all_mail(office.root.id)] == ["shutdown_response"]
     with pytest.raises(StaleRequest):
-        letter = Letter(job=office.job_id, sender=a.id, name="a", kind="shutdown_response", body="", reply_to="x")
+        letter = OutgoingMessage(
+            job=office.job_id, sender=a.id, name="a", kind="shutdown_response", body="", reply_to="x"
+        )
         store.send(letter, store.directory(office.job_id).find("parent", a.id))
 
 
@@ -348,13 +352,13 @@ def test_mail_that_comes_while_the_last_answer_is_given_forbids_the_end(unmanned
     office.person.send("a", "wait, one more thing")
     assert desk.finish() == GoOn("mail")
     assert "one more thing" in desk.read()
-    assert isinstance(desk.finish(), Effect)
+    assert isinstance(desk.finish(), Signals)
 
 
 def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(unmanned: Fleet) -> None:
     store = open_store(unmanned)
     office = Office(store, unmanned, "a", "b")
-    assert isinstance(office.root.park(Condition(mail="talk", children=list(office.ids.values()))), Effect)
+    assert isinstance(office.root.park(Condition(mail="talk", children=list(office.ids.values()))), Signals)
     office.at("b").finish()
     assert store.agent(office.root.id).state == "parked"
     assert store.agent(office.root.id).unread == 1

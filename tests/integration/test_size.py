@@ -13,7 +13,7 @@ from swarm.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
 from swarm.models import Usage
 from swarm.store.agents import Store
-from swarm.store.values import DELIVERIES_AT_ONCE, Claim, Letter, Wish
+from swarm.store.values import DELIVERIES_AT_ONCE, Claim, OutgoingMessage, Wish
 from swarm.store.values import Counters as Used
 from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, make_person
@@ -90,7 +90,7 @@ def test_whoever_is_still_to_be_ended_can_do_nothing_any_more(crowd: JobWorld) -
     with pytest.raises(AgentCancelled):
         store.finish(claim, 1, Finished(state="completed", text="done"))
     assert store.renew(f"worker-{grandchild}", [claim.agent_id], 60) == [claim.agent_id]
-    letter = Letter(job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="hello")
+    letter = OutgoingMessage(job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="hello")
     with pytest.raises(ReceiverEnded):
         store.send(letter, [Receiver(crowd.ids[parked], parked, "parked")])
     finish_settling(store, crowd.job_id)
@@ -112,7 +112,9 @@ def test_the_sums_of_a_job_are_exact_however_many_steps_its_end_takes(crowd: Job
 def test_what_goes_on_after_the_end_is_not_ended_with_what_was_before(crowd: JobWorld) -> None:
     store = crowd.store
     crowd.end("root")
-    letter = Letter(job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="once more", token="t")
+    letter = OutgoingMessage(
+        job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="once more", token="t"
+    )
     store.send(letter, [Receiver(crowd.root, "root", "completed")])
     crowd.run("root")
     crowd.lengths["root"] = store.agent(crowd.root).length

@@ -22,9 +22,9 @@ def run(agent_id, *, wait):
                     time.sleep(30)
             else:
                 give_up = time.monotonic() + 30
-                while not stop.told and time.monotonic() < give_up:
+                while not stop.requested and time.monotonic() < give_up:
                     time.sleep(0.01)
-                print("went on, told", stop.told, flush=True)
+                print("went on, requested", stop.requested, flush=True)
                 stop.check()
         except Interrupted:
             print("stopped", agent_id, flush=True)
@@ -67,7 +67,7 @@ def test_a_stop_reaches_the_agent_it_names_and_no_other() -> None:
     assert read() == "runs agent-c\n"
     write("agent-a")
     write("agent-c")
-    assert read() == "went on, told True\n"
+    assert read() == "went on, requested True\n"
     assert read() == "stopped agent-c\n"
     pool.stdin.close()
     assert pool.wait(30) == 0

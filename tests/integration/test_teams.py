@@ -15,7 +15,7 @@ from swarm.mailbox import Receiver
 from swarm.mailbox.message import Kind
 from swarm.rehearsal.scenario import load_scenario
 from swarm.store.agents import Store
-from swarm.store.values import Effect, GoOn, Letter, NotSpawned
+from swarm.store.values import GoOn, NotSpawned, OutgoingMessage, Signals
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 from tests.waiting import wait_for
@@ -38,7 +38,7 @@ def test_a_job_has_one_team_at_a_time_and_the_same_cause_founds_it_once(world: J
         world.teams.create(world.root, "d", "other", "")
     with pytest.raises(TeamRefused, match="cannot be a team's name"):
         world.teams.create(world.root, "e", "no spaces", "")
-    assert world.teams.delete(world.root, "f") == ([], Effect([], []))
+    assert world.teams.delete(world.root, "f") == ([], Signals([], []))
     assert world.teams.find() is None
     world.teams.create(world.root, "g", "other", "")
 
@@ -48,7 +48,7 @@ def test_teammates_need_the_team_of_their_parent(world: JobWorld) -> None:
     assert isinstance(answer, NotSpawned) and answer.why == "team"
     assert world.store.job(world.job_id).agents == 1
     world.teams.create(world.root, "c", "crew", "")
-    assert isinstance(world.spawn("ada"), Effect)
+    assert isinstance(world.spawn("ada"), Signals)
 
 
 def test_a_team_at_work_is_dissolved_by_force_only_and_its_tasks_go_back(world: JobWorld) -> None:
@@ -108,7 +108,7 @@ def test_a_lead_whose_teammates_are_all_idle_has_nothing_to_wait_for(world: JobW
 
 
 def _send(world: JobWorld, sender: str, to: str, kind: Kind, body: str = "x", **given: Any) -> None:
-    letter = Letter(
+    letter = OutgoingMessage(
         **{"job": world.job_id, "sender": world.ids[sender], "name": sender, "kind": kind, "body": body, **given}
     )
     world.store.send(letter, [Receiver(world.ids[to], to, world.state(to))])
@@ -168,7 +168,7 @@ def test_a_request_to_one_that_left_never_reaches_its_successor(pair: JobWorld) 
     _send(pair, "root", "ada", "shutdown_request", request="r1", expires=60)
     pair.store.cancel(pair.ids["ada"], "enough")
     answer = pair.spawn("ada2", parent="root")
-    assert isinstance(answer, Effect)
+    assert isinstance(answer, Signals)
     pair.run("ada2")
     taken = pair.store.client.hget(pair.store.key("job", pair.job_id, "names"), "ada")
     assert taken == pair.ids["ada"], "the name stays with who had it"
