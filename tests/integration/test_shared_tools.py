@@ -84,32 +84,3 @@ def test_a_team_is_founded_and_dissolved_by_calls_alone(caller: Caller) -> None:
     assert team is not None and team.name == "crew"
     caller.text("TeamDelete")
     assert caller.world.teams.find() is None
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "message"),
-    [
-        ("BoardAdd", {}, "'subject' is missing"),
-        ("BoardAdd", {"subject": "s", "blocked_by": [0]}, "less than the minimum"),
-        ("BoardClaim", {"task_id": "3"}, "not of type 'integer'"),
-        ("BoardUpdate", {"task_id": 1}, "say what is to change"),
-        ("BoardUpdate", {"task_id": 1, "state": "completed"}, "unknown parameter 'state'"),
-        ("BoardComplete", {"task_id": 1}, "'result' is missing"),
-        ("BoardWait", {"timeout_seconds": 1}, "less than the minimum of 10"),
-        ("BoardList", {"state": "done"}, "is not one of"),
-        ("ScratchpadWrite", {"page": "a"}, "'content' is missing"),
-        ("ScratchpadWrite", {"page": "a", "content": "x", "delete": True}, "has no `content`"),
-        ("ScratchpadAppend", {"page": "a", "content": ""}, "non-empty"),
-        ("ScratchpadRead", {"page": "a", "offset": 0}, "less than the minimum"),
-        ("TeamCreate", {}, "'name' is missing"),
-    ],
-)
-def test_wrong_input_is_refused_and_changes_nothing(
-    caller: Caller, name: str, given: dict[str, Any], message: str
-) -> None:
-    caller.text("BoardAdd", subject="there")
-    caller.text("ScratchpadWrite", page="a", content="there")
-    before = (caller.world.board.tasks(), caller.world.pad.read("a"), caller.world.teams.find())
-    result = caller.call(name, **given)
-    assert result.is_error and message in result.text
-    assert (caller.world.board.tasks(), caller.world.pad.read("a"), caller.world.teams.find()) == before
