@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import psutil
 import pytest
 import redis
@@ -218,11 +219,10 @@ def test_policies_let_in_and_out_what_is_needed_and_no_more() -> None:
 
 
 def test_manifests_are_valid_for_kubernetes() -> None:
-    validate = pytest.importorskip("kubernetes_validate")
     for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text()):
             if document["kind"] != "Kustomization":
-                validate.validate(document, "1.32", strict=True)
+                kubernetes_validate.validate(document, "1.32", strict=True)
 
 
 def test_all_ways_start_workers_with_ceilings() -> None:
