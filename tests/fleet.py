@@ -20,6 +20,8 @@ from swarm.local.redis_server import ensure_redis, stop_redis
 from swarm.local.server_binary import ServerBinary
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
+from swarm.runtime.scratch import scratch_root
+from swarm.tools.background import kill_orphans
 from tests.waiting import wait_for
 
 
@@ -153,4 +155,6 @@ class Fleet:
         for server in self._servers:
             server.close()
         stop_redis(self.settings)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        kill_orphans(scratch_root(self.settings), lambda agent_id: False)
+        for folder in (self.folder, scratch_root(self.settings)):
+            shutil.rmtree(folder, ignore_errors=True)

@@ -235,15 +235,17 @@ def _children(pid: int) -> list[psutil.Process]:
 
 def kill_tree(pid: int, shell_id: str, wait_seconds: float = 10.0) -> None:
     """Kill a background command: its processes first, so that the supervisor sees the end and can report it."""
-    for child in _children(pid):
-        with contextlib.suppress(psutil.Error):
-            child.kill()
     with contextlib.suppress(psutil.Error):
         supervisor = psutil.Process(pid)
-        try:
-            supervisor.wait(wait_seconds)
-        except psutil.TimeoutExpired:
-            supervisor.kill()
+        give_up = time.monotonic() + wait_seconds
+        # One that is only starting has no children yet, and would run for its whole life what it starts after a single look.
+        while supervisor.is_running() and time.monotonic() < give_up:
+            for child in _children(pid):
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
+            with contextlib.suppress(psutil.TimeoutExpired):
+                supervisor.wait(0.05)
+        supervisor.kill()
     kill_marked(shell_id)
 
 

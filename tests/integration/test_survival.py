@@ -11,6 +11,7 @@ import psutil
 
 from swarm import Job
 from swarm.local.redis_server import find_redis
+from swarm.runtime.scratch import scratch_root
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -119,13 +120,18 @@ rules:
     def sleepers() -> list[psutil.Process]:
         return [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", marker]]
 
-    assert fleet.submit("go", server).wait(30).text == "started it"
-    wait_for("it is gone", lambda: not sleepers(), 5)
+    gone = fleet.submit("go", server)
+    assert gone.wait(30).text == "started it"
+    wait_for("the worker has cleared up", lambda: not (scratch_root(fleet.settings) / gone.agents()[0].id).exists())
+    assert not sleepers()
 
-    fleet.submit("stay", server)
+    stay = fleet.submit("stay", server)
     wait_for("it runs", sleepers)
+    # Until its call has ended, the process that starts it is one of the worker's.
+    wait_for("its call has ended", lambda: stay.agents()[0].tools == 1)
+    [shell] = sleepers()
     fleet.workers[0].kill()
-    # Its process may outlive the worker's by a moment or by a minute: in both cases the shell must not stay.
+    assert shell.is_running(), "it belongs to its agent, which still lives, not to the worker"
     fleet.swarm.cancel(fleet.swarm.jobs()[0].root_id)
     fleet.start_worker(1)
     wait_for("the next worker on this host finds and ends it", lambda: not sleepers(), 25)

@@ -275,6 +275,15 @@ def test_kill_shell_ends_a_command_with_its_daemons(world: World) -> None:
     assert f"[{shell_id} has ended: exit code 137]" in output(world, shell_id, "call1")
 
 
+def test_a_command_that_has_hardly_begun_is_ended_by_its_own_supervisor(world: World) -> None:
+    shell_id = start(world, "sleep 600")
+    scratch = world.ctx.scratch
+    [shell] = list_shells(scratch) if scratch else []
+    world.call("KillShell", shell_id=shell_id)
+    # A supervisor that never saw the end has to be killed, after ten seconds and without a report.
+    assert scratch is not None and shell_state(scratch, shell)[0] == "ended"
+
+
 def test_an_unknown_shell_is_an_error_that_lists_the_known(world: World) -> None:
     shell_id = start(world, "true")
     for tool, name in (("BashOutput", "bash_id"), ("KillShell", "shell_id")):
