@@ -109,7 +109,7 @@ class Loop:
             return self._end(Finished(state="failed", reason=refusal))
         modes = [wanted.mode, wanted.after_plan or "plan", self.life.mode if self.life.spec else "plan"]
         why = ceiling.explain_bounds(max(modes, key=MODES.index), network=wanted.network)
-        if why and self.store.note_once(self.spec.job_id, "bounded", self.spec.agent_id, why=why):
+        if why and self.store.emit_once(self.spec.job_id, "bounded", self.spec.agent_id, why=why):
             log.warning("agent.bounded", agent_id=self.spec.agent_id, host=host, why=why)
         return None
 
@@ -213,7 +213,7 @@ class Loop:
             results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
             self.journal.append(decision.settled, counters=Counters(tools=results))
             for call, why in decision.denied:
-                self.store.note(
+                self.store.emit(
                     self.spec.job_id, "denied", self.spec.agent_id, call=self.toolbox.activity(call), why=why
                 )
         if decision.run:

@@ -100,7 +100,7 @@ class Toolbox:
     def _tell_held(self, lines: Sequence[str]) -> None:
         """What a command left for others to obey is for people to see, not only for the model."""
         spec = self._segment.spec
-        self._segment.store.note(spec.job_id, "held", spec.agent_id, what="; ".join(lines)[:_MAX_TOLD_CHARACTERS])
+        self._segment.store.emit(spec.job_id, "held", spec.agent_id, what="; ".join(lines)[:_MAX_TOLD_CHARACTERS])
 
     def find_condition(self, call: Block) -> Condition | ToolFinished:
         """What a call is to wait for; or its result, when it cannot."""

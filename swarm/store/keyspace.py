@@ -43,13 +43,13 @@ class Keyspace:
         seconds, micro = self.client.time()
         return float(seconds) + float(micro) / 1e6
 
-    def note(self, job_id: str, kind: str, agent_id: str, **fields: str) -> None:
+    def emit(self, job_id: str, kind: str, agent_id: str, **fields: str) -> None:
         """Add an event that no other step makes: something for people to see, which decides nothing."""
-        self.run("note", job_id, kind, agent_id, *(part for field in fields.items() for part in field))
+        self.run("emit_event", job_id, kind, agent_id, *(part for field in fields.items() for part in field))
 
-    def note_once(self, job_id: str, kind: str, agent_id: str, *, why: str) -> bool:
+    def emit_once(self, job_id: str, kind: str, agent_id: str, *, why: str) -> bool:
         """The same with a reason, unless the agent's last event of this kind gave the same one; whether it was news."""
-        return bool(self.run("note_once", job_id, kind, agent_id, why))
+        return bool(self.run("emit_once", job_id, kind, agent_id, why))
 
     def wait_entries(self, kind: str, owner: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The first entries of a stream after that one; if there are none, they are waited for for so long, at most some seconds."""

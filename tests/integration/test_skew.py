@@ -74,5 +74,5 @@ def test_what_an_agent_does_now_is_told_only_by_who_runs_it_and_brings_no_expire
     assert store.client.hget(f"swarm:agent:{root}", "activity") == "new"
     store.client.delete(f"swarm:agent:{root}")
     store.tell_activity(new, "later")  # type: ignore[arg-type]
-    assert not store.note_once(job.id, "bounded", root, why="it is gone")
+    assert not store.emit_once(job.id, "bounded", root, why="it is gone")
     assert not store.client.exists(f"swarm:agent:{root}")

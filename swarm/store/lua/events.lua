@@ -1,9 +1,9 @@
 -- Add an event that no other step makes.
 --   about  its fields: name, value, name, value…
-step('note', function(job, kind, id, about) emit(job, kind, id, unpack(about)) end, { list_after = 3 })
+step('emit_event', function(job, kind, id, about) emit(job, kind, id, unpack(about)) end, { list_after = 3 })
 
 -- The same with a reason, unless the last event of this kind gave the same one, or the agent has expired. Returns 1 if it was news.
-step('note_once', function(job, kind, id, why)
+step('emit_once', function(job, kind, id, why)
   local state, last = fields(id, 'state', kind)
   if not state or last == why then return 0 end
   redis.call('HSET', agent_key(id), kind, why)
