@@ -14,6 +14,7 @@ from swarm.agent.life import Life
 MAX_TOKENS = 32_000
 IN_FLIGHT = 200
 """Requests at once: a tree's 1 000 leaves, all connecting together, run into the SDK's connect timeout."""
+_MARK = {"type": "ephemeral"}
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,15 @@ class Opening:
         return cls(life.spec.model, life.system, life.tools, life.messages[0]["content"][0]["text"])
 
     def request(self, messages: list[Any]) -> dict[str, Any]:
-        """The arguments of one streaming request."""
-        system = [{"type": "text", "text": self.system}]
+        """The arguments of one streaming request, marked for the prompt cache: the prefix, and the end."""
+        system = [{"type": "text", "text": self.system, "cache_control": _MARK}]
         return {
             "model": self.model,
             "max_tokens": MAX_TOKENS,
             "system": system,
             "tools": self.tools,
             "messages": messages,
+            "cache_control": _MARK,
         }
 
 

@@ -9,16 +9,23 @@ import psutil
 
 from tests.fleet import Fleet, Worker
 
+SERVER = "model's server"
+_SERVERS = ("swarm rehearse", "bench.neutral")
+
 
 def roles(fleet: Fleet, worker: Worker) -> dict[str, list[int]]:
     """The processes of a benchmark: the model's server and the client are this process's."""
-    servers = [child.pid for child in psutil.Process().children() if "swarm rehearse" in " ".join(child.cmdline())]
+    servers = [
+        child.pid
+        for child in psutil.Process().children()
+        if any(name in " ".join(child.cmdline()) for name in _SERVERS)
+    ]
     return {
         "pool": [child.pid for child in worker.children()],
         "worker's main process": [worker.process.pid],
         "Redis": [int(fleet.swarm.store.client.info("server")["process_id"])],
         "client": [os.getpid()],
-        "model's server": servers,
+        SERVER: servers,
     }
 
 
@@ -37,9 +44,14 @@ class CpuMeter:
         return {role: sum(map(_seconds, pids)) for role, pids in self._pids.items()}
 
 
+def ours(spent: Mapping[str, float]) -> float:
+    """All but the model's server."""
+    return sum(seconds for role, seconds in spent.items() if role != SERVER)
+
+
 def describe(spent: Mapping[str, float]) -> str:
-    """One line: the sum, and the roles."""
-    return f"{sum(spent.values()):.1f} s CPU: " + ", ".join(f"{role} {found:.1f}" for role, found in spent.items())
+    """One line: the sum without the model's server, and the roles."""
+    return f"{ours(spent):.2f} s CPU: " + ", ".join(f"{role} {found:.2f}" for role, found in spent.items())
 
 
 def _seconds(pid: int) -> float:

@@ -1,4 +1,4 @@
-"""One parent, 20 children of 5 turns, a model that takes 200 ms: wall time against one asyncio process."""
+"""1 → 20 agents of 5 turns and a tree of 31, a model that takes 200 ms: wall time and cache reads against one asyncio process."""
 
 from __future__ import annotations
 
@@ -6,45 +6,83 @@ import statistics
 import time
 from argparse import Namespace
 from contextlib import closing
+from dataclasses import dataclass
 
 from bench.bare import Opening, run_async
+from bench.cpu import CpuMeter, describe, ours, roles
 from bench.lives import submit
 from bench.measure import Report, alternate
-from bench.served import serve
+from bench.neutral import Neutral, neutral
+from swarm import Limits
 from swarm.agent.life import fold
 from swarm.ids import root_agent_id
-from tests.fleet import Fleet
+from tests.fleet import Fleet, Worker
 
-PROMPT = "TREE depth=1 fanout=20 steps=4 think=200"
 ROUNDS = 5
 
 
+@dataclass(frozen=True)
+class Shape:
+    """A tree that is measured, and how much longer than the bare loop it may take."""
+
+    name: str
+    order: str
+    agents: int
+    target: float
+
+
+SHAPES = (
+    Shape("fanout 1 → 20", "TREE depth=1 fanout=20 steps=4 think=200", 21, 1.3),
+    Shape("tree of 31", "TREE depth=2 fanout=5 steps=2 think=200", 31, 1.5),
+)
+
+
 def run(report: Report, chosen: Namespace) -> None:
-    """One worker with 20 pool processes; the tree is the same on both sides."""
-    with serve() as url, closing(Fleet()) as fleet:
-        fleet.start_worker(20)
+    """One worker with 20 pool processes and the limits that a person gets; the trees are the same on both sides."""
+    with neutral() as server, closing(Fleet()) as fleet:
+        worker = fleet.start_worker(20)
+        for shape in SHAPES:
+            _measure(report, server, fleet, worker, shape)
 
-        def swarm() -> float:
-            began = time.monotonic()
-            job = submit(fleet, url, PROMPT)
-            view = job.wait(120)
-            spent = time.monotonic() - began
-            assert view.text == "DONE 21", view
-            return spent
 
-        # A first run opens the processes' connections.
-        job = submit(fleet, url, PROMPT)
-        job.wait(120)
-        agent_id = root_agent_id(job.id)
-        opening = Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id)))
+def _measure(report: Report, server: Neutral, fleet: Fleet, worker: Worker, shape: Shape) -> None:
+    cached: dict[str, list[float]] = {"swarm": [], "asyncio": []}
+    cpu: dict[str, list[float]] = {"swarm": [], "asyncio": []}
 
-        def bare() -> float:
-            spent, texts = run_async(url, [opening], fleet.workspace)
-            assert texts == ["DONE 21"], texts
-            return spent
+    def noted(who: str, meter: CpuMeter) -> float:
+        spent, tally = meter.spent(), server.tally()
+        report.note(f"{shape.name}, {who}: {tally}; {describe(spent)}")
+        cached[who].append(tally.cached)
+        cpu[who].append(ours(spent))
+        return tally.seconds
 
-        swarms, bares = alternate(ROUNDS, swarm, bare)
-        ours, theirs = statistics.median(swarms), statistics.median(bares)
-        report.note(f"swarm {ours:.2f} s ({min(swarms):.2f}–{max(swarms):.2f}), -c 20")
-        report.note(f"asyncio {theirs:.2f} s ({min(bares):.2f}–{max(bares):.2f}); the model alone takes 1.40 s")
-        report.figure("fanout", ours / theirs, "×", target=1.3)
+    def swarm() -> float:
+        meter = CpuMeter(roles(fleet, worker))
+        view = submit(fleet, server.url, shape.order, Limits()).wait(120)
+        assert view.text == f"DONE {shape.agents}", view
+        time.sleep(0.1)  # what the worker has to do after the end belongs to it
+        return noted("swarm", meter)
+
+    # A first run opens the processes' connections.
+    job = submit(fleet, server.url, shape.order, Limits())
+    job.wait(120)
+    server.tally()
+    agent_id = root_agent_id(job.id)
+    opening = Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id)))
+
+    def bare() -> float:
+        every = roles(fleet, worker)
+        meter = CpuMeter({role: every[role] for role in ("client", "model's server")})
+        _, texts = run_async(server.url, [opening], fleet.workspace)
+        assert texts == [f"DONE {shape.agents}"], texts
+        return noted("asyncio", meter)
+
+    swarms, bares = alternate(ROUNDS, swarm, bare)
+    mine, theirs = statistics.median(swarms), statistics.median(bares)
+    report.note(f"{shape.name}: swarm {mine:.2f} s ({min(swarms):.2f}–{max(swarms):.2f}), -c 20")
+    report.note(f"{shape.name}: asyncio {theirs:.2f} s ({min(bares):.2f}–{max(bares):.2f})")
+    report.figure(shape.name, mine / theirs, "×", target=shape.target)
+    report.figure(
+        f"{shape.name}, CPU", statistics.median(cpu["swarm"]) / statistics.median(cpu["asyncio"]), "×", target=1.3
+    )
+    report.figure(f"{shape.name}, not read from the cache", 1 - statistics.median(cached["swarm"]), "", target=0.03)

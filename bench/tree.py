@@ -11,7 +11,7 @@ from bench.bare import Opening, run_async
 from bench.cpu import CpuMeter, describe, roles
 from bench.lives import submit
 from bench.measure import Report, alternate
-from bench.served import serve
+from bench.neutral import neutral
 from swarm.agent.life import fold
 from swarm.ids import root_agent_id
 from tests.fleet import Fleet
@@ -22,7 +22,8 @@ ROUNDS = 3
 
 def run(report: Report, chosen: Namespace) -> None:
     """2 222 model requests that take no time: what is measured is the machinery. The sizes take turns, each on a new fleet."""
-    with serve() as url:
+    with neutral() as server:
+        url = server.url
         openings: list[Opening] = []
 
         def swarm(processes: int) -> float:
@@ -34,7 +35,7 @@ def run(report: Report, chosen: Namespace) -> None:
                 view = job.wait(600)
                 spent = time.monotonic() - began
                 assert view.text == "DONE 1111", view
-                report.note(f"{processes} processes: {spent:.1f} s; {describe(meter.spent())}")
+                report.note(f"{processes} processes: {spent:.1f} s; {describe(meter.spent())}; {server.tally()}")
                 agent_id = root_agent_id(job.id)
                 openings.append(Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id))))
                 return spent
