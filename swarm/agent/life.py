@@ -38,6 +38,7 @@ from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
+from swarm.models.encoding import encode_tools
 
 BYTES_PER_TOKEN = 3.5
 """What a token of prompts, code and schemas holds, on the low side: an estimate had better be too high."""
@@ -242,9 +243,12 @@ class Life:
 
     def _drop_images(self) -> None:
         """Put words in the place of the newest images; those before the last reply were taken once, so they come second."""
-        newest = [message for message in self.messages[-1:] if any(map(_holds_image, message["content"]))]
-        for message in newest or self.messages:
-            message["content"] = list(map(_without_image, message["content"]))
+        newest = [
+            message for message in self.messages[-1:] if any(map(_holds_image, message["content"]))
+        ] or self.messages
+        changed = [{**message, "content": list(map(_without_image, message["content"]))} for message in newest]
+        # A list of its own: whoever has read the old one only looks at what comes to its end.
+        self.messages = [*self.messages[: len(self.messages) - len(newest)], *changed]
 
     def _pending_call(self, tool_use_id: str) -> None:
         if tool_use_id not in self.pending:
@@ -299,7 +303,7 @@ class Life:
 
     def prefix_tokens(self) -> int:
         """About how many tokens the system prompt and the tools have."""
-        return math.ceil((len(self.system.encode()) + len(json.dumps(self.tools))) / BYTES_PER_TOKEN)
+        return math.ceil((len(self.system.encode()) + len(encode_tools(self.tools))) / BYTES_PER_TOKEN)
 
     def has_images(self) -> bool:
         """Whether the conversation holds an image."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from swarm.records import Usage as Usage
 
@@ -24,12 +24,15 @@ class ModelRequest(BaseModel, frozen=True):
     """A full model id, never an alias."""
     system: str
     messages: list[dict[str, Any]]
-    """Messages in the API's shape, without cache marks; the adapter places those."""
+    """Messages in the API's shape, without cache marks; the adapter places those. Requests of one conversation, if they share `kept`,
+    give the same list, which has only grown at its end."""
     tools: list[dict[str, Any]] = []
     max_tokens: int = 32_000
     tools_allowed: bool = True
     """False asks for text only (`tool_choice: none`), leaving the tools in the prefix."""
     effort: str | None = None
+    kept: dict[str, Any] = Field(default_factory=dict)
+    """What the adapter keeps from one request of a conversation for the next ones: all of them are given the same."""
 
 
 class Reply(BaseModel, frozen=True):

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
 from swarm.models import ModelRequest, Progress, Reply
 from swarm.models.catalogue import describe_aliases, max_output
+from swarm.models.encoding import Encoder
 from swarm.models.failures import credentials_failure, response_failure, stream_failure
 from swarm.models.reply import ReplyBuilder
 from swarm.models.request import build_request
@@ -124,10 +125,9 @@ class AnthropicModel:
 
     def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
         """Make one attempt and return the whole reply. Raises what `Model.complete` says, and `ConfigurationError`."""
-        body = build_request(request, max_output=max_output(request.model, prices_file=self._settings.prices_file))
         deadline = time.monotonic() + self._settings.request_timeout_seconds
         builder = ReplyBuilder(on_progress)
-        with self._open_stream(body) as stream:
+        with self._open_stream(request) as stream:
             request_id = stream.response.headers.get("request-id")
             events = self._read_events(stream, request.model)
             while (event := self._next_event(events, request.model)) is not None:
@@ -149,12 +149,19 @@ class AnthropicModel:
         if client is not None:
             client.close()
 
-    def _open_stream(self, body: dict[str, Any]) -> Stream[RawMessageStreamEvent]:
+    def _open_stream(self, request: ModelRequest) -> Stream[RawMessageStreamEvent]:
         client = self._client()
+        most = max_output(request.model, prices_file=self._settings.prices_file)
         try:
-            stream: Stream[RawMessageStreamEvent] = client.messages.create(**body, stream=True)
+            if self._settings.provider == "anthropic":
+                encoder: Encoder = request.kept.setdefault("encoder", Encoder())
+                return _post(client, encoder.encode(request, max_output=most))
+            # The others move parts of the body elsewhere, so they need it taken apart.
+            stream: Stream[RawMessageStreamEvent] = client.messages.create(
+                **build_request(request, max_output=most), stream=True
+            )
         except Exception as error:
-            failure = self._request_failure(error, str(body["model"]))
+            failure = self._request_failure(error, request.model)
             if failure is None:
                 raise
             raise failure from error
@@ -311,6 +318,16 @@ class AnthropicModel:
         return TransientModelError(
             f"the model request did not finish within {limit:g} s (SWARM_REQUEST_TIMEOUT_SECONDS)", kind="timeout"
         )
+
+
+def _post(client: Client, body: bytes) -> Stream[RawMessageStreamEvent]:
+    """What `messages.create` does with a body once it has encoded it: transport, credentials, headers and errors are the SDK's."""
+    from anthropic import Stream
+    from anthropic.types import Message, RawMessageStreamEvent
+
+    return client.post(
+        "/v1/messages", cast_to=Message, content=body, stream=True, stream_cls=Stream[RawMessageStreamEvent]
+    )
 
 
 def _is_loopback(url: str) -> bool:

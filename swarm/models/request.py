@@ -19,7 +19,7 @@ from swarm.models import Block, ModelRequest
 LOOKBACK_BLOCKS = 20
 """How many blocks, the marked one included, the server looks back from a mark for an entry."""
 
-_MARK = {"type": "ephemeral"}
+MARK = {"type": "ephemeral"}
 _MARKABLE = frozenset(
     {
         "text",
@@ -39,8 +39,8 @@ def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
     """The arguments of `messages.create` for one request; `request` itself is left as it is."""
     body: dict[str, Any] = {
         "model": request.model,
-        "max_tokens": max(1, min(request.max_tokens, max_output)),
-        "messages": _mark_messages([kept for message in request.messages if (kept := _sendable(message)) is not None]),
+        "max_tokens": bounded_output(request, max_output),
+        "messages": _mark_messages([kept for message in request.messages if (kept := sendable(message)) is not None]),
     }
     if request.system.strip():
         body["system"] = [_marked({"type": "text", "text": request.system})]
@@ -54,7 +54,12 @@ def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
     return body
 
 
-def _sendable(message: dict[str, Any]) -> dict[str, Any] | None:
+def bounded_output(request: ModelRequest, max_output: int) -> int:
+    """How long the reply may be, of a model that can write so much."""
+    return max(1, min(request.max_tokens, max_output))
+
+
+def sendable(message: dict[str, Any]) -> dict[str, Any] | None:
     """The message with its content as a list of unmarked blocks; None for a reply that said nothing at all.
 
     Replies may hold empty texts, or be empty; requests with such are refused, and would be for the rest of the life. A message
@@ -71,7 +76,17 @@ def _sendable(message: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _mark_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put up to three marks in, looking from the end: a long conversation costs no more than a short one."""
+    for m, b in marks_of(messages)[0]:
+        content = messages[m]["content"]
+        messages[m] = {**messages[m], "content": [*content[:b], _marked(content[b]), *content[b + 1 :]]}
+    return messages
+
+
+def marks_of(messages: list[dict[str, Any]]) -> tuple[set[tuple[int, int]], bool]:
+    """Where up to three marks go, as message and block, looking from the end: a long conversation costs no more than a short one.
+
+    Also whether one of them is where the last request had its end: no later request marks anything before that one.
+    """
     previous_end = next((m for m in range(len(messages) - 1, -1, -1) if messages[m]["role"] == "assistant"), 0)
     last = between = previous = None
     last_distance = distance = 0  # in blocks, from the end
@@ -90,12 +105,8 @@ def _mark_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if previous is not None:
             break
     needs_between = previous is not None and distance - last_distance >= LOOKBACK_BLOCKS
-    for place in {last, between if needs_between else None, previous}:
-        if place is not None:
-            m, b = place
-            content = messages[m]["content"]
-            messages[m] = {**messages[m], "content": [*content[:b], _marked(content[b]), *content[b + 1 :]]}
-    return messages
+    places = {last, between if needs_between else None, previous}
+    return {place for place in places if place is not None}, previous is not None
 
 
 def _is_markable(block: Block) -> bool:
@@ -114,7 +125,7 @@ def _is_empty_text(block: Block) -> bool:
 
 
 def _marked(block: Block) -> Block:
-    return {**block, "cache_control": dict(_MARK)}
+    return {**block, "cache_control": dict(MARK)}
 
 
 def _unmarked(block: Block) -> Block:

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from swarm.agent import notes
 from swarm.agent.decision import CallModel
@@ -48,6 +49,7 @@ class ModelCall:
         self._journal, self._settings, self._stop = segment.journal, segment.settings, segment.stop
         self._spec = segment.spec
         self._told_activity_at = time.monotonic()
+        self._kept: dict[str, Any] = {}
 
     @property
     def _life(self) -> Life:
@@ -66,6 +68,7 @@ class ModelCall:
                 max_tokens=room,
                 tools_allowed=action.tools_allowed,
                 effort=self._spec.definition.effort,
+                kept=self._kept,
             )
             began = time.monotonic()
             with self._stop.waiting():

@@ -20,6 +20,7 @@ import pytest
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
+from swarm.models.request import build_request
 from swarm.settings import Settings, load_settings
 
 Event = dict[str, Any]
@@ -231,6 +232,20 @@ def test_the_request_on_the_wire_is_marked_streamed_and_signed(script: Script) -
     }
     assert headers["authorization"] == "Bearer rehearsal"
     assert headers["x-stainless-retry-count"] == "0"
+
+
+def test_the_request_on_the_wire_is_the_one_that_the_sdk_would_have_sent(script: Script) -> None:
+    tools = [{"name": "Read", "description": "Reads ü.", "input_schema": {"type": "object", "properties": {}}}]
+    asked = a_request(tools=tools, effort="low", tools_allowed=False)
+    script.answers.extend([Answer(events=HELLO), Answer(events=HELLO)])
+    model = model_for(script)
+    model.complete(asked)
+    with model._client().messages.create(**build_request(asked, max_output=128_000), stream=True) as stream:
+        list(stream)
+    ours, theirs = script.bodies
+    assert ours == theirs
+    ours, theirs = ({**headers, "content-length": ""} for headers in script.headers)
+    assert ours == theirs
 
 
 def test_thinking_and_its_signature_survive_the_round_trip_byte_for_byte(script: Script) -> None:
@@ -519,6 +534,7 @@ sys.modules[{package!r}] = None  # what the import system sees when it is not in
 from swarm.errors import ConfigurationError
 from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel
+from swarm.models.request import build_request
 from swarm.settings import Settings, load_settings
 try:
     AnthropicModel(Settings(provider={provider!r})).complete(ModelRequest(model="m", system="s", messages=[]))

@@ -1,0 +1,137 @@
+"""Requests as bytes, each part of them encoded once: the prefix for all agents that share it, the conversation as it grows.
+
+What is sent equals, as JSON, what `build_request` describes. A turn encodes the blocks that have come since the last request and
+copies bytes for the rest; `encoded_parts` counts, so that a test can hold it to that.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from swarm.models import Block, ModelRequest
+from swarm.models.request import MARK, bounded_output, marks_of, sendable
+
+_encode_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_MARK_TAIL = b"," + _encode_text({"cache_control": MARK}).encode()[1:]
+_KEPT_PREFIXES = 64
+
+encoded_parts = 0
+"""How many blocks and prefixes this process has encoded."""
+
+_tools: dict[int, tuple[list[dict[str, Any]], bytes]] = {}
+"""By identity: an agent's tools are frozen for life, and a process shares them among all agents that have the same."""
+_heads: dict[tuple[str, int], tuple[list[dict[str, Any]], bytes]] = {}
+
+
+def _encode(part: Any) -> bytes:
+    global encoded_parts
+    encoded_parts += 1
+    return _encode_text(part).encode()
+
+
+def encode_tools(tools: list[dict[str, Any]]) -> bytes:
+    """Tool schemas as a request holds them; the list must not be changed any more."""
+    if not tools:
+        return b"[]"
+    known = _tools.get(id(tools))
+    if known is None or known[0] is not tools:
+        if len(_tools) >= _KEPT_PREFIXES:
+            _tools.clear()
+        known = _tools[id(tools)] = (tools, _encode(tools))
+    return known[1]
+
+
+class Encoder:
+    """Encodes the requests of one conversation, whose messages only grow at the end of one and the same list.
+
+    A list that is another one begins anew. Blocks must not be changed once they were sent.
+    """
+
+    def __init__(self) -> None:
+        self._begin([])
+
+    def encode(self, request: ModelRequest, *, max_output: int) -> bytes:
+        """The body of a streaming request. Raises `ValueError` or `TypeError` for what is no JSON."""
+        if request.messages is not self._messages:
+            self._begin(request.messages)
+        return b"".join(
+            (
+                b'{"model":%s,"max_tokens":%d,'
+                % (_encode_text(request.model).encode(), bounded_output(request, max_output)),
+                _head(request),
+                b"" if request.tools_allowed or not request.tools else b'"tool_choice":{"type":"none"},',
+                b""
+                if request.effort is None
+                else b'"output_config":{"effort":%s},' % _encode_text(request.effort).encode(),
+                b'"stream":true,"messages":[',
+                *self._conversation(),
+                b"]}",
+            )
+        )
+
+    def _begin(self, messages: list[dict[str, Any]]) -> None:
+        self._messages = messages
+        self._settled = bytearray()
+        """Messages that no mark can come into any more, as bytes."""
+        self._count = 0
+        self._blocks: dict[int, tuple[Block, bytes]] = {}
+        """By identity, the blocks of all later messages."""
+
+    def _conversation(self) -> list[bytes | bytearray]:
+        kept = [
+            (at, message) for at in range(self._count, len(self._messages)) if (message := sendable(self._messages[at]))
+        ]
+        marks, has_earlier = marks_of([message for _, message in kept])
+        marked = {(kept[place][0], block) for place, block in marks}
+        parts = [self._message(message, {block for place, block in marked if place == at}) for at, message in kept]
+        if has_earlier:
+            # Later requests mark nothing before what this one marks.
+            settled = min(place for place, _ in marks)
+            self._settle(kept[settled][0], parts[:settled])
+            parts = parts[settled:]
+        joined = b",".join(parts)
+        return [self._settled, b"," if self._settled and joined else b"", joined]
+
+    def _message(self, message: dict[str, Any], marked: set[int]) -> bytes:
+        blocks = [self._block(block, marked=place in marked) for place, block in enumerate(message["content"])]
+        return b'{"role":%s,"content":[%s]}' % (_encode_text(message["role"]).encode(), b",".join(blocks))
+
+    def _block(self, block: Block, *, marked: bool) -> bytes:
+        known = self._blocks.get(id(block))
+        if known is None:
+            known = self._blocks[id(block)] = (block, _encode(block))
+        return known[1][:-1] + _MARK_TAIL if marked else known[1]
+
+    def _settle(self, count: int, parts: list[bytes]) -> None:
+        if not parts:
+            return
+        if self._settled:
+            self._settled += b","
+        self._settled += b",".join(parts)
+        self._count = count
+        later = {id(block) for message in self._messages[count:] for block in message["content"]}
+        self._blocks = {key: known for key, known in self._blocks.items() if key in later}
+
+
+def _head(request: ModelRequest) -> bytes:
+    """Tools and system prompt, with the mark at their end."""
+    key = (request.system, id(request.tools) if request.tools else 0)
+    known = _heads.get(key)
+    if known is None or (request.tools and known[0] is not request.tools):
+        if len(_heads) >= _KEPT_PREFIXES:
+            _heads.clear()
+        known = _heads[key] = (request.tools, _make_head(request))
+    return known[1]
+
+
+def _make_head(request: ModelRequest) -> bytes:
+    system = bool(request.system.strip())
+    head = b""
+    if request.tools:
+        tools = encode_tools(request.tools)
+        # Without a system prompt the tools need a mark of their own.
+        head += b'"tools":%s,' % (tools if system else tools[:-2] + _MARK_TAIL + b"]")
+    if system:
+        head += b'"system":[%s%s],' % (_encode({"type": "text", "text": request.system})[:-1], _MARK_TAIL)
+    return head
