@@ -28,7 +28,7 @@ from swarm.ids import root_agent_id
 from swarm.log import EventLog
 from swarm.mailbox import USER
 from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
-from swarm.records import AgentView, Event, JobView
+from swarm.records import AgentView, Event, JobView, read_event
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import connect, explained
@@ -104,10 +104,10 @@ class Job(Correspondence):
                 yield None
                 continue
             for after, fields in found:
-                kind, agent_id = fields.pop("kind"), fields.pop("agent")
-                yield Event(id=after, at=int(after.split("-")[0]) / 1000, kind=kind, agent_id=agent_id, fields=fields)
+                event = read_event(after, fields)
+                yield event
                 # Somebody may have written to its root since, so that it went on.
-                over = kind == "job_ended"
+                over = event.kind == "job_ended"
 
     def wait(self, timeout_seconds: float | None = None) -> JobView:
         """Wait for the end and return the finished job. Raises `TimeoutError`; the job goes on then."""

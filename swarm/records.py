@@ -126,6 +126,10 @@ class AgentView(_View):
     unserved: str = ""
     """Why nobody can run it now, though it is queued; known where somebody has looked."""
     activity: str = ""
+    queued_at: float | None = None
+    """When it was put in line last."""
+    queued_seconds: float = 0.0
+    """How long it stood there, in all, before it was taken last."""
     subtree_tokens: int
     subtree_cost_usd: float
     started_at: float | None = None
@@ -140,6 +144,8 @@ class AgentView(_View):
     length: int = Field(default=0, exclude=True)
     """Entries of its journal."""
     active_at: float | None = Field(default=None, exclude=True)
+    notices: int = Field(default=0, exclude=True)
+    """Those of its unread messages that the runtime wrote."""
     below: Counters = Field(default=Counters(), exclude=True)
     """Sums of the agents below it, as far as they have ended."""
     data: str = Field(default="", exclude=True)
@@ -183,23 +189,39 @@ class Event(BaseModel, frozen=True):
     denied, bounded, held`;
     `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
     `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
+    `read`: its agent took its messages up to the one in `up_to` in, in the turn `turn`; or
     `question`, `answered`: its agent asked something, and the question (its id is in the field `question`) is closed.
     """
 
     id: str
     """Position in the job's event stream: pass it to `follow(after=…)` to go on from here."""
+    seq: int = 0
+    """Its place among all events and journal entries of the job; 0 if an older version wrote it."""
     at: float
     kind: str
     agent_id: str
     fields: dict[str, str]
 
 
+def read_event(entry_id: str, fields: Mapping[str, str]) -> Event:
+    """An entry of a job's event stream."""
+    about = dict(fields)
+    return Event(
+        id=entry_id,
+        seq=int(about.pop("seq", 0)),
+        at=int(entry_id.split("-")[0]) / 1000,
+        kind=about.pop("kind"),
+        agent_id=about.pop("agent"),
+        fields=about,
+    )
+
+
 # -- from their hashes ---------------------------------------------------------------------------------------
 
 _HASH_NAMES = {
     **{"job_id": "job", "parent_id": "parent", "root_id": "root", "generation": "gen", "question": "wait_question"},
-    **{f"{name}_at": name for name in ("created", "started", "ended", "active")},
-    "read_up_to": "read",
+    **{f"{name}_at": name for name in ("created", "queued", "started", "ended", "active")},
+    **{"queued_seconds": "waited", "notices": "unread_notes", "read_up_to": "read"},
 }
 """What a hash calls by another name; neither the spec, the catalogue nor the rules are read with a record."""
 _SUMMED = {"id", "usage", "cost_usd", "subtree_tokens", "subtree_cost_usd", "below", "sums", "unserved"}

@@ -86,6 +86,8 @@ class Assistant(_Entry):
     cost_usd: float = 0.0
     model: str
     request_id: str | None = None
+    request_sha: str = ""
+    """SHA-256 of the request's body, in hexadecimal; empty if an older version made it."""
     duration_seconds: float = 0.0
 
 

@@ -44,6 +44,8 @@ class Reply(BaseModel, frozen=True):
     usage: Usage
     model: str
     request_id: str | None = None
+    request_sha: str = ""
+    """SHA-256 of the request's body, as it was sent, in hexadecimal."""
 
 
 Progress = Callable[[str], None]

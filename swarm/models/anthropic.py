@@ -8,6 +8,7 @@ loop decides when to try again, because a long wait parks the agent. Safe to sha
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import ipaddress
 import json
@@ -129,6 +130,7 @@ class AnthropicModel:
         builder = ReplyBuilder(on_progress)
         with self._open_stream(request) as stream:
             request_id = stream.response.headers.get("request-id")
+            request_sha = hashlib.sha256(stream.response.request.content).hexdigest()
             events = self._read_events(stream, request.model)
             while (event := self._next_event(events, request.model)) is not None:
                 self._add_event(builder, event)
@@ -136,7 +138,7 @@ class AnthropicModel:
                 if time.monotonic() > deadline:
                     raise self._timed_out()
         try:
-            reply = builder.finish(request_id)
+            reply = builder.finish(request_id, request_sha)
         except ValidationError as error:
             raise TransientModelError(f"the model's reply is damaged: {error.errors()[0]}", kind="cut") from error
         if reply is None:

@@ -72,7 +72,7 @@ class ReplyBuilder:
             case "message_stop":
                 self._stopped = True
 
-    def finish(self, request_id: str | None) -> Reply | None:
+    def finish(self, request_id: str | None, request_sha: str = "") -> Reply | None:
         """The whole reply, or None if the stream ended before the reply did."""
         if not self._stopped or self._stop_reason is None:
             return None
@@ -84,6 +84,7 @@ class ReplyBuilder:
             usage=Usage(**self._usage),
             model=self._model,
             request_id=request_id,
+            request_sha=request_sha,
         )
 
     def _start_block(self, index: int, block: Block) -> None:

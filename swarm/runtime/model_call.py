@@ -86,6 +86,7 @@ class ModelCall:
             cost_usd=cost,
             model=reply.model,
             request_id=reply.request_id,
+            request_sha=reply.request_sha,
             duration_seconds=time.monotonic() - began,
         )
         effect = self._journal.append(

@@ -101,18 +101,19 @@ class Store(Upkeep):
 
     # -- one agent -----------------------------------------------------------------------------------------
 
-    def tell_activity(self, claim: Claim, activity: str) -> None:
-        """Say what a running agent does now: something for people to see, which decides nothing.
+    def tell_activity(self, claim: Claim, activity: str) -> bool:
+        """Say what a running agent does now: something for people to see, which decides nothing. Returns whether anybody looks.
 
         Whoever says it is listening to a model that is paid for, so this neither waits for a Redis that is away nor fails.
         """
         if time.monotonic() < self._silent_until:
-            return
+            return False
         arguments = (claim.agent_id, claim.generation, clean_text(activity))
         try:
-            STEPS.run(self.hasty, "tell_activity", self.prefix, *arguments)
+            return bool(STEPS.run(self.hasty, "tell_activity", self.prefix, *arguments))
         except (redis.RedisError, OSError):
             self._silent_until = time.monotonic() + _SILENT_SECONDS
+            return False
 
     def journal(self, agent_id: str, after: int = 0) -> Iterator[Entry]:
         """The journal's entries after number `after`, in order.

@@ -54,9 +54,8 @@ class Mailboxes(Roster):
     def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
         """Append the entry that holds these messages; returns how many are left unread, if it was not done already."""
         notices = sum(message.kind == "notification" for message in messages)
-        answer = self.run(
-            "receive", claim.agent_id, claim.generation, number, encode_entry(entry), len(messages), notices
-        )
+        document, counts = encode_entry(entry), (len(messages), notices)
+        answer = self.run("receive", claim.agent_id, claim.generation, number, document, *counts, entry.cursor)
         self._check(answer, claim)
         return int(answer[1]) if answer[0] == "ok" else None
 

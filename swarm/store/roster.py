@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from swarm.errors import UnknownAgent
 from swarm.records import AGENT_FIELDS, JOB_FIELDS, TERMINAL_STATES, AgentView, JobView, read_agent, read_job
@@ -11,6 +12,17 @@ from swarm.store.values import Hint, JobPermissions
 
 _PAGE = 500
 """Records fetched at a time: others are served in between."""
+
+
+@dataclass(frozen=True)
+class StoredEntry:
+    """An entry of a journal as it is stored, whatever version wrote it."""
+
+    number: int
+    seq: int
+    """Its place among all journal entries and events of the job; 0 if an older version wrote it."""
+    document: str
+    """JSON."""
 
 
 class Roster(Keyspace):
@@ -86,6 +98,11 @@ class Roster(Keyspace):
         """The ids of the agents it started."""
         return set(self.client.smembers(self.key("children", agent_id)))
 
+    def stored_entries(self, agent_id: str, *, after: int = 0, count: int = _PAGE) -> list[StoredEntry]:
+        """The first entries of the agent's journal after that one, unread: also those that this version cannot read."""
+        found = self.client.xrange(self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=count)
+        return [read_stored(entry_id, fields) for entry_id, fields in found]
+
     def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
         """What a wake-up says of each of these agents; None for one that does not exist. One round trip."""
         answers = self.run("wakeup", *agent_ids) if agent_ids else []
@@ -141,3 +158,8 @@ class Roster(Keyspace):
         for one in ids:
             pipeline.hmget(self.key(kind, one), names)
         return [dict(zip(names, values, strict=True)) for values in pipeline.execute()]
+
+
+def read_stored(entry_id: str, fields: Mapping[str, str]) -> StoredEntry:
+    """An entry of a journal's stream."""
+    return StoredEntry(int(entry_id.split("-")[0]), int(fields.get("seq", 0)), fields["e"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import socket
@@ -95,6 +96,7 @@ class Script:
     def __init__(self) -> None:
         self.answers: deque[Answer] = deque()
         self.bodies: list[dict[str, Any]] = []
+        self.hashes: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.ports: list[int] = []
         self.models: list[AnthropicModel] = []
@@ -123,6 +125,7 @@ class Script:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 script.bodies.append(json.loads(body))
+                script.hashes.append(hashlib.sha256(body).hexdigest())
                 script.headers.append({name.lower(): value for name, value in self.headers.items()})
                 script.ports.append(self.client_address[1])
                 answer = script.answers.popleft()
@@ -217,6 +220,10 @@ def test_a_whole_reply_comes_back_with_its_usage_and_request_id(script: Script) 
         "cache_creation_input_tokens": 20,
         "cache_read_input_tokens": 100,
     }
+
+
+def test_a_reply_names_its_request_by_the_hash_of_the_bytes_that_were_sent(script: Script) -> None:
+    assert [complete(script, Answer(events=HELLO)).request_sha] == script.hashes
 
 
 def test_the_request_on_the_wire_is_marked_streamed_and_signed(script: Script) -> None:

@@ -40,7 +40,7 @@ end
 
 local function put_on_queue(id)
   local job = field(id, 'job')
-  redis.call('HSET', agent_key(id), 'state', 'queued')
+  redis.call('HSET', agent_key(id), 'state', 'queued', 'queued', NOW)
   redis.call('ZADD', job_key(job, 'line'), rank(id), id)
   line_up(job)
 end

@@ -19,8 +19,8 @@ end
 -- The record counts its journal's entries, so that an append never has to read one back.
 local function journal_length(id) return count(field(id, 'length')) end
 
-local function append(id, number, entry)
-  redis.call('XADD', journal_key(id), string.format('%d-0', number), 'e', entry)
+local function append(id, job, number, entry)
+  redis.call('XADD', journal_key(id), string.format('%d-0', number), 'e', entry, 'seq', next_seq(job))
   redis.call('HSET', agent_key(id), 'length', number)
 end
 

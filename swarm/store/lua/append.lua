@@ -9,13 +9,14 @@ step('append', function(id, gen, number, activity, counters, settle, said, diges
   number = tonumber(number)
   local refused = refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
-  for i, entry in ipairs(entries) do append(id, number + i - 1, entry) end
   local job, unread = fields(id, 'job', 'unread')
+  for i, entry in ipairs(entries) do append(id, job, number + i - 1, entry) end
   if digest ~= '' then redis.call('HSETNX', job_key(job, 'prefixes'), digest, prefix) end
   local changed = false
   for name, by in pairs(cjson.decode(counters)) do
     add(agent_key(id), name, by)
     add(job_key(job), name, by)
+    tally(name, by)
     changed = true
   end
   if settle == '1' then

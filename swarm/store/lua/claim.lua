@@ -3,8 +3,8 @@
 -- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time} | {'refused', state} | {'capped'}
 --   | {'unknown'}
 step('claim', function(id, worker, lease_seconds, token)
-  local state, job, spec, started, claim, gen, unread, length =
-    fields(id, 'state', 'job', 'spec', 'started', 'claim', 'gen', 'unread', 'length')
+  local state, job, spec, started, claim, gen, unread, length, queued, waited =
+    fields(id, 'state', 'job', 'spec', 'started', 'claim', 'gen', 'unread', 'length', 'queued', 'waited')
   if not state then return { 'unknown' } end
   local most, deadline = job_fields(job, 'max_running', 'deadline')
   if state == 'running' and claim == token then
@@ -20,7 +20,8 @@ step('claim', function(id, worker, lease_seconds, token)
   end
   redis.call('SADD', job_key(job, 'running'), id)
   gen = redis.call('HINCRBY', agent_key(id), 'gen', 1)
-  redis.call('HSET', agent_key(id), 'state', 'running', 'worker', worker, 'claim', token)
+  redis.call('HSET', agent_key(id), 'state', 'running', 'worker', worker, 'claim', token,
+    'waited', count(waited) + NOW - (queued or NOW))
   redis.call('HDEL', agent_key(id), 'yielded')
   if not started then redis.call('HSET', agent_key(id), 'started', NOW) end
   redis.call('ZADD', P .. ':leases', NOW + tonumber(lease_seconds), id)

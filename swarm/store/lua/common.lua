@@ -2,7 +2,7 @@
 --
 -- P                      the key prefix
 -- P:agent:ID             hash    one agent: state, gen, job, parent, depth, spec, counters, result, what it waits for
--- P:journal:ID           stream  its journal; ids 1-0, 2-0, … chosen by the writer (XADD refuses an id that exists)
+-- P:journal:ID           stream  its journal: `e`, an entry, and `seq`; ids 1-0, 2-0, … chosen by the writer (XADD refuses an id that exists)
 -- P:children:ID          set     ids of the agents it spawned
 -- P:await:ID             set     children whose end it still waits for while parked
 -- P:outputs:ID           hash    its tool outputs that are too long for the conversation
@@ -19,6 +19,10 @@
 -- P:mail:JOB             stream  the mailbox of the person whose job it is; the job's `unread` counts what lies beyond its `read`
 -- P:sent:TOKEN           string  for a while, what was answered about a message from outside: sent again, it is not delivered again
 -- P:events:ID            stream  a job's lifecycle events, trimmed
+-- P:job:ID:seq           string  how many journal entries and events the job has: each carries its number, `seq`, so all of them have one order
+-- P:feed                 stream  the events of all jobs that are no mere progress: job, seq, kind, agent; trimmed
+-- P:totals               hash    what the fleet has counted since it began: the counters of all agents; jobs, agents, rescued, ended_STATE
+-- P:live:ID, P:watch:ID  stream, string  what an agent's model is saying right now; there while somebody looks
 -- P:jobs                 zset    all jobs by creation time
 -- P:leases               zset    running agents by the time their lease ends
 -- P:synced               string  written where somebody waits until all before it is on the disk
@@ -32,7 +36,8 @@
 -- A terminal state is never overwritten; a message to an agent that ended, but was not cancelled, begins its next run, which
 -- its journal tells (`resumed`). Keys are computed, so this needs one Redis, not a Redis Cluster.
 --
--- Of an agent's fields: `era` tells when its run began, by its job's count of ends; `unread` counts the messages beyond its journal's
+-- Of an agent's fields: `era` tells when its run began, by its job's count of ends; `queued`, when it was put in line last, `waited`, how long it
+-- stood there in all before it was taken last; `unread` counts the messages beyond its journal's
 -- cursor, `unread_notes` those of them that the runtime wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
 -- parked because it has nothing to do; `yielded`, that it gave its process up for others, who come first; `told_*`, how much of
 -- its counters its parent has; `earlier*`, the answer of the run that its parent asked for, once it went on because of somebody else.
@@ -122,12 +127,22 @@ local function is_doomed(id)
   return false
 end
 
+-- The job-wide number of the next journal entry or event. Steps come one after the other, so whatever caused something has a lower one.
+local function next_seq(job) return redis.call('INCR', job_key(job, 'seq')) end
+
+-- Count something of the whole fleet.
+local function tally(name, by) redis.call('HINCRBY', P .. ':totals', name, by or 1) end
+
 local function emit(job, kind, id, ...)
-  redis.call('XADD', P .. ':events:' .. job, 'MAXLEN', '~', 20000, '*', 'kind', kind, 'agent', id, ...)
+  local seq = next_seq(job)
+  redis.call('XADD', P .. ':events:' .. job, 'MAXLEN', '~', 20000, '*', 'seq', seq, 'kind', kind, 'agent', id, ...)
+  if kind ~= 'progress' then
+    redis.call('XADD', P .. ':feed', 'MAXLEN', '~', 100000, '*', 'job', job, 'seq', seq, 'kind', kind, 'agent', id)
+  end
 end
 
 local enders = {}
-local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'prefixes', 'questions', 'keys' }
+local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'prefixes', 'questions', 'keys', 'seq' }
 
 -- Have `act(job, id)` called when an agent ends, after all that is below it has. It holds for the ends that steps of this library make.
 local function at_end(act) enders[#enders + 1] = act end

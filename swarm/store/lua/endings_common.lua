@@ -110,7 +110,7 @@ end_agent = function(id, state, text, reason, write, before)
   -- Nothing that was said is lost because the end comes from outside.
   if write and text == '' then text = field(id, 'said') or '' end
   if write then
-    append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
+    append(id, job, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
       state = state, text = text, reason = reason }))
   end
   redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
@@ -125,6 +125,7 @@ end_agent = function(id, state, text, reason, write, before)
   for _, act in ipairs(enders) do act(job, id) end
   redis.call('HDEL', agent_key(id), unpack(WAITS))
   emit(job, 'ended', id, 'state', state, 'reason', reason)
+  tally('ended_' .. state)
   if parent and parent ~= '' then
     tell_sums(id, parent)
     if background == '1' and not has_ended(parent) then
@@ -150,7 +151,7 @@ local function resume(id, job, parent)
     -- Its parent may not have collected it yet.
     redis.call('HSET', agent_key(id), 'earlier', text, 'earlier_reason', reason, 'earlier_ended', ended)
   end
-  append(id, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
+  append(id, job, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
   redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data', 'said')
   redis.call('HINCRBY', agent_key(id), 'resumes', 1)
   redis.call('HSET', agent_key(id), 'reason', '')

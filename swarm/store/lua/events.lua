@@ -11,8 +11,9 @@ step('emit_once', function(job, kind, id, why)
   return 1
 end)
 
--- Say what a running agent does now, if `gen` is still who runs it.
+-- Say what a running agent does now, if `gen` is still who runs it. Returns 1 if somebody looks at it.
 step('tell_activity', function(id, gen, activity)
   local state, owner = fields(id, 'state', 'gen')
   if state == 'running' and owner == gen then redis.call('HSET', agent_key(id), 'activity', activity) end
+  return redis.call('EXISTS', P .. ':watch:' .. id)
 end)

@@ -9,7 +9,7 @@ step('finish', function(id, gen, number, entry, state, text, reason, unless_mail
   if refused then return { refused } end
   local job, parent, name, unread, unread_notes = fields(id, 'job', 'parent', 'name', 'unread', 'unread_notes')
   if unless_mail == '1' and count(unread) > 0 then return { 'mail' } end
-  append(id, number, entry)
+  append(id, job, number, entry)
   if count(unread) > count(unread_notes) then
     for _, found in ipairs(redis.call('XREVRANGE', P .. ':mail:' .. id, '+', '-', 'COUNT', unread)) do
       local message = {}

@@ -58,7 +58,7 @@ step('park', function(id, gen, number, entry, condition)
       return { 'go on', 'mail' }
     end
   end
-  append(id, number, entry)
+  append(id, job, number, entry)
   redis.call('HSET', agent_key(id), 'state', 'parked', 'wait_mode', wait.mode or 'all', 'wait_mail', wait.mail or '',
     'active', NOW)
   if idle then

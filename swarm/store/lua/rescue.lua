@@ -57,6 +57,7 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, dead)
       leave(id, job)
       put_on_queue(id)
       emit(job, 'rescued', id, 'deaths', deaths, 'worker', worker or '')
+      tally('rescued')
     end
   end
 

@@ -101,7 +101,7 @@ step('send', function(claimed, messages)
     refused = why_not(message) or {}
     if refused[1] then break end
     if claim.generation and message.entry ~= '' then
-      append(claim.agent, claim.number + written, message.entry)
+      append(claim.agent, message.job, claim.number + written, message.entry)
       written = written + 1
     end
     ids = post(message)
@@ -115,6 +115,7 @@ step('send', function(claimed, messages)
     if written > 0 then
       add(agent_key(claim.agent), 'tools', written)
       add(job_key(job), 'tools', written)
+      tally('tools', written)
       redis.call('HSET', agent_key(claim.agent), 'activity', 'SendMessage', 'active', NOW)
     end
   end

@@ -30,7 +30,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
   if fresh > 0 and tonumber(depth) >= tonumber(max_depth) then return { 'depth' } end
   local room = tonumber(max_agents) - tonumber(agents)
   if fresh > room then return { 'limit', room } end
-  append(parent, number, entry)
+  append(parent, job, number, entry)
   keep_closing(parent, job, tonumber(closing_tokens), tonumber(closing_cost))
   for _, child in ipairs(children) do
     if child.resume then
@@ -49,6 +49,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       redis.call('HINCRBY', job_key(job), 'agents', 1)
       put_on_queue(child.id)
       emit(job, 'spawned', child.id, 'parent', parent)
+      tally('agents')
     end
   end
   return { 'ok', publish }

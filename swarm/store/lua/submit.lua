@@ -16,5 +16,7 @@ step('submit', function(job, root, job_record, agent_record, seconds)
   redis.call('HSET', job_key(job, 'names'), 'root', root)
   put_on_queue(root)
   emit(job, 'job_started', root)
+  tally('jobs')
+  tally('agents')
   return { 'ok', publish }
 end)
