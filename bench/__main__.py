@@ -19,6 +19,7 @@ NAMES = (
     "journal",
     "durability",
     "parked",
+    "giant",
     "messages",
     "long_life",
     "throughput",
@@ -31,7 +32,9 @@ def main() -> int:
     """Run what was asked for, in order; exit status 1 when a target was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of: {', '.join(NAMES)}")
-    parser.add_argument("--agents", type=int, default=20_000, help="how many agents `parked` makes (up to 100000)")
+    parser.add_argument(
+        "--agents", type=int, default=20_000, help="how many agents `parked` and `giant` make (up to 100000)"
+    )
     parser.add_argument("--concurrency", type=int, default=64, help="pool processes of `throughput`")
     chosen = parser.parse_args()
     unknown = set(chosen.names) - set(NAMES)

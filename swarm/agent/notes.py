@@ -26,6 +26,10 @@ NOBODY_ANSWERED = "It needed a person's answer, and nobody answered in time."
 
 # -- about starting agents -------------------------------------------------------------------------------------
 
+TOO_MANY_CHILDREN = (
+    "You have as many agents as one agent may have: this one was not started. "
+    "Have one of yours start it, or do the work yourself."
+)
 TOO_DEEP = "The nesting limit is reached: you cannot start agents. Do the work yourself."
 NO_TEAM = (
     "There is no team for teammates to join: found one with TeamCreate first, or start an agent without `teammate`."

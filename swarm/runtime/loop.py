@@ -56,6 +56,8 @@ log = EventLog("swarm.segment")
 WAIT_IN_PLACE_SECONDS = 2.0
 """A shorter wait for the model is slept through; a longer one gives the process back."""
 CONCURRENT_READS = 8
+SPAWNED_AT_ONCE = 50
+"""Children of one step, which may not keep the server busy for long."""
 
 
 class Loop:
@@ -131,7 +133,7 @@ class Loop:
             case Settle(results=results):
                 self.journal.append_results(results)
             case SpawnAgents(calls=calls):
-                return self._run_approved(calls, self._spawn)
+                return self._run_approved(calls[:SPAWNED_AT_ONCE], self._spawn)
             case CollectChildren(children=children):
                 return self._collect(children)
             case SendMessages(calls=calls):

@@ -176,9 +176,9 @@ def refuse(plan: Spawning, answer: NotSpawned, max_agents: int) -> None:
         case "team":
             text = notes.NO_TEAM
             chosen = [i for i, child in plan.children.items() if isinstance(child, AgentSpec) and child.teammate]
-        case "limit":
+        case "limit" | "children" as why:
             # The first ones start, the others are told why not.
-            text = notes.too_many(max_agents)
+            text = notes.too_many(max_agents) if why == "limit" else notes.TOO_MANY_CHILDREN
             chosen = fresh[answer.room :]
     for call_id in chosen:
         del plan.children[call_id]

@@ -229,8 +229,8 @@ class Store(Upkeep):
         documents = [json.dumps(_child_fields(child)) for child in children]
         answer = self.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *closing, *documents)
         match answer[0]:
-            case "limit":
-                return NotSpawned("limit", room=max(0, int(answer[1])))
+            case "limit" | "children" as why:
+                return NotSpawned(why, room=max(0, int(answer[1])))
             case "depth":
                 return NotSpawned("depth")
             case "name" | "resume" as why:

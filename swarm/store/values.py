@@ -172,13 +172,13 @@ class GoOn:
 class NotSpawned:
     """No child was made, because of this; the caller may ask again for fewer."""
 
-    why: Literal["limit", "depth", "name", "resume", "team"]
+    why: Literal["limit", "children", "depth", "name", "resume", "team"]
     child: str = ""
     """The child whose name is taken, that cannot go on, or that would need a team."""
     detail: str = ""
     """The name that is taken; the state of the child that cannot go on, empty when it is nobody's or another's."""
     room: int = 0
-    """How many more agents the job may have."""
+    """How many more agents the job, or this parent, may have."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ and changes nothing; what an agent has in progress goes back the moment it ends.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -140,7 +141,23 @@ class Board:
             "max_notes": MAX_NOTES_BYTES,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        return self._step("update", agent_id, cause, given)[1]
+        while True:
+            try:
+                return self._step("update", agent_id, cause, given)[1]
+            except _Unseen:
+                # Others may change more before the next attempt, but then one of them has come further.
+                given["seen"] = self._look_for_circle(number, given["blocked_by"])
+
+    def _look_for_circle(self, number: int, wanted: Sequence[int]) -> int:
+        """Returns as of which change none of the wanted tasks waits for `number`. Raises `BoardRefused` if one does."""
+        pipeline = self._store.client.pipeline()
+        pipeline.hget(self._store.key("job", self._job_id), "board_ways")
+        pipeline.hgetall(self._store.key("job", self._job_id, "board"))
+        seen, stored = pipeline.execute()
+        blocked_by = {int(task): json.loads(record).get("blocked_by", []) for task, record in stored.items()}
+        if way := find_way(blocked_by, wanted, number):
+            raise BoardRefused(_describe_refusal("circle", {"task": number, "way": way}))
+        return int(seen or 0)
 
     def give(self, agent_id: str, cause: str, number: int, to: str) -> Signals:
         """Give a task to the agent `to`."""
@@ -164,6 +181,8 @@ class Board:
                 return json.loads(said), Signals(publish=publish, kill=kill)
             case ["none", counts]:
                 raise NothingOpen(_NOTHING_OPEN.format(**json.loads(counts)))
+            case [_, "unseen", _]:
+                raise _Unseen("what the tasks wait for has changed")
             case [_, why, about]:
                 # Lua writes a number of more than 14 digits as a float.
                 raise BoardRefused(_describe_refusal(why, json.loads(about, parse_float=lambda text: int(float(text)))))
@@ -211,6 +230,10 @@ def _describe_refusal(why: str, about: dict[str, Any]) -> str:
     return _REFUSALS[why].format(**about)
 
 
+class _Unseen(BoardRefused):
+    """Whether a change would make a circle has to be found out first, or again."""
+
+
 class NothingOpen(BoardRefused):
     """No task of the board can be claimed by the agent now; the message counts why."""
 
@@ -248,6 +271,26 @@ def check_text(what: str, text: str) -> str:
 def _storable(text: str) -> str:
     # Half a surrogate pair has no UTF-8 form.
     return text.encode("utf-8", "replace").decode()
+
+
+def find_way(blocked_by: Mapping[int, Sequence[int]], start: Iterable[int], end: int) -> list[int]:
+    """Tasks each of which waits for the next one, from one of `start` to `end`; the fewest, or none. Linear in what waits."""
+    way: dict[int, int | None] = dict.fromkeys(start)
+    reached = deque(way)
+    while reached:
+        task = reached.popleft()
+        if task == end:
+            found: list[int] = []
+            step: int | None = task
+            while step is not None:
+                found.append(step)
+                step = way[step]
+            return found[::-1]
+        for first in blocked_by.get(task, ()):
+            if first not in way:
+                way[first] = task
+                reached.append(first)
+    return []
 
 
 def _numbers(numbers: Sequence[int]) -> list[int]:

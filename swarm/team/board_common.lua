@@ -10,8 +10,11 @@
 -- P:job:ID:board:left     hash  pending task -> how many of those that block it are not completed
 -- P:job:ID:board:edges    zset  'BLOCKER BLOCKED', in eight digits each, so that those of one blocker are a range
 -- P:job:ID:board:waiting  set   agents that parked until tasks are completed: their field `wait_tasks` is a JSON list of numbers
--- P:job:ID:team           hash  the job's team, if it has one: name, description, lead, created
+-- P:job:ID:team           hash  the job's team, if it has one: name, description, lead, created; while it is dissolved, `leaving`: the
+--                               names of those that it had
+-- P:job:ID:team:leaving   set   of those, who is still to be ended
 -- P:job:ID:team:idle      zset  its idle teammates by the time they went idle
+-- Of the job's record: `board_ways` counts the changes of what blocks a task that was there before.
 --
 -- States of a task: pending -> in_progress -> completed; back to pending when its owner gives it back or ends.
 
@@ -48,10 +51,22 @@ local function blocked_by(job, n)
   return found
 end
 
+local function blocks_any(job, n)
+  return #redis.call('ZRANGE', board_key(job, 'edges'), '[' .. edge(n, 0), '(' .. edge(n + 1, 0), 'BYLEX', 'LIMIT', 0, 1) > 0
+end
+
 -- Have a task wait for these.
 local function block(job, n, task, wanted)
-  for _, first in ipairs(task.blocked_by or {}) do redis.call('ZREM', board_key(job, 'edges'), edge(first, n)) end
-  for _, first in ipairs(wanted) do redis.call('ZADD', board_key(job, 'edges'), 0, edge(first, n)) end
+  local key, had, gone, new = board_key(job, 'edges'), {}, {}, {}
+  for _, first in ipairs(task.blocked_by or {}) do had[first] = true end
+  for _, first in ipairs(wanted) do
+    if not had[first] then new[#new + 1], new[#new + 2] = 0, edge(first, n) end
+    had[first] = nil
+  end
+  for first in pairs(had) do gone[#gone + 1] = edge(first, n) end
+  -- All at once: each call costs more than what it does. A board has fewer tasks than what fits on Lua's stack.
+  if #gone > 0 then redis.call('ZREM', key, unpack(gone)) end
+  if #new > 0 then redis.call('ZADD', key, unpack(new)) end
   task.blocked_by = wanted
   redis.call('HSET', board_key(job, 'left'), n, #blockers(job, task))
 end
@@ -74,13 +89,39 @@ local function was_offered(job, n, id)
   return offered and offered:find(' ' .. id .. ' ', 1, true) ~= nil
 end
 
+-- Teammates that were idle when the call asked first, those of a role or all, longest first. One step may open a thousand tasks.
+local function idle_teammates(job, role)
+  local found = once['idle ' .. job]
+  if not found then
+    found = { all = { first = 1 }, by_role = {} }
+    once['idle ' .. job] = found
+    for _, id in ipairs(redis.call('ZRANGE', job_key(job, 'team:idle'), 0, -1)) do
+      local one = { id = id }
+      one.role, one.parent = fields(id, 'role', 'parent')
+      found.all[#found.all + 1] = one
+      if one.role then
+        found.by_role[one.role] = found.by_role[one.role] or { first = 1 }
+        table.insert(found.by_role[one.role], one)
+      end
+    end
+  end
+  local meant = role and (found.by_role[role] or { first = 1 }) or found.all
+  while meant[meant.first] and meant[meant.first].busy do meant.first = meant.first + 1 end
+  return meant
+end
+
 -- Offer an open task to the teammate that has been idle longest, of those that it fits and that have not been offered it.
-local function offer(job, n)
-  local task = load_task(job, n)
-  for _, id in ipairs(redis.call('ZRANGE', job_key(job, 'team:idle'), 0, -1)) do
-    local state, role, parent = fields(id, 'state', 'role', 'parent')
-    if state == 'parked' and role_fits(task, role) and not was_offered(job, n, id) and not has_ended(parent) then
-      return offer_to(job, n, task, id)
+local function offer(job, n, task)
+  local idle, offered = idle_teammates(job, task.role), nil
+  for i = idle.first, #idle do
+    local one = idle[i]
+    offered = offered or redis.call('HGET', board_key(job, 'offers'), n) or ''
+    if not one.busy and not offered:find(' ' .. one.id .. ' ', 1, true) then
+      one.busy = not redis.call('ZSCORE', job_key(job, 'team:idle'), one.id) or has_ended(one.parent)
+      if not one.busy then
+        one.busy = true
+        return offer_to(job, n, task, one.id)
+      end
     end
   end
 end
@@ -98,7 +139,7 @@ end
 local function pass_on(job, id)
   local offers = redis.call('HGETALL', board_key(job, 'offers'))
   for i = 1, #offers, 2 do
-    if offers[i + 1]:sub(-#id - 2) == ' ' .. id .. ' ' then offer(job, offers[i]) end
+    if offers[i + 1]:sub(-#id - 2) == ' ' .. id .. ' ' then offer(job, offers[i], load_task(job, offers[i])) end
   end
 end
 
@@ -110,7 +151,7 @@ local function open_task(job, n, task)
     return false
   end
   redis.call('ZADD', board_key(job, 'open'), n, n)
-  offer(job, n)
+  offer(job, n, task)
   return true
 end
 
@@ -153,4 +194,4 @@ local function open_of(job, numbers)
 end
 
 keep_parts('board', 'board:text', 'board:open', 'board:owners', 'board:offers', 'board:done', 'board:left', 'board:edges',
-  'board:waiting', 'team', 'team:idle')
+  'board:waiting', 'team', 'team:idle', 'team:leaving')

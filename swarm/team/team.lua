@@ -1,10 +1,28 @@
 -- Found or dissolve a job's team; the same cause again answers the same and does nothing.
 --   request  JSON {agent, cause, ...}
 --     create  name, description
---     delete  force: stop also teammates that are at work; reason: what is said of those that are stopped
--- Returns {'ok', publish, JSON, kill}: create {name}, delete {name, stopped: 'NAME, NAME'}
+--     delete  in steps, until the answer is not 'more'; force: stop also teammates that are at work; reason: what is said of those that are stopped
+-- Returns {'ok', publish, JSON, kill}: create {name}, delete {name, stopped: 'NAME, NAME'} | {'more', publish, kill}
 --   | {'refused', why, JSON}: 'exists' {name, lead?}, no lead: it is the agent itself; 'missing'; 'led' {name, lead}; 'busy' {names}
 --     | 'not live'
+
+-- Begin to dissolve a team; returns those of its members that are at work, if that forbids it.
+local function begin_to_dissolve(job, lead, force)
+  local members, busy, names = {}, {}, {}
+  for _, child in ipairs(redis.call('SMEMBERS', children_key(lead))) do
+    local state, teammate, idle, name = fields(child, 'state', 'teammate', 'idle', 'name')
+    if teammate == '1' and not TERMINAL[state] then
+      members[#members + 1] = child
+      names[#names + 1] = name or child
+      if idle ~= '1' then busy[#busy + 1] = name or child end
+    end
+  end
+  table.sort(busy); table.sort(names)
+  if #busy > 0 and not force then return busy end
+  for _, child in ipairs(members) do redis.call('SADD', job_key(job, 'team:leaving'), child) end
+  redis.call('HSET', job_key(job, 'team'), 'leaving', table.concat(names, ', '))
+end
+
 step('team', function(job, operation, request)
   local given = cjson.decode(request)
   local agent, cause = given.agent, given.cause
@@ -22,23 +40,18 @@ step('team', function(job, operation, request)
 
   if not name then return refuse('missing') end
   if lead ~= agent then return refuse('led', { name = name, lead = name_of(lead) }) end
-  local members, busy, names = {}, {}, {}
-  for _, child in ipairs(redis.call('SMEMBERS', children_key(agent))) do
-    local state, teammate, idle = fields(child, 'state', 'teammate', 'idle')
-    if teammate == '1' and not TERMINAL[state] then
-      members[#members + 1] = child
-      names[#names + 1] = name_of(child)
-      if idle ~= '1' then busy[#busy + 1] = name_of(child) end
-    end
+  if redis.call('HEXISTS', team, 'leaving') == 0 then
+    local busy = begin_to_dissolve(job, agent, given.force)
+    if busy then return refuse('busy', { names = busy }) end
   end
-  table.sort(busy); table.sort(names)
-  if #busy > 0 and not given.force then return refuse('busy', { names = busy }) end
-  redis.call('DEL', team)
-  for _, child in ipairs(members) do
+  for _, child in ipairs(redis.call('SPOP', job_key(job, 'team:leaving'), AT_ONCE / 2)) do
     -- The lead has it from this step's answer: no notice besides.
     redis.call('HDEL', agent_key(child), 'background')
     end_agent(child, 'cancelled', '', given.reason, true)
   end
+  if redis.call('EXISTS', job_key(job, 'team:leaving')) == 1 then return { 'more', publish, kill } end
+  local stopped = redis.call('HGET', team, 'leaving')
+  redis.call('DEL', team)
   emit(job, 'team', agent, 'change', 'dissolved', 'name', name)
-  return answer(job, cause, { name = name, stopped = table.concat(names, ', ') })
+  return answer(job, cause, { name = name, stopped = stopped })
 end)

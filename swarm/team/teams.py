@@ -33,7 +33,8 @@ class Teams:
     def find(self) -> Team | None:
         """The job's team."""
         record = self._store.client.hgetall(self._store.key("job", self._job_id, "team"))
-        return Team(**{**record, "created": float(record["created"])}) if record else None
+        known = {field: record[field] for field in ("name", "description", "lead") if field in record}
+        return Team(**known, created=float(record["created"])) if record else None
 
     def create(self, agent_id: str, cause: str, name: str, description: str) -> None:
         """Found the job's team with the agent as its lead. Raises `TeamRefused`."""
@@ -56,10 +57,13 @@ class Teams:
 
     def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Signals]:
         request = json.dumps({"agent": agent_id, "cause": f"team/{cause}", **given})
-        answer = self._store.run("team", self._job_id, operation, request)
+        publish, kill = [], []
+        while (answer := self._store.run("team", self._job_id, operation, request))[0] == "more":
+            publish += answer[1]
+            kill += answer[2]
         match answer:
-            case ["ok", publish, said, kill]:
-                return json.loads(said), Signals(publish=publish, kill=kill)
+            case ["ok", published, said, killed]:
+                return json.loads(said), Signals([*publish, *published], [*kill, *killed])
             case [_, why, about]:
                 raise TeamRefused(_describe_refusal(why, json.loads(about)))
         raise AssertionError(f"an answer of team.lua that is not known: {answer}")

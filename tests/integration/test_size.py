@@ -13,7 +13,7 @@ from swarm.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
 from swarm.models import Usage
 from swarm.store.agents import Store
-from swarm.store.values import DELIVERIES_AT_ONCE, Claim, OutgoingMessage, Wish
+from swarm.store.values import DELIVERIES_AT_ONCE, Claim, NotSpawned, OutgoingMessage, Signals, Wish
 from swarm.store.values import Counters as Used
 from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, make_person
@@ -125,6 +125,26 @@ def test_what_goes_on_after_the_end_is_not_ended_with_what_was_before(crowd: Job
     states = Counter(record.state for record in store.agents_of(crowd.job_id))
     assert states == {"cancelled": SIZE + 10, "running": 2}
     assert [key for key in store.client.scan_iter(f"*{crowd.job_id}*") if store.client.ttl(key) >= 0] == []
+
+
+def test_an_agent_has_so_many_children_at_most_and_rests_among_them(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False, max_agents=10_000)
+    for first in range(0, 2_000, 100):
+        make_children(world, "root", f"w{first}-", 100)
+    spec = world.child_spec("one more")
+    number = world.lengths["root"] + 1
+    answer = world.spawn_all(world.claims["root"], number, {"one more": spec})
+    assert answer == NotSpawned("children", room=0)
+    client = world.store.client
+    client.config_set("slowlog-log-slower-than", 0)
+    client.slowlog_reset()
+    assert isinstance(world.rest("root"), Signals)
+    [taken] = [one["duration"] / 1e6 for one in client.slowlog_get(10) if one["command"].startswith(b"FCALL ")]
+    client.config_set("slowlog-log-slower-than", 10_000)
+    assert taken <= LONGEST_STEP_SECONDS
+    last = world.ids["w1900-99"]
+    world.store.cancel(last, "stop")
+    assert world.state("root") == "queued", "the end of any child wakes it"
 
 
 def _last_to_end(crowd: JobWorld) -> dict[str, str]:

@@ -51,6 +51,24 @@ def test_teammates_need_the_team_of_their_parent(world: JobWorld) -> None:
     assert isinstance(world.spawn("ada"), Signals)
 
 
+def test_a_big_team_is_dissolved_in_steps_and_whoever_goes_on_with_it_ends_all(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned)
+    names = [f"m{number}" for number in range(90)]
+    for name in names:
+        world.start(name)
+    request = {"agent": world.root, "cause": "team/d", "force": True, "reason": "dissolved"}
+    [first, *_] = world.store.run("team", world.job_id, "delete", json.dumps(request))
+    states = [world.state(name) for name in names]
+    assert first == "more" and 0 < states.count("cancelled") <= 40, "the worker dies here"
+    stopped, effect = world.teams.delete(world.root, "d", force=True)
+    assert stopped == sorted(names) and len(effect.kill) + states.count("cancelled") == 90
+    assert {world.state(name) for name in names} == {"cancelled"}
+    assert world.teams.delete(world.root, "d", force=True)[0] == sorted(names)
+    assert world.teams.find() is None
+    world.teams.create(world.root, "again", "second", "")
+    assert world.teams.delete(world.root, "e") == ([], Signals([], []))
+
+
 def test_a_team_at_work_is_dissolved_by_force_only_and_its_tasks_go_back(world: JobWorld) -> None:
     world.teams.create(world.root, "c", "crew", "")
     for name in ("ada", "ben"):

@@ -65,8 +65,9 @@ end
 
 -- `child` has ended, or has nothing to do: its parent is woken if this is what it waited for.
 local function stop_awaiting(parent, child)
-  if redis.call('SREM', await_key(parent), child) == 1
-    and (field(parent, 'wait_mode') == 'any' or redis.call('SCARD', await_key(parent)) == 0) then
+  local awaited, mode = redis.call('SREM', await_key(parent), child) == 1, field(parent, 'wait_mode')
+  -- 'child': it rests, and any of its children will do.
+  if mode == 'child' or (awaited and (mode == 'any' or redis.call('SCARD', await_key(parent)) == 0)) then
     wake(parent, 'children')
   end
 end

@@ -53,6 +53,7 @@ local publish  -- agents that were put on the queue: the caller sends their Cele
 local kill     -- agents that ran when they were ended: the caller tells their workers
 local moved    -- whether somebody was put in line, or room was made
 local in_line  -- how many were put in line
+local once     -- what the call has looked up and may use again
 local rest     -- jobs for which an end has left something to do: the caller goes on with it
 
 -- How many agents one step may end, or look at to end what is below them: no other caller may wait long for its turn.
@@ -72,7 +73,7 @@ local function step(name, run, options)
     flags = options and options.reads and { 'no-writes' } or {},
     callback = function(_, arguments)
       local time = redis.call('TIME')
-      P, NOW, publish, kill, rest = arguments[1], tonumber(time[1]) + tonumber(time[2]) / 1e6, {}, {}, {}
+      P, NOW, publish, kill, rest, once = arguments[1], tonumber(time[1]) + tonumber(time[2]) / 1e6, {}, {}, {}, {}
       left_at_once, in_line, moved = AT_ONCE, 0, false
       local parameters, many = {}, plain and plain + 1 or #arguments - 1
       for i = 1, plain or many do parameters[i] = arguments[i + 1] end

@@ -12,14 +12,25 @@
 -- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'purse' | 'nothing'} | {'repeat'} | {'stale'}
 --   | {'cancelled'}
 
+local function is_at_work(id)
+  local state, idle = fields(id, 'state', 'idle')
+  return state and not TERMINAL[state] and idle ~= '1'
+end
+
 -- Those of some agents that are at work.
 local function at_work(ids)
   local found = {}
   for _, id in ipairs(ids) do
-    local state, idle = fields(id, 'state', 'idle')
-    if state and not TERMINAL[state] and idle ~= '1' then found[#found + 1] = id end
+    if is_at_work(id) then found[#found + 1] = id end
   end
   return found
+end
+
+local function has_child_at_work(id)
+  for _, child in ipairs(redis.call('SMEMBERS', children_key(id))) do
+    if is_at_work(child) then return true end
+  end
+  return false
 end
 
 step('park', function(id, gen, number, entry, condition)
@@ -45,10 +56,9 @@ step('park', function(id, gen, number, entry, condition)
   if wait.purse and judge(purse_of(job), wait.purse[1], wait.purse[2]) ~= 'wait' then return { 'go on', 'purse' } end
   local idle = false
   if wait.rest then
-    local busy = at_work(redis.call('SMEMBERS', children_key(id)))
+    idle = not has_child_at_work(id)
     -- One that somebody else had go on ends without a notice: its end must wake, too.
-    for _, child in ipairs(busy) do alive[#alive + 1], wait.mode = child, 'any' end
-    idle = #busy == 0
+    wait.mode = idle and 'all' or 'child'
     if idle and teammate ~= '1' then return { 'go on', 'nothing' } end
   end
   if idle then
