@@ -38,7 +38,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
   if fresh > left then return { 'children', left } end
   append(parent, job, number, entry)
   keep_closing(parent, job, tonumber(closing_tokens), tonumber(closing_cost))
-  for _, child in ipairs(children) do
+  for i, child in ipairs(children) do
     if child.resume then
       if TERMINAL[field(child.id, 'state')] then resume(child.id, job, parent) end
       redis.call('HSET', agent_key(child.id), 'background', child.background)
@@ -51,7 +51,8 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
         'era', era(job))
       if child.name then redis.call('HSET', names, child.name, child.id) end
       redis.call('SADD', children_key(parent), child.id)
-      redis.call('ZADD', job_key(job, 'agents'), NOW, child.id)
+      -- Siblings keep the order of their calls.
+      redis.call('ZADD', job_key(job, 'agents'), NOW + i * 1e-6, child.id)
       redis.call('HINCRBY', job_key(job), 'agents', 1)
       put_on_queue(child.id)
       emit(job, 'spawned', child.id, 'parent', parent)
