@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from swarm.agent.entries import Assistant, Condition, Entry, Parked, ToolFinished, ToolStarted
+from swarm.agent.entries import Assistant, Condition, Entry, Parked, Started, ToolFinished, ToolStarted
 from swarm.agent.life import Life, fold
 from swarm.plain import clean
 from swarm.store.agents import Store
@@ -43,7 +43,12 @@ class Journal:
 
     def stamp(self, entry: EntryT) -> EntryT:
         """The entry with its time and generation, and just as it will be read from the journal."""
-        return clean(entry).model_copy(update={"at": self.claim.now(), "generation": self.claim.generation})
+        update: dict[str, Any] = {"at": self.claim.now(), "generation": self.claim.generation}
+        if isinstance(entry, Started):
+            # They are many small parts, and clean: who offers them sees to that, once for all lives that have them.
+            update |= {"system": entry.system, "tools": entry.tools}
+            return clean(entry.model_copy(update={"system": "", "tools": []})).model_copy(update=update)
+        return clean(entry).model_copy(update=update)
 
     def append(
         self,

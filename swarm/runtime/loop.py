@@ -34,7 +34,7 @@ from swarm.agent.decision import (
 from swarm.agent.entries import Condition, Finished, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.life import Life
 from swarm.agent.notes import child_result, refuse_mail
-from swarm.agent.prompts import first_message, system_prompt
+from swarm.agent.prompts import first_message
 from swarm.definitions.tools import Kind
 from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, UnfitWorker
 from swarm.log import EventLog
@@ -173,11 +173,9 @@ class Loop:
             # The parent's conversation comes before the task.
             self.journal.load()
             return None
-        tools = self.toolbox.choose()
-        system = system_prompt(self.spec, {tool.name for tool in tools})
-        self.journal.append(
-            [Started(spec=self.spec, system=system, tools=[tool.schema() for tool in tools]), task], activity="starting"
-        )
+        # Not validated, which would copy them: what is encoded once is known by its identity.
+        started = Started(spec=self.spec).model_copy(update=self.toolbox.open()._asdict())
+        self.journal.append([started, task], activity="starting")
         return None
 
     def _call_model(self, action: CallModel) -> Outcome | None:

@@ -8,15 +8,58 @@ definition lists.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+from swarm.agent.prompts import system_prompt
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import Kind, ToolRow, all_rows
 from swarm.permissions.filter import Situation, filter_tools
+from swarm.plain import clean
 from swarm.tools import Tool
 from swarm.tools.agents import naming_types
 from swarm.tools.registry import offered_tools
+
+_KEPT = 64
+
+
+class Opening(NamedTuple):
+    """What all requests of an agent begin with. Nobody changes it: agents that have the same share it."""
+
+    system: str
+    tools: list[dict[str, Any]]
+
+
+_openings: dict[tuple[Any, ...], Opening] = {}
+
+
+def opening_of(
+    spec: AgentSpec,
+    definitions: str,
+    types: Callable[[], Sequence[AgentDefinition]],
+    *,
+    sandboxed: bool,
+    person_there: bool,
+) -> Opening:
+    """The system prompt and the tools of an agent, made once in a process for all that are alike; `definitions` names its job's."""
+    key = (
+        definitions,
+        spec.definition.model_dump_json(),
+        (spec.depth, spec.limits.max_depth, spec.parent_id is None),
+        (spec.background, spec.teammate, spec.mode, spec.after_plan),
+        (sandboxed, person_there),
+    )
+    known = _openings.get(key)
+    if known is None:
+        tools = choose_tools(spec, types(), sandboxed=sandboxed, person_there=person_there)
+        prompt = system_prompt(spec, {tool.name for tool in tools})
+        known = Opening(*clean((prompt, [tool.schema() for tool in tools])))
+        if definitions:
+            if len(_openings) >= _KEPT:
+                _openings.clear()
+            _openings[key] = known
+    return known
 
 
 def choose_tools(

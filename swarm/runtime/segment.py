@@ -18,6 +18,9 @@ from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.store.values import Claim, JobPermissions, Signals
 
+_FIRST_ENTRIES = 2
+"""`started` and the task."""
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -69,6 +72,9 @@ class Segment:
 
     @cached_property
     def _permissions(self) -> JobPermissions:
+        # What came with the claim is as good as read now while the agent has done nothing yet.
+        if self.claim.permissions is not None and self.life.length <= _FIRST_ENTRIES:
+            return self.claim.permissions
         return self.store.permissions(self.spec.job_id)
 
 

@@ -26,7 +26,7 @@ from swarm.permissions.sandbox import (
     resolve_hosts,
     toolchain_folders,
 )
-from swarm.runtime.offering import choose_tools
+from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment
 from swarm.store.connection import redis_hosts
@@ -40,7 +40,11 @@ from swarm.workspace.private import private_folders
 
 log = EventLog("swarm.tools")
 _MAX_TOLD_CHARACTERS = 2_000
+_KEPT_CATALOGUES = 16
 Found = TypeVar("Found")
+
+_catalogues: dict[str, Catalogue] = {}
+"""By digest; nobody changes one."""
 
 
 class Toolbox:
@@ -61,13 +65,22 @@ class Toolbox:
     @cached_property
     def catalogue(self) -> Catalogue:
         """The definitions that travelled with the job."""
-        return Catalogue.model_validate_json(self._segment.store.catalogue(self._segment.spec.job_id))
+        digest = self._segment.claim.definitions
+        known = _catalogues.get(digest)
+        if known is None:
+            known = Catalogue.model_validate_json(self._segment.store.catalogue(self._segment.spec.job_id))
+            if digest:
+                if len(_catalogues) >= _KEPT_CATALOGUES:
+                    _catalogues.clear()
+                _catalogues[digest] = known
+        return known
 
-    def choose(self) -> list[Tool]:
-        """The tools this agent is given."""
-        return choose_tools(
+    def open(self) -> Opening:
+        """What this agent's requests begin with."""
+        return opening_of(
             self._segment.spec,
-            self.catalogue.for_spawning(),
+            self._segment.claim.definitions,
+            lambda: self.catalogue.for_spawning(),
             sandboxed=self.is_sandboxed(),
             person_there=self._segment.ask_seconds > 0,
         )

@@ -24,6 +24,7 @@ from swarm.log import EventLog
 from swarm.plain import clean, clean_text
 from swarm.records import Counters
 from swarm.store.library import STEPS
+from swarm.store.prefixes import digest_of
 from swarm.store.upkeep import Upkeep
 from swarm.store.values import (
     NANO,
@@ -33,6 +34,7 @@ from swarm.store.values import (
     Continuation,
     GoOn,
     Granted,
+    JobPermissions,
     NotSpawned,
     OutOfBudget,
     Refused,
@@ -70,7 +72,6 @@ class Store(Upkeep):
         job: dict[str, Any] = {
             "title": spec.description,
             "workspace": spec.workspace,
-            "catalogue": catalogue,
             "rules": rules,
             "ask_seconds": ask_seconds,
             "limits": limits.model_dump_json(),
@@ -85,14 +86,17 @@ class Store(Upkeep):
             job["max_tokens"] = limits.max_tokens
         if limits.budget_usd is not None:
             job["max_cost"] = round(limits.budget_usd * NANO)
-        answer = self.run(
-            "submit",
+        given = (
             spec.job_id,
             spec.agent_id,
             json.dumps(job),
             json.dumps(_agent_fields(spec)),
             "" if limits.timeout_seconds is None else limits.timeout_seconds,
+            digest_of(catalogue),
         )
+        answer = self.run("submit", *given, "")
+        if answer[0] == "document":
+            answer = self.run("submit", *given, catalogue)
         return Signals(publish=answer[1])
 
     def wait_events(self, job_id: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
@@ -135,8 +139,8 @@ class Store(Upkeep):
                 return
 
     def _prefix(self, job_id: str, digest: str) -> str | None:
-        found = self.client.hget(self.key("job", job_id, "prefixes"), digest)
-        return None if found is None else str(found)
+        # Jobs from before there were documents have their own.
+        return self.document(digest) or self.client.hget(self.key("job", job_id, "prefixes"), digest)
 
     # -- the steps of a segment ----------------------------------------------------------------------------
 
@@ -153,8 +157,17 @@ class Store(Upkeep):
                     self.run("hand_over", agent_id, generation, "unreadable", 0)
                     log.error("agent.unreadable", agent_id=agent_id, error=str(error).splitlines()[0])
                     return Refused("unreadable")
-                deadline = float(answer[3]) if answer[3] else None
-                return Claim(agent_id, generation, spec, deadline, answer[4], answer[5], clock)
+                return Claim(
+                    agent_id,
+                    generation,
+                    spec,
+                    deadline=float(answer[3]) if answer[3] else None,
+                    unread=answer[4],
+                    length=answer[5],
+                    clock=clock,
+                    definitions=answer[7],
+                    permissions=JobPermissions(answer[8], answer[10], float(answer[9])),
+                )
             case "refused":
                 return Refused(answer[1])
             case why:
@@ -183,21 +196,10 @@ class Store(Upkeep):
                 entry, digest, prefix = self._prefixes.take_out(entry)
             documents.append(encode_entry(entry))
         changed = json.dumps(counters.changed() if counters else {})
-        answer = self.run(
-            "append",
-            *(
-                claim.agent_id,
-                claim.generation,
-                number,
-                clean_text(activity),
-                changed,
-                int(settle),
-                clean_text(said),
-                digest,
-                prefix,
-            ),
-            *documents,
-        )
+        given = (claim.agent_id, claim.generation, number, clean_text(activity), changed, int(settle), clean_text(said))
+        answer = self.run("append", *given, digest, "", *documents)
+        if answer[0] == "document":
+            answer = self.run("append", *given, digest, prefix, *documents)
         self._check(answer, claim)
         if answer[0] != "ok":
             # A repeat: whoever the first attempt woke is in the outbox.

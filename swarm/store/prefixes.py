@@ -1,7 +1,8 @@
-"""Keeps what all requests of an agent begin with (system prompt, tool schemas) once per job instead of once per journal.
+"""Keeps what all requests of an agent begin with (system prompt, tool schemas) once per swarm instead of once per journal.
 
-Agents of the same definition have the same prefix, so a job of thousands needs a handful. A journal's first entry names its
-prefix by the hash of its content, and gets it back when it is read: the life that a journal tells does not know of any of this.
+Agents of the same definition have the same prefix, so thousands of jobs need a handful: a document each. A journal's first entry names
+its prefix by the hash of its content, and gets it back when it is read: the life that a journal tells does not know of any of this.
+Within a process, lives with the same prefix have the very same objects, which nobody changes.
 """
 
 from __future__ import annotations
@@ -9,44 +10,68 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from swarm.agent.entries import Started
 from swarm.errors import JournalError
 from swarm.plain import clean
 
-_KEPT = 16
+_KEPT = 64
+
+
+class _Prefix(NamedTuple):
+    digest: str
+    document: str
+    system: str
+    tools: list[dict[str, Any]]
+
+
+def digest_of(document: str) -> str:
+    """The name of a document."""
+    return hashlib.sha256(document.encode()).hexdigest()
 
 
 class Prefixes:
-    """Takes prefixes out of `started` entries and puts them back; remembers the last few it saw."""
+    """Takes prefixes out of `started` entries and puts them back; remembers some that it saw."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._known: dict[str, _Prefix] = {}
+        self._named: dict[tuple[str, int], _Prefix] = {}
+        """By the prompt, and the identity of the tools."""
 
     def take_out(self, entry: Started) -> tuple[Started, str, str]:
         """The entry as it is stored, the hash of its prefix and the prefix itself, as JSON; a fork has none of its own."""
         if not entry.system and not entry.tools:
             return entry, "", ""
-        document = json.dumps(clean({"system": entry.system, "tools": entry.tools}), ensure_ascii=False)
-        digest = hashlib.sha256(document.encode()).hexdigest()
-        self._remember(digest, document)
+        named = self._named.get((entry.system, id(entry.tools)))
+        if named is None or named.tools is not entry.tools:
+            prefix: dict[str, Any] = clean({"system": entry.system, "tools": entry.tools})
+            document = json.dumps(prefix, ensure_ascii=False)
+            named = _Prefix(digest_of(document), document, **prefix)
+            self._remember(named)
         # A worker that knows no hashes must refuse the entry, not run the agent without its tools.
-        return entry.model_copy(update={"v": 2, "prefix": digest, "system": "", "tools": []}), digest, document
+        stored = entry.model_copy(update={"v": 2, "prefix": named.digest, "system": "", "tools": []})
+        return stored, named.digest, named.document
 
     def put_back(self, entry: Started, fetch: Callable[[str, str], str | None]) -> Started:
         """The entry as it was written; `fetch` reads a prefix by job and hash. Raises `JournalError` if there is none."""
         if not entry.prefix:
             return entry
-        document = self._known.get(entry.prefix) or fetch(entry.spec.job_id, entry.prefix)
-        if document is None:
-            raise JournalError(
-                f"agent {entry.spec.agent_id}: its system prompt and tools ({entry.prefix[:12]}) are missing from job "
-                f"{entry.spec.job_id}; the job's keys have been removed in part"
-            )
-        self._remember(entry.prefix, document)
-        return entry.model_copy(update=json.loads(document))
+        known = self._known.get(entry.prefix)
+        if known is None:
+            document = fetch(entry.spec.job_id, entry.prefix)
+            if document is None:
+                raise JournalError(
+                    f"agent {entry.spec.agent_id}: its system prompt and tools ({entry.prefix[:12]}) are missing from job "
+                    f"{entry.spec.job_id}; the swarm's keys have been removed in part"
+                )
+            known = _Prefix(entry.prefix, document, **json.loads(document))
+            self._remember(known)
+        return entry.model_copy(update={"system": known.system, "tools": known.tools})
 
-    def _remember(self, digest: str, document: str) -> None:
-        if digest not in self._known and len(self._known) >= _KEPT:
+    def _remember(self, prefix: _Prefix) -> None:
+        if len(self._known) >= _KEPT or len(self._named) >= _KEPT:
             self._known.clear()
-        self._known[digest] = document
+            self._named.clear()
+        self._named[prefix.system, id(prefix.tools)] = prefix
+        self._known.setdefault(prefix.digest, prefix)

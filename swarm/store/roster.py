@@ -59,8 +59,17 @@ class Roster(Keyspace):
         return JobPermissions(rules or "", list(added), float(seconds or 0))
 
     def catalogue(self, job_id: str) -> str:
-        """The definitions that travelled with the job, as JSON."""
-        return str(self.client.hget(self.key("job", job_id), "catalogue") or "{}")
+        """The definitions that travelled with the job, as JSON. Raises `UnknownAgent` if there is no such job any more."""
+        digest, own = self.client.hmget(self.key("job", job_id), "definitions", "catalogue")
+        found = own or (self.document(digest) if digest else None)
+        if found is None:
+            raise UnknownAgent(f"job {job_id} has no definitions: its keys have been removed")
+        return str(found)
+
+    def document(self, digest: str) -> str | None:
+        """The text of that digest, which jobs have in common."""
+        found = self.client.get(self.key("document", digest))
+        return None if found is None else str(found)
 
     def agent(self, agent_id: str) -> AgentView:
         """The agent's record. Raises `UnknownAgent`."""

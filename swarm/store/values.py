@@ -20,6 +20,18 @@ NOT_LIVE = "only a live agent of the job can do this"
 
 
 @dataclass(frozen=True)
+class JobPermissions:
+    """What a job's agents may do beside what their definitions say."""
+
+    rules: str
+    """The rules that it was submitted with, as JSON; empty for none."""
+    added: Sequence[str]
+    """Those that approvals have added since, as JSON each."""
+    ask_seconds: float
+    """How long its questions can be answered; 0: nobody is there."""
+
+
+@dataclass(frozen=True)
 class Claim:
     """The right to run one segment of an agent."""
 
@@ -34,22 +46,14 @@ class Claim:
     """How many entries its journal had then."""
     clock: Callable[[], float] = time.time
     """The server's clock."""
+    definitions: str = ""
+    """The digest of the definitions that travel with its job."""
+    permissions: JobPermissions | None = None
+    """What its job permitted then."""
 
     def now(self) -> float:
         """The server's time, Unix seconds: the only one that decides anything, however wrong a worker's own is."""
         return self.clock()
-
-
-@dataclass(frozen=True)
-class JobPermissions:
-    """What a job's agents may do beside what their definitions say."""
-
-    rules: str
-    """The rules that it was submitted with, as JSON; empty for none."""
-    added: Sequence[str]
-    """Those that approvals have added since, as JSON each."""
-    ask_seconds: float
-    """How long its questions can be answered; 0: nobody is there."""
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,15 @@
 --   counters        JSON: what is added to the agent's and the job's sums
 --   settle          '1': what was reserved is given back
 --   said            the agent's latest text, kept for an end from outside; '' for none
---   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none
--- Returns {'ok', unread messages, publish} | {'repeat'} | {'stale'} | {'cancelled'}
+--   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a text that is kept already
+-- Returns {'ok', unread messages, publish} | {'document'}: say it again with the text | {'repeat'} | {'stale'} | {'cancelled'}
 step('append', function(id, gen, number, activity, counters, settle, said, digest, prefix, entries)
   number = tonumber(number)
   local refused = refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
   local job, unread = fields(id, 'job', 'unread')
+  if digest ~= '' and not refer_to(job, digest, prefix) then return { 'document' } end
   for i, entry in ipairs(entries) do append(id, job, number + i - 1, entry) end
-  if digest ~= '' then redis.call('HSETNX', job_key(job, 'prefixes'), digest, prefix) end
   local changed = false
   for name, by in pairs(cjson.decode(counters)) do
     add(agent_key(id), name, by)

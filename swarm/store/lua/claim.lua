@@ -1,18 +1,23 @@
 -- Take the right to run an agent's segment: queued -> running, generation + 1, a lease.
 --   token  tells a repeated request from another claim
--- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time} | {'refused', state} | {'capped'}
---   | {'unknown'}
+-- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time, the digest of the job's
+--   definitions or '', what the job permits: rules, seconds for questions, rules added since} | {'refused', state} | {'capped'} | {'unknown'}
+
+local function granted(id, job, gen, spec, unread, length)
+  local deadline, definitions, rules, seconds = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds')
+  return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW), definitions or '',
+    rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1) }
+end
+
 step('claim', function(id, worker, lease_seconds, token)
   local state, job, spec, started, claim, gen, unread, length, queued, waited =
     fields(id, 'state', 'job', 'spec', 'started', 'claim', 'gen', 'unread', 'length', 'queued', 'waited')
   if not state then return { 'unknown' } end
-  local most, deadline = job_fields(job, 'max_running', 'deadline')
-  if state == 'running' and claim == token then
-    return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW) }
-  end
+  if state == 'running' and claim == token then return granted(id, job, gen, spec, unread, length) end
   if state ~= 'queued' then return { 'refused', state } end
   if is_doomed(id) then return { 'refused', 'cancelled' } end
   leave_queue(id, job)
+  local most = job_field(job, 'max_running')
   if redis.call('SCARD', job_key(job, 'running')) >= tonumber(most or '1000000') then
     -- Its place comes when another agent of the job leaves.
     redis.call('ZADD', job_key(job, 'line'), rank(id), id)
@@ -29,5 +34,5 @@ step('claim', function(id, worker, lease_seconds, token)
   -- Nobody would publish who is called here.
   moved = false
   emit(job, 'running', id, 'worker', worker, 'gen', gen)
-  return { 'ok', gen, spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW) }
+  return granted(id, job, gen, spec, unread, length)
 end)

@@ -10,7 +10,7 @@
 -- P:job:ID               hash    one job: state, root, limits, counters of the whole tree, result
 -- P:job:ID:agents        zset    its agents by creation time
 -- P:job:ID:running       set     its agents that hold a process now
--- P:job:ID:prefixes      hash    sha256 -> JSON {system, tools}: what the requests of its agents begin with; journals name it
+-- P:job:ID:prefixes      hash    of jobs from before there were documents: sha256 -> JSON {system, tools}
 -- P:job:ID:names         hash    name -> agent id; a name is never given to another agent
 -- P:job:ID:requests      hash    request id -> JSON {kind, from, to, state, expires}: shutdowns and plans to be approved
 -- P:job:ID:rules         list    the rules that approvals have added
@@ -30,7 +30,7 @@
 -- P:timers               zset    parked agents by their deadline
 -- P:deadlines            zset    jobs with a wall-time limit, by the time something must be done about it: rescue.lua
 -- P:workers, P:workers:silent  hash, zset  what each worker has, and when it counts as gone
--- Admission to the queue, endings, the purse, questions, the board, the team and the scratchpad: the parts named after them.
+-- Admission to the queue, documents, endings, the purse, questions, the board, the team and the scratchpad: the parts named after them.
 --
 -- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
 -- A terminal state is never overwritten; a message to an agent that ended, but was not cancelled, begins its next run, which

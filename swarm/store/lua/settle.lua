@@ -5,7 +5,7 @@ step('settle', function(job)
 end)
 
 -- Some of the jobs for which something is left, those that have waited longest first; and forget jobs whose records have expired.
--- Returns the jobs
+-- Returns the jobs. Also forgets documents that no job refers to any more.
 step('unsettled', function()
   for _, job in ipairs(redis.call('ZRANGEBYSCORE', P .. ':expiring', '-inf', NOW - 1, 'LIMIT', 0, 100)) do
     if redis.call('EXISTS', job_key(job)) == 0 then
@@ -16,5 +16,6 @@ step('unsettled', function()
       redis.call('ZADD', P .. ':expiring', NOW + 60, job)
     end
   end
+  forget_documents()
   return redis.call('ZRANGE', P .. ':unfinished', 0, 9)
 end)

@@ -1,11 +1,13 @@
 -- Make a job and its queued root agent, once: submitting the same ids again changes nothing.
 --   job_record, agent_record  JSON {fields...}
 --   seconds                   until the job must be over, or ''
--- Returns {'ok' | 'exists', publish}
-step('submit', function(job, root, job_record, agent_record, seconds)
+--   digest, definitions       hash and JSON of the definitions that travel with it; '' for a text that is kept already
+-- Returns {'ok' | 'exists', publish} | {'document'}: say it again with the text
+step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish } end
+  if not refer_to(job, digest, definitions) then return { 'document' } end
   for name, value in pairs(cjson.decode(job_record)) do redis.call('HSET', job_key(job), name, value) end
-  redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1)
+  redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)
   for name, value in pairs(cjson.decode(agent_record)) do redis.call('HSET', agent_key(root), name, value) end
   redis.call('HSET', agent_key(root), 'job', job, 'parent', '', 'depth', 0, 'gen', 0, 'created', NOW)
   redis.call('ZADD', P .. ':jobs', NOW, job)
