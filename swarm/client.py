@@ -23,7 +23,7 @@ from swarm.agent.needs import Has, Needs, find_common_lack
 from swarm.agent.spec import Limits
 from swarm.correspondence import Correspondence, Mailbox
 from swarm.definitions.model import PermissionMode
-from swarm.errors import JobLost, UnknownAgent
+from swarm.errors import IdempotencyConflict, JobLost, UnknownAgent
 from swarm.ids import root_agent_id
 from swarm.log import EventLog
 from swarm.mailbox import USER
@@ -173,6 +173,7 @@ class Swarm:
         result_schema: dict[str, Any] | None = None,
         priority: int = 1,
         home_workspace: bool = False,
+        idempotency_key: str | None = None,
     ) -> Job:
         """Put a job on the queue and return its handle; the job is durable when this returns.
 
@@ -184,6 +185,8 @@ class Swarm:
         one, needs `home_workspace`.
 
         Jobs have their turns on the fleet; one of `priority` 3 has three where others have one.
+
+        Submitted again with the same `idempotency_key`, an order makes no second job: the handle is that of the first.
 
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`.
@@ -205,11 +208,12 @@ class Swarm:
             result_schema=result_schema,
             priority=priority,
             home_workspace=home_workspace,
+            idempotency_key=idempotency_key,
         )
         return self.place(prepare_order(order, self.settings))
 
     def place(self, prepared: PreparedJob) -> Job:
-        """Put a job that was prepared on the queue; it is durable when this returns. Raises `RedisUnavailable`."""
+        """Put a job that was prepared on the queue; it is durable when this returns. Raises `RedisUnavailable`, `IdempotencyConflict`."""
         with explained(self.store.client):
             effect = self.store.submit(
                 prepared.spec,
@@ -218,7 +222,10 @@ class Swarm:
                 rules=prepared.permissions.rules.model_dump_json(),
                 ask_seconds=prepared.ask_seconds,
                 weight=prepared.priority,
+                order=prepared.digest,
             )
+            if prepared.digest and self.store.order_of(prepared.spec.job_id) != prepared.digest:
+                raise IdempotencyConflict(prepared.spec.job_id)
             if self.settings.durability == "all":
                 Disk(self.store.client, self.store.key("synced"), "all").wait()
         self.publish(effect)

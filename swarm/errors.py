@@ -62,6 +62,16 @@ class UnknownAgent(SwarmError):
     """No agent (or job) has that id."""
 
 
+class IdempotencyConflict(SwarmError):
+    """An idempotency key came again with another order; nothing was submitted."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(
+            f"{job_id} was submitted with this idempotency key, but asks for something else; use a new key"
+        )
+
+
 class JobLost(SwarmError):
     """A job that was there is not any more, though it had not ended: Redis has lost it."""
 

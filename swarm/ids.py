@@ -11,6 +11,11 @@ def new_job_id() -> str:
     return "job-" + secrets.token_hex(8)
 
 
+def job_id_for(idempotency_key: str) -> str:
+    """The id of the job that is submitted with this key, however often."""
+    return "job-" + _digest("job", idempotency_key)
+
+
 def root_agent_id(job_id: str) -> str:
     """The id of a job's root agent: derived, so that submitting a job twice makes one root."""
     return _derived("root", job_id)

@@ -6,6 +6,7 @@ what an agent would be allowed sees exactly what it would be given.
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 import time
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.errors import ConfigurationError
-from swarm.ids import new_job_id, root_agent_id
+from swarm.ids import job_id_for, new_job_id, root_agent_id
 from swarm.models import Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.permissions.definition_rules import definition_rules
@@ -59,6 +60,13 @@ class Order:
     result_schema: dict[str, Any] | None = None
     home_workspace: bool = False
     priority: int = 1
+    idempotency_key: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Tells whether two orders with one idempotency key ask for the same."""
+        asked = (self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url)
+        return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,8 @@ class PreparedJob:
     """What files of the workspace loosen holds."""
     declined: bool = False
     """The person was asked about that just now, and does not want it."""
+    digest: str = ""
+    """Of the order, if it may be submitted again; empty otherwise."""
 
     @property
     def rules(self) -> Rules:
@@ -150,7 +160,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         folder, Path.home(), allow=order.allow, ask=order.ask, deny=order.deny, trusted=trusted
     )
     mode = first_mode(definition, order.mode or permissions.default_mode or DEFAULT_MODE)
-    job_id = new_job_id()
+    job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
     spec = AgentSpec(
         agent_id=root_agent_id(job_id),
         job_id=job_id,
@@ -169,7 +179,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         created_at=time.time(),
     )
     seconds = settings.question_seconds if order.ask_seconds is None else order.ask_seconds
-    return PreparedJob(spec, catalogue, permissions, seconds, order.priority, trusted)
+    digest = "" if order.idempotency_key is None else order.digest
+    return PreparedJob(spec, catalogue, permissions, seconds, order.priority, trusted, digest=digest)
 
 
 def find_grants(folder: Path) -> list[Grant]:

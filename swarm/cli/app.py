@@ -38,7 +38,12 @@ SECTIONS = {
         "status": "machines:show_status",
         "doctor": "doctor:doctor",
     },
-    "A fleet": {"worker": "machines:run_worker", "flower": "machines:run_flower"},
+    "A fleet": {
+        "worker": "machines:run_worker",
+        "flower": "machines:run_flower",
+        "serve": "serve:serve",
+        "keys": "keys:keys",
+    },
     "Without a model": {"demo": "demo:demo", "rehearse": "rehearse:rehearse"},
 }
 """The commands by name, each with its module and function; one with commands of its own is the `group` of its module."""

@@ -65,8 +65,12 @@ class Store(Upkeep):
         rules: str = "",
         ask_seconds: float = 0.0,
         weight: int = 1,
+        order: str = "",
     ) -> Signals:
-        """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet."""
+        """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
+
+        `order` is what `order_of` returns from then on, of the first one.
+        """
         limits = spec.limits
         spec = clean(spec)
         job: dict[str, Any] = {
@@ -82,6 +86,8 @@ class Store(Upkeep):
             "weight": weight,
             "max_resumes": limits.max_resumes,
         }
+        if order:
+            job["order"] = order
         if limits.max_tokens is not None:
             job["max_tokens"] = limits.max_tokens
         if limits.budget_usd is not None:
@@ -98,6 +104,10 @@ class Store(Upkeep):
         if answer[0] == "document":
             answer = self.run("submit", *given, catalogue)
         return Signals(publish=answer[1])
+
+    def order_of(self, job_id: str) -> str:
+        """What tells the order that the job was made by from others; empty if nothing does."""
+        return str(self.client.hget(self.key("job", job_id), "order") or "")
 
     def wait_events(self, job_id: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The job's events after that one, which are waited for for so long: the id and the fields of each."""

@@ -1,0 +1,72 @@
+"""What an endpoint declares of itself: its path, what a key needs for it, what it takes and what it returns.
+
+Routes, checks and the OpenAPI document are all made from these declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.client import Swarm
+from swarm.store.api_keys import ApiKey, Scope
+
+
+class Body(BaseModel):
+    """The base of everything that callers send: what is not known is refused, for it may be a word that was mistyped."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Nothing(Body):
+    """For an endpoint without a body, or without parameters."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, checked."""
+
+    swarm: Swarm
+    key: ApiKey
+    path: Mapping[str, str]
+    query: Any
+    """An instance of the endpoint's `query`."""
+    body: Any
+    """An instance of the endpoint's `body`."""
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What an endpoint returns where the status is not its usual one."""
+
+    value: Any
+    status: int
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One method of one path."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    scope: Scope
+    run: Callable[[Call], Any]
+    """Runs in a thread. Its docstring is the endpoint's description."""
+    returns: Any
+    """The type of what `run` returns, as pydantic understands it."""
+    body: type[Body] = Nothing
+    query: type[Body] = Nothing
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Of the request: name and meaning."""
+    streams: bool = False
+    """Its answer is server-sent events; `run` returns the stream."""
+
+    @property
+    def name(self) -> str:
+        """Of the operation, in the document and in clients made from it."""
+        return self.run.__name__

@@ -1,0 +1,211 @@
+"""Endpoints about whole jobs: start, list, wait, cancel, and what a job's agents share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from swarm.agent.spec import Limits
+from swarm.api.endpoint import Body, Call, Endpoint, Returned
+from swarm.api.failures import Refusal
+from swarm.client import Job
+from swarm.definitions.model import PermissionMode
+from swarm.ids import job_id_for, root_agent_id
+from swarm.orders import DEFAULT_AGENT, find_workspace
+from swarm.records import AgentView, JobView
+from swarm.store.api_keys import ApiKey
+from swarm.team.board import TaskTexts, TaskView
+from swarm.team.scratchpad import PageView
+
+MAX_WAIT_SECONDS = 60.0
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+
+
+class NewJob(Body):
+    """A job to start; what the fields mean says `Swarm.submit`."""
+
+    prompt: str
+    workspace: str
+    """A folder of the workers' hosts."""
+    agent: str = DEFAULT_AGENT
+    title: str | None = None
+    model: str | None = None
+    mode: PermissionMode | None = None
+    limits: Limits | None = None
+    allow: list[str] = []
+    ask: list[str] = []
+    deny: list[str] = []
+    network: bool = False
+    ask_seconds: float | None = Field(default=None, ge=0)
+    """How long a question to a person can be answered; 0: nobody is there."""
+    result_schema: dict[str, Any] | None = None
+    """A JSON Schema for the answer, which is then in the job's `data`."""
+    priority: int = Field(default=1, ge=1, le=100)
+    base_url: str | None = None
+    """A rehearsal server on this host."""
+
+
+class StartedJob(BaseModel):
+    """A job that was started, now or by an earlier request with the same idempotency key."""
+
+    job: JobView
+    warnings: list[str]
+    """What settings files held that could not be used."""
+
+
+class Jobs(BaseModel):
+    """Jobs, newest first."""
+
+    jobs: list[JobView]
+
+
+class ListQuery(Body):
+    """Which jobs are listed."""
+
+    count: int = Field(default=50, ge=1, le=1000)
+    """So many of the newest are looked at."""
+    state: str | None = None
+    """Only those in this state."""
+
+
+class WaitQuery(Body):
+    """How long the end is waited for."""
+
+    wait: float = Field(default=0, ge=0, le=MAX_WAIT_SECONDS)
+    """Seconds; the job as it stands then is returned, ended or not."""
+
+
+class Reason(Body):
+    """Why something is cancelled."""
+
+    reason: str = "cancelled over the API"
+
+
+class Agents(BaseModel):
+    """The agents of a job, parents before their children."""
+
+    agents: list[AgentView]
+
+
+class BoardTask(BaseModel):
+    """A task of the board with its texts."""
+
+    task: TaskView
+    texts: TaskTexts
+
+
+class BoardTasks(BaseModel):
+    """A job's task board."""
+
+    tasks: list[BoardTask]
+
+
+class Pages(BaseModel):
+    """The pages of a scratchpad, without their texts."""
+
+    pages: list[PageView]
+
+
+class PageText(BaseModel):
+    """One page of a scratchpad."""
+
+    page: PageView
+    text: str
+
+
+def start_job(call: Call) -> Returned:
+    """Start a job. With an idempotency key, a request that is sent again starts no second one (and returns 200)."""
+    order: NewJob = call.body
+    _check_workspace(call.key, order.workspace)
+    key = call.headers.get(IDEMPOTENCY_HEADER.lower())
+    # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
+    own_key = None if key is None else f"{call.key.name}/{key}"
+    known = own_key is not None and call.swarm.store.agents([root_agent_id(job_id_for(own_key))])[0] is not None
+    job = call.swarm.submit(**dict(order), idempotency_key=own_key)
+    return Returned(StartedJob(job=job.view(), warnings=job.warnings), 200 if known else 201)
+
+
+def list_jobs(call: Call) -> Jobs:
+    """The newest jobs."""
+    wanted: ListQuery = call.query
+    return Jobs(jobs=[job for job in call.swarm.jobs(wanted.count) if wanted.state in (None, job.state)])
+
+
+def get_job(call: Call) -> JobView:
+    """One job as it stands, its answer once it has ended; with `wait`, its end is waited for."""
+    job = _job(call)
+    if call.query.wait:
+        try:
+            return job.wait(call.query.wait)
+        except TimeoutError:
+            pass
+    return job.view()
+
+
+def cancel_job(call: Call) -> JobView:
+    """Cancel a job with all its agents, at once and for good; one that has ended stays as it is."""
+    job = _job(call)
+    job.cancel(call.body.reason)
+    return job.view()
+
+
+def list_agents(call: Call) -> Agents:
+    """All agents of a job: its tree, by their `parent_id`."""
+    return Agents(agents=_job(call).agents())
+
+
+def get_board(call: Call) -> BoardTasks:
+    """The task board that a job's agents share."""
+    job = _job(call)
+    texts = job.task_texts()
+    return BoardTasks(tasks=[BoardTask(task=task, texts=texts.get(task.number, TaskTexts())) for task in job.board()])
+
+
+def list_pages(call: Call) -> Pages:
+    """The pages of the scratchpad that a job's agents share."""
+    return Pages(pages=_job(call).pad())
+
+
+def get_page(call: Call) -> PageText:
+    """One page of the scratchpad."""
+    page, text = _job(call).page(call.path["page"])
+    return PageText(page=page, text=text)
+
+
+def _job(call: Call) -> Job:
+    return call.swarm.job(call.path["job"])
+
+
+def _check_workspace(key: ApiKey, workspace: str) -> None:
+    """Raises `Refusal` for a folder that the key's jobs may not work in."""
+    if not Path(workspace).is_absolute():
+        raise Refusal(400, "bad_request", f"the workspace {workspace!r} is not an absolute path")
+    if not key.workspaces:
+        return
+    folder = find_workspace(workspace)
+    if not any(folder.is_relative_to(Path(allowed).resolve()) for allowed in key.workspaces):
+        allowed = ", ".join(key.workspaces)
+        raise Refusal(403, "forbidden", f"jobs of the key {key.name!r} may not work in {folder}, only below {allowed}")
+
+
+JOB_ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/v1/jobs",
+        "submit",
+        start_job,
+        StartedJob,
+        body=NewJob,
+        status=201,
+        headers={IDEMPOTENCY_HEADER: "Any text that only this order has: sent again with it, it starts no second job."},
+    ),
+    Endpoint("GET", "/v1/jobs", "read", list_jobs, Jobs, query=ListQuery),
+    Endpoint("GET", "/v1/jobs/{job}", "read", get_job, JobView, query=WaitQuery),
+    Endpoint("POST", "/v1/jobs/{job}/cancel", "cancel", cancel_job, JobView, body=Reason),
+    Endpoint("GET", "/v1/jobs/{job}/agents", "read", list_agents, Agents),
+    Endpoint("GET", "/v1/jobs/{job}/board", "read", get_board, BoardTasks),
+    Endpoint("GET", "/v1/jobs/{job}/pad", "read", list_pages, Pages),
+    Endpoint("GET", "/v1/jobs/{job}/pad/{page:path}", "read", get_page, PageText),
+]

@@ -1,0 +1,73 @@
+"""`swarm keys`: who may call the HTTP API, and for what."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swarm.cli.options import JsonOption
+from swarm.cli.output import print_json, print_line, print_note
+from swarm.client import Swarm
+from swarm.errors import ConfigurationError
+from swarm.store.api_keys import SCOPES, ApiKeys
+from swarm.store.connection import explained
+
+group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@group.callback()
+def keys() -> None:
+    """Make, list and remove the keys of the HTTP API."""
+
+
+@group.command("add")
+def add_key(
+    name: Annotated[str, typer.Argument(help="Whose key it is; answers given with it are from this name.")],
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", help=f"What it is good for: {', '.join(SCOPES)}. Default: all.")
+    ] = None,
+    workspace: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--workspace", help="A folder that its jobs may work in or below. Default: any.", metavar="FOLDER"
+        ),
+    ] = None,
+) -> None:
+    """Make a key and print it; it is not shown again."""
+    swarm = Swarm()
+    folders = [str(folder.expanduser().resolve()) for folder in workspace or ()]
+    with explained(swarm.store.client):
+        token = ApiKeys(swarm.store).create(name, scope or SCOPES, folders)
+    print_line(token)
+    print_note(f"callers send it as `Authorization: Bearer KEY`; `swarm keys remove {name}` takes it back")
+
+
+@group.command("list")
+def list_keys(as_json: JsonOption = False) -> None:
+    """List the keys that there are, without what is secret of them."""
+    swarm = Swarm()
+    with explained(swarm.store.client):
+        found = ApiKeys(swarm.store).all()
+    if as_json:
+        print_json([key.model_dump(mode="json") for key in found])
+        return
+    width = max((len(key.name) for key in found), default=0)
+    for key in found:
+        where = f"  in {', '.join(key.workspaces)}" if key.workspaces else ""
+        made = datetime.fromtimestamp(key.created_at).strftime("%Y-%m-%d")
+        print_line(f"{key.name.ljust(width)}  {made}  {','.join(key.scopes)}{where}")
+    if not found:
+        print_note("there are no keys; `swarm keys add NAME` makes one")
+
+
+@group.command("remove")
+def remove_key(name: Annotated[str, typer.Argument(help="As `swarm keys list` shows it.")]) -> None:
+    """Take a key back: from this moment on, calls with it are refused."""
+    swarm = Swarm()
+    with explained(swarm.store.client):
+        if not ApiKeys(swarm.store).remove(name):
+            raise ConfigurationError(f"there is no key {name!r}; `swarm keys list` shows those that there are")
+    print_note(f"removed: {name}")

@@ -1,0 +1,82 @@
+"""Keys of the HTTP API: who may call it, and for what. Redis keeps a digest of each, so a key is seen once, when it is made."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Collection
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.errors import ConfigurationError
+from swarm.store.agents import Store
+
+Scope = Literal["read", "submit", "send", "answer", "cancel"]
+"""What a key is good for: to look; to start jobs; to write to agents; to answer questions (which runs commands); to cancel."""
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+_MARK = "swarm_"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class ApiKey(BaseModel):
+    """One key as it is kept: everything but the key itself."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    """Also who an answer is from."""
+    scopes: tuple[Scope, ...]
+    workspaces: tuple[str, ...] = ()
+    """The only folders that its jobs' workspaces may be or lie below; none: any."""
+    created_at: float
+
+
+class ApiKeys:
+    """The keys of one swarm."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._place = store.key("api_keys")
+
+    def create(self, name: str, scopes: Collection[str], workspaces: Collection[str] = ()) -> str:
+        """Make a key and return it. Raises `ConfigurationError` for a name that is taken or unusable, or an unknown scope."""
+        if not _NAME.fullmatch(name):
+            raise ConfigurationError(
+                f"{name!r} cannot name a key; use up to 64 letters, digits, dots, dashes and underscores"
+            )
+        if unknown := sorted(set(scopes) - set(SCOPES)):
+            raise ConfigurationError(f"{unknown[0]!r} is no scope; there are: {', '.join(SCOPES)}")
+        if any(key.name == name for key in self.all()):
+            raise ConfigurationError(f"there is a key {name!r} already; remove it first, or take another name")
+        token = _MARK + secrets.token_urlsafe(32)
+        key = ApiKey(
+            name=name,
+            scopes=tuple(scope for scope in SCOPES if scope in scopes),
+            workspaces=tuple(workspaces),
+            created_at=self._store.now(),
+        )
+        self._store.client.hset(self._place, _digest(token), key.model_dump_json())
+        return token
+
+    def find(self, token: str) -> ApiKey | None:
+        """Whose key this is; None for one that was never made, or is removed."""
+        found = self._store.client.hget(self._place, _digest(token))
+        return None if found is None else ApiKey.model_validate_json(found)
+
+    def all(self) -> list[ApiKey]:
+        """All keys, by name."""
+        found = map(ApiKey.model_validate_json, self._store.client.hvals(self._place))
+        return sorted(found, key=lambda key: key.name)
+
+    def remove(self, name: str) -> bool:
+        """Take a key back, from this moment on; False if there is none of that name."""
+        kept = self._store.client.hgetall(self._place)
+        gone = [digest for digest, key in kept.items() if ApiKey.model_validate_json(key).name == name]
+        return bool(gone and self._store.client.hdel(self._place, *gone))
+
+
+def _digest(token: str) -> str:
+    # Keys are long and random, so a plain digest tells nothing of them.
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
