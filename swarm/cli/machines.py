@@ -33,6 +33,7 @@ def bring_up(
 ) -> None:
     """Start the local stack: Redis, workers and, if asked for, Flower. What runs already is kept."""
     from swarm.cli.interrupts import Interrupts
+    from swarm.local.page_token import find_token
     from swarm.local.stack import up
     from swarm.models.credentials import find_credentials
     from swarm.settings import load_settings
@@ -41,7 +42,7 @@ def bring_up(
     port = flower_port if flower_port is not None else 5555 if flower else None
     with Interrupts():
         status = up(settings, workers=workers, concurrency=concurrency, flower_port=port)
-    _print_status(status)
+    _print_status(status, find_token(settings))
     if find_credentials(settings) is None:
         print_note("note: there is no key for the model; set ANTHROPIC_API_KEY and restart (`swarm down`, `swarm up`)")
 
@@ -62,6 +63,7 @@ def take_down() -> None:
 
 def show_status(as_json: JsonOption = False) -> None:
     """Show what of the local stack runs."""
+    from swarm.local.page_token import find_token
     from swarm.local.stack import status
     from swarm.settings import load_settings
 
@@ -72,7 +74,7 @@ def show_status(as_json: JsonOption = False) -> None:
     if as_json:
         print_json({**found.model_dump(mode="json"), "questions": asking, "unserved": lacks})
         return
-    _print_status(found)
+    _print_status(found, find_token(settings))
     if asking:
         print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
     for job_id, lack in lacks.items():
@@ -92,8 +94,10 @@ def _count_questions(settings: Settings) -> int:
     return count_open(Swarm(settings)).total()
 
 
-def _print_status(status: StackStatus) -> None:
+def _print_status(status: StackStatus, token: str | None) -> None:
     from datetime import UTC, datetime
+
+    from swarm.local.page_token import page_url
 
     redis = status.redis
     about = f"{redis.version or 'unknown version'}, {redis.origin}" if redis.running else "does not answer"
@@ -111,6 +115,7 @@ def _print_status(status: StackStatus) -> None:
         print_line("worker  none here; `swarm up` starts one")
     if status.flower is not None:
         print_line(f"flower  {status.flower.url}, process {status.flower.pid}")
+        print_line(f"page    {page_url(status.flower.url, token)}")
 
 
 def run_worker(ctx: typer.Context) -> None:

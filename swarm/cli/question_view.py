@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 
 from swarm.cli.output import one_line, plain
-from swarm.permissions.rules import Rule
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Question
 
 _SHOWN_LINES = 12
@@ -40,21 +39,12 @@ def is_cut(question: Question) -> bool:
 
 def read_options(question: Question) -> list[str]:
     """The answers that a question in words offers."""
-    options: list[str] = []
-    if question.kind == "question" and not question.detail.endswith("\n"):
-        for line in reversed(question.detail.split("\n")[1:]):
-            if not line.startswith("- "):
-                break
-            options.insert(0, line.removeprefix("- "))
-    return options
+    return question.options
 
 
 def read_always(question: Question) -> str:
     """The rule that a lasting approval adds, as people write it; empty where there is none."""
-    if not question.always:
-        return ""
-
-    return reveal_line(Rule.model_validate_json(question.always).text)
+    return reveal_line(question.lasting_rule)
 
 
 def reveal_line(text: str, length: int = 200) -> str:

@@ -161,14 +161,28 @@ def connect(target: Settings | str, *, timeout_seconds: float = SOCKET_TIMEOUT_S
     Raises `ConfigurationError` for a URL that cannot be used.
     """
     url = redis_url(target) if isinstance(target, Settings) else target
+    # A timeout is not retried: the command may still be running on the server.
+    retry = Retry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), _RETRIES, (redis.ConnectionError,))
+    client: redis.Redis = _make_client(url, timeout_seconds, redis.Redis, Sentinel, retry=retry)
+    return client
+
+
+def connect_async(settings: Settings, *, timeout_seconds: float) -> Any:
+    """A client of `redis.asyncio`, whose commands are not repeated. Raises `ConfigurationError` for a URL that cannot be used."""
+    from redis.asyncio import Redis
+    from redis.asyncio.sentinel import Sentinel as AsyncSentinel
+
+    return _make_client(redis_url(settings), timeout_seconds, Redis, AsyncSentinel)
+
+
+def _make_client(url: str, timeout_seconds: float, kind: Any, sentinel: Any, **how: Any) -> Any:
     scheme = _scheme(url)
     options: dict[str, Any] = {
         **_driver(),
+        **how,
         "decode_responses": True,
         "health_check_interval": _HEALTH_CHECK_SECONDS,
         "socket_timeout": timeout_seconds,
-        # A timeout is not retried: the command may still be running on the server.
-        "retry": Retry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), _RETRIES, (redis.ConnectionError,)),
     }
     if scheme != "unix":
         options |= {
@@ -177,9 +191,9 @@ def connect(target: Settings | str, *, timeout_seconds: float = SOCKET_TIMEOUT_S
             "socket_keepalive_options": keepalive_options(),
         }
     if scheme == "sentinel":
-        return _connect_to_group(_parse_sentinel(url), options)
+        return _connect_to_group(_parse_sentinel(url), options, sentinel)
     try:
-        return redis.Redis.from_url(url, **options)
+        return kind.from_url(url, **options)
     except (ValueError, TypeError) as error:
         raise ConfigurationError(f"Redis URL {hide_password(url)}: {error}. Correct SWARM_REDIS_URL.") from error
 
@@ -217,18 +231,15 @@ def explained(client: redis.Redis) -> Iterator[None]:
         raise
 
 
-def _connect_to_group(group: _Group, options: dict[str, Any]) -> redis.Redis:
+def _connect_to_group(group: _Group, options: dict[str, Any], kind: Any) -> Any:
     sentinel_options: dict[str, Any] = {
         "socket_timeout": _CONNECT_TIMEOUT_SECONDS,
         "socket_connect_timeout": _CONNECT_TIMEOUT_SECONDS,
     }
     if group.sentinel_password:
         sentinel_options["password"] = group.sentinel_password
-    sentinel = Sentinel(group.hosts, sentinel_kwargs=sentinel_options)  # type: ignore[no-untyped-call]
-    client: redis.Redis = sentinel.master_for(  # type: ignore[no-untyped-call]
-        group.service, db=group.db, username=group.username, password=group.password, **options
-    )
-    return client
+    sentinel = kind(group.hosts, sentinel_kwargs=sentinel_options)
+    return sentinel.master_for(group.service, db=group.db, username=group.username, password=group.password, **options)
 
 
 def _describe(client: redis.Redis) -> tuple[str, str]:

@@ -35,6 +35,11 @@ class Mailboxes(Roster):
             yield from page
             after = page[-1].id
 
+    def last_mail(self, owner: str, count: int) -> list[Message]:
+        """The last messages, in order."""
+        found = self.client.xrevrange(self.key("mail", owner), count=count)
+        return [to_message(*each) for each in reversed(found)]
+
     def message(self, owner: str, message_id: str) -> Message | None:
         """One message of a mailbox."""
         found = self.client.xrange(self.key("mail", owner), message_id, message_id)

@@ -5,13 +5,15 @@ An agent asks by parking (`Journal.park`); people look here and answer.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
 from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError, QuestionClosed, UnknownQuestion
+from swarm.permissions.rules import Rule
 from swarm.store.agents import Store
 from swarm.store.values import Signals
 
@@ -62,6 +64,31 @@ class Question(BaseModel):
     always: str = ""
     asked_at: float
     expires_at: float
+
+    @property
+    def options(self) -> list[str]:
+        """The answers that a question in words offers."""
+        options: list[str] = []
+        if self.kind == "question" and not self.detail.endswith("\n"):
+            for line in reversed(self.detail.split("\n")[1:]):
+                if not line.startswith("- "):
+                    break
+                options.insert(0, line.removeprefix("- "))
+        return options
+
+    @property
+    def call(self) -> tuple[str, Any]:
+        """Of a call that is asked about: the reasons, and its input; None if that is cut off."""
+        reasons, _, document = self.detail.rpartition("\n\n")  # JSON has no empty line
+        try:
+            return reasons, json.loads(document)
+        except ValueError:
+            return reasons, None
+
+    @property
+    def lasting_rule(self) -> str:
+        """The rule that a lasting approval adds, as people write it; empty where there is none."""
+        return Rule.model_validate_json(self.always).text if self.always else ""
 
 
 class Questions:

@@ -25,6 +25,15 @@ class StoredEntry:
     """JSON."""
 
 
+@dataclass(frozen=True)
+class JournalPage:
+    """Some entries of a journal, and of the same moment how many there are and how many turns they make."""
+
+    entries: list[StoredEntry]
+    turns: int
+    length: int
+
+
 class Roster(Keyspace):
     """Who there is: the jobs of a swarm and their agents."""
 
@@ -109,8 +118,23 @@ class Roster(Keyspace):
 
     def stored_entries(self, agent_id: str, *, after: int = 0, count: int = _PAGE) -> list[StoredEntry]:
         """The first entries of the agent's journal after that one, unread: also those that this version cannot read."""
-        found = self.client.xrange(self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=count)
-        return [read_stored(entry_id, fields) for entry_id, fields in found]
+        return self.journal_page(agent_id, after=after, count=count).entries
+
+    def journal_page(
+        self, agent_id: str, *, after: int | None = None, before: int | None = None, count: int = _PAGE
+    ) -> JournalPage:
+        """The first entries of the journal after one, or else the last before one, or of all. Raises `UnknownAgent`."""
+        key, pipeline = self.key("journal", agent_id), self.client.pipeline(transaction=True)
+        pipeline.hmget(self.key("agent", agent_id), "state", "turns", "length")
+        if after is not None:
+            pipeline.xrange(key, f"({after}-0" if after else "-", "+", count=count)
+        else:
+            pipeline.xrevrange(key, f"({before}-0" if before else "+", "-", count=count)
+        (state, turns, length), found = pipeline.execute()
+        if state is None:
+            raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
+        entries = sorted((read_stored(*each) for each in found), key=lambda stored: stored.number)
+        return JournalPage(entries, int(turns or 0), int(length or 0))
 
     def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
         """What a wake-up says of each of these agents; None for one that does not exist. One round trip."""

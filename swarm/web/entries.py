@@ -1,0 +1,158 @@
+"""A journal's entries as the page shows them: long texts cut, images left out, edits as differences. Pure.
+
+It works on the stored JSON, so entries of newer and older versions are shown as far as they can be understood, and nothing that a
+model wrote is interpreted: all of it is text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from swarm.mailbox import Message
+from swarm.store.roster import StoredEntry
+
+SHOWN_CHARACTERS = 4_000
+"""Of one text, unless the whole entry is asked for."""
+_DIFF_LINES = 400
+_COMPARED_LINES = 4_000
+_KIND = re.compile(r'"kind": ?"(\w+)"')
+_SPEC = ("model", "mode", "workspace", "depth", "network", "fork", "name")
+
+
+def show_entry(
+    stored: StoredEntry, *, turn: int | None = None, mail: Sequence[Message] = (), full: bool = False
+) -> dict[str, Any]:
+    """One entry as JSON. `turn` is the reply's number, of a `reply`, or that of the turn that it belongs to; `mail` the messages
+    that it holds. `cut` names the texts that are shorter than they are, and their lengths; with `full` there are none."""
+    document = json.loads(stored.document)
+    shown: dict[str, Any] = {**document, "n": stored.number, "seq": stored.seq or None}
+    match document.get("kind"):
+        case "started":
+            shown = _show_start(shown)
+        case "assistant":
+            shown["turn"] = turn
+            shown["content"] = [_show_block(block) for block in document["content"]]
+        case "tool_finished":
+            shown["blocks"] = [_show_block(block) for block in document.get("blocks") or []]
+        case "mail":
+            shown["turn"] = turn
+            shown["messages"] = [show_message(message) for message in mail]
+    if full:
+        return shown
+    cut: dict[str, int] = {}
+    shown = _cut(shown, "", cut)
+    if cut:
+        shown["cut"] = cut
+    return shown
+
+
+def is_reply(stored: StoredEntry) -> bool:
+    """Whether it is a reply of the model: each is a turn."""
+    return kind_of(stored) == "assistant"
+
+
+def kind_of(stored: StoredEntry) -> str:
+    """The entry's kind, without reading all of it."""
+    # In a text its quotes would be escaped.
+    found = _KIND.search(stored.document, 0, 200)
+    return found[1] if found else str(json.loads(stored.document).get("kind"))
+
+
+def message_ids(stored: StoredEntry) -> list[str]:
+    """The messages that an entry holds."""
+    return list(json.loads(stored.document).get("ids") or []) if kind_of(stored) == "mail" else []
+
+
+def show_message(message: Message) -> dict[str, Any]:
+    """A message; `notice` is what the runtime's notices say, as data."""
+    return {**message.model_dump(mode="json"), "notice": _read_notice(message)}
+
+
+def _read_notice(message: Message) -> Any:
+    if message.kind != "notification":
+        return None
+    try:
+        return json.loads(message.body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _show_start(shown: dict[str, Any]) -> dict[str, Any]:
+    spec = shown.pop("spec", {})
+    definition = spec.get("definition", {})
+    tools = [str(tool.get("name", "")) for tool in shown.get("tools") or []]
+    about = {name: spec.get(name) for name in _SPEC}
+    about |= {"definition": definition.get("name", ""), "max_depth": spec.get("limits", {}).get("max_depth")}
+    return {**shown, **about, "label": f"{definition.get('name', '')}: {spec.get('description', '')}", "tools": tools}
+
+
+def _show_block(block: dict[str, Any]) -> dict[str, Any]:
+    match block.get("type"):
+        case "image":
+            source = block.get("source") or {}
+            data = str(source.get("data", ""))
+            return {"type": "image", "media_type": source.get("media_type"), "bytes": len(data) * 3 // 4}
+        case "thinking":
+            return {"type": "thinking", "thinking": block.get("thinking", "")}
+        case "tool_use" if isinstance(block.get("input"), dict) and (lines := difference(block["input"])):
+            return {**block, "diff": lines}
+        case "tool_result" if isinstance(block.get("content"), list):
+            return {**block, "content": [_show_block(part) for part in block["content"]]}
+    return block
+
+
+def difference(given: dict[str, Any]) -> list[list[str]]:
+    """What a call would change in a text, line by line, if its input says so: kept `=`, removed `-`, added `+`, and `@` where it skips."""
+    lines: list[list[str]] = []
+    for old, new in _replacements(given):
+        before, after = old.splitlines(), new.splitlines()
+        if len(before) + len(after) > _COMPARED_LINES:
+            continue
+        if lines:
+            lines.append(["@", "…"])
+        lines += _compare(before, after)
+    return (
+        lines
+        if len(lines) <= _DIFF_LINES
+        else [*lines[:_DIFF_LINES], ["@", f"… {len(lines) - _DIFF_LINES} more lines"]]
+    )
+
+
+def _replacements(given: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Told by the shape of the input: tools from elsewhere that edit take the same."""
+    edits = given.get("edits") if isinstance(given.get("edits"), list) else [given]
+    for edit in edits or []:
+        if (
+            isinstance(edit, dict)
+            and isinstance(edit.get("old_string"), str)
+            and isinstance(edit.get("new_string"), str)
+        ):
+            yield edit["old_string"], edit["new_string"]
+    if "file_path" in given and isinstance(given.get("content"), str):
+        yield "", given["content"]
+
+
+def _compare(before: list[str], after: list[str]) -> list[list[str]]:
+    lines: list[list[str]] = []
+    for line in list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]:
+        if line.startswith("@@"):
+            if lines:
+                lines.append(["@", "…"])
+        else:
+            lines.append(["=" if line[0] == " " else line[0], line[1:]])
+    return lines
+
+
+def _cut(value: Any, path: str, cut: dict[str, int]) -> Any:
+    if isinstance(value, str) and len(value) > SHOWN_CHARACTERS:
+        cut[path] = len(value)
+        return value[:SHOWN_CHARACTERS]
+    if isinstance(value, dict):
+        return {name: _cut(each, f"{path}.{name}" if path else name, cut) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_cut(each, f"{path}.{number}" if path else str(number), cut) for number, each in enumerate(value)]
+    return value

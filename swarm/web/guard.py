@@ -1,0 +1,63 @@
+"""Who may look at the page and who may act in it. Pure.
+
+Flower lets everything pass where no login is set, so any web page that somebody opens on this machine could approve a command in
+his name, and any other user of the machine could: without a login the page wants a token, which only the user who started Flower
+can read. Acts must come from the page itself, whatever the login.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from swarm.web.failures import BadRequest, Forbidden
+
+ACT_HEADER = "X-Swarm"
+CONTENT_SECURITY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every answer."""
+
+
+def cookie_for(token: str) -> tuple[str, str]:
+    """Name and value of the cookie that stands for a token: neither tells it. Cookies are shared by all ports of a host."""
+    digest = hashlib.sha256(f"swarm page {token}".encode()).hexdigest()
+    return f"swarm_{digest[:8]}", digest[8:]
+
+
+def is_same(given: str, right: str) -> bool:
+    """Whether two secrets are the same, in a time that tells nothing."""
+    return hmac.compare_digest(given.encode(), right.encode())
+
+
+def check_site(headers: Mapping[str, str], host: str, *, acts: bool) -> None:
+    """Raise `Forbidden` for a request that a page of another site has made."""
+    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
+    if site is not None:
+        # `none`: somebody typed the address.
+        foreign = site != "same-origin" and (acts or site != "none")
+    else:
+        foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+    if foreign:
+        raise Forbidden("foreign", "a page of another site asked for this; open the page itself")
+
+
+def check_act(headers: Mapping[str, str], *, read_only: bool) -> None:
+    """Raise `Forbidden` or `BadRequest` for an act that is not allowed, or that a form of any page could have sent."""
+    if read_only:
+        raise Forbidden("read_only", "this Flower is read-only; start it without --read-only to act here")
+    if headers.get(ACT_HEADER) != "1":
+        raise BadRequest(f"an act needs the header {ACT_HEADER}: 1", ACT_HEADER)
+    if headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":
+        raise BadRequest("an act needs a body of the type application/json", "Content-Type")

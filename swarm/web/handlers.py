@@ -1,0 +1,311 @@
+"""The page's handlers in Flower: they check who asks, have a function of this package answer, and write JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import gzip
+import json
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from flower.views import BaseHandler
+from tornado.web import HTTPError, StaticFileHandler
+
+from swarm.client import Swarm
+from swarm.errors import QuestionClosed
+from swarm.mailbox import USER
+from swarm.web import acts, reads, transcripts
+from swarm.web.failures import BadRequest, Forbidden, NotThere, describe_failure
+from swarm.web.guard import HEADERS, check_act, check_site, cookie_for, is_same
+from swarm.web.panels import PANELS, PanelRequest
+
+log = logging.getLogger("swarm.web")
+_MOST_BODY_BYTES = 5 * 1024 * 1024
+_WORTH_ZIPPING_BYTES = 1_024
+# Not Flower's own: its inspector needs those, and a read of ours may wait for Redis.
+_THREADS = ThreadPoolExecutor(4, "swarm-web")
+_CODES = {401: "login", 405: "bad_request", 421: "host"}
+
+
+def on_thread(act: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Have a function done that may wait."""
+    return asyncio.get_running_loop().run_in_executor(_THREADS, act)
+
+
+class Guarded(BaseHandler):  # type: ignore[misc]
+    """Whoever asks has the login, or the token; whoever acts does so from the page."""
+
+    swarm: Swarm
+    token: str
+
+    def initialize(self, swarm: Swarm, token: str) -> None:
+        self.swarm, self.token = swarm, token
+
+    def set_default_headers(self) -> None:
+        # Flower's own may open everything to all sites.
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+
+    def check_xsrf_cookie(self) -> None:
+        """`prepare` checks more, and also where there is no login."""
+
+    def prepare(self) -> None:
+        acting = self.request.method not in ("GET", "HEAD")
+        self.check_login()
+        if self._finished:
+            return
+        check_site(self.request.headers, self.request.host, acts=acting)
+        if acting:
+            check_act(self.request.headers, read_only=self.application.options.read_only)
+            if len(self.request.body) > _MOST_BODY_BYTES:
+                raise Forbidden("too_large", f"the body is longer than {_MOST_BODY_BYTES // 1024**2} MiB", 413)
+
+    @property
+    def has_login(self) -> bool:
+        """Whether Flower asks for one."""
+        return bool(self.application.options.basic_auth or self.application.options.auth)
+
+    def check_login(self) -> None:
+        """Raise unless the one who asks may look."""
+        if self.has_login:
+            if not self.current_user:
+                raise HTTPError(401, "log in to Flower first")
+            return
+        name, value = cookie_for(self.token)
+        if not is_same(self.get_cookie(name) or "", value):
+            raise Forbidden("token", "open the address with the token that `swarm flower` or `swarm status` prints")
+
+    @property
+    def user(self) -> str:
+        """Who asks, as far as the login tells."""
+        if isinstance(self.current_user, str):
+            return self.current_user
+        kind, _, given = self.request.headers.get("Authorization", "").partition(" ")
+        if self.has_login and kind == "Basic":
+            try:
+                return base64.b64decode(given).decode().partition(":")[0] or USER
+            except (binascii.Error, UnicodeDecodeError):
+                return USER
+        return USER
+
+    async def give(self, read: Callable[[], Any], status: int = 200) -> None:
+        """Write what a function returns, which is called on a thread."""
+        zips = "gzip" in self.request.headers.get("Accept-Encoding", "")
+
+        def encode() -> tuple[bytes, bool]:
+            body = json.dumps(read(), ensure_ascii=False).encode("utf-8", "replace")
+            worth = zips and len(body) >= _WORTH_ZIPPING_BYTES
+            return (gzip.compress(body, 5) if worth else body), worth
+
+        body, zipped = await on_thread(encode)
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json; charset=UTF-8")
+        self.set_header("Vary", "Accept-Encoding")
+        if zipped:
+            self.set_header("Content-Encoding", "gzip")
+        self.finish(body)
+
+    def body(self) -> dict[str, Any]:
+        """The JSON object that was sent. Raises `BadRequest`."""
+        try:
+            given = json.loads(self.request.body)
+        except ValueError:
+            raise BadRequest("the body is no JSON") from None
+        if not isinstance(given, dict):
+            raise BadRequest("the body is no JSON object")
+        return given
+
+    def number(self, name: str, default: int | None = None) -> int | None:
+        """A number of the query. Raises `BadRequest`."""
+        text = self.get_query_argument(name, "")
+        if not text:
+            return default
+        if not text.isdecimal() or len(text) > 15:
+            raise BadRequest(f"{name} is no number", name)
+        return int(text)
+
+    def query(self) -> dict[str, str]:
+        """The query's values, each name once."""
+        return {name: self.get_query_argument(name) for name in self.request.query_arguments}
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(error, HTTPError):
+            told = {
+                "code": _CODES.get(status_code, "bad_request"),
+                "message": error.get_message() or error.reason or str(error),
+            }
+            status, body = status_code, {"error": told}
+        else:
+            status, body = describe_failure(error)
+        if isinstance(error, QuestionClosed):
+            try:
+                body["error"] |= acts.describe_closed(self.swarm, error)
+            except Exception as another:
+                log.debug("the question cannot be told: %r", another)
+        if status == 401:
+            self.set_header("WWW-Authenticate", 'Basic realm="flower"')
+        self.set_status(status)
+        self.set_header("Content-Type", "application/json; charset=UTF-8")
+        self.finish(json.dumps(body))
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        if isinstance(value, HTTPError) or describe_failure(value)[0] != 500:
+            log.debug("%s %s: %s", self.request.method, self.request.path, value)
+        else:
+            log.error("%s %s", self.request.method, self.request.path, exc_info=(typ, value, tb))
+
+
+class Page(Guarded):
+    """The page itself. It is where a token is exchanged for the cookie."""
+
+    def check_login(self) -> None:
+        given = self.get_query_argument("token", "")
+        if not self.has_login and given and is_same(given, self.token):
+            name, value = cookie_for(self.token)
+            secure = self.request.protocol == "https"
+            self.set_cookie(
+                name,
+                value,
+                path=self.reverse_url("swarm"),
+                httponly=True,
+                samesite="Strict",
+                secure=secure,
+                expires_days=30,
+            )
+            self.redirect(self.reverse_url("swarm"))
+        elif self.has_login and not self.current_user and self.application.options.auth:
+            self.redirect(self.get_login_url())
+        else:
+            super().check_login()
+
+    async def get(self) -> None:
+        read_only = bool(self.application.options.read_only)
+        about = reads.read_about(self.swarm, user=self.user, read_only=read_only, now=time.time())
+        self.render("swarm.html", about=json.dumps(about))
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(error, Forbidden):
+            self.set_status(error.status)
+            self.set_header("Content-Type", "text/html; charset=UTF-8")
+            self.finish(f"<!doctype html><title>Swarm</title><p>{error}</p>")
+        else:
+            super().write_error(status_code, **kwargs)
+
+
+class Assets(StaticFileHandler):
+    """Scripts, styles and their licences: the same for everybody."""
+
+    def set_extra_headers(self, path: str) -> None:
+        for name, value in {**HEADERS, "Cache-Control": "no-cache"}.items():
+            self.set_header(name, value)
+
+    def get_content_type(self) -> str:
+        # The system's table of types may not know it.
+        return "text/javascript" if str(self.absolute_path).endswith(".mjs") else super().get_content_type()
+
+
+class About(Guarded):
+    async def get(self) -> None:
+        read_only = bool(self.application.options.read_only)
+        await self.give(lambda: reads.read_about(self.swarm, user=self.user, read_only=read_only, now=time.time()))
+
+
+class Jobs(Guarded):
+    async def get(self) -> None:
+        count = self.number("count", 50) or 0
+        await self.give(lambda: reads.read_jobs(self.swarm, count))
+
+    async def post(self) -> None:
+        body = acts.read_body(acts.Start, self.body())
+        await self.give(lambda: acts.start_job(self.swarm, body), 201)
+
+
+class StartForm(Guarded):
+    async def get(self) -> None:
+        workspace = self.get_query_argument("workspace", None)
+        await self.give(lambda: reads.read_start(self.swarm, workspace))
+
+
+class OneJob(Guarded):
+    async def get(self, job_id: str) -> None:
+        await self.give(lambda: reads.read_job(self.swarm, job_id))
+
+
+class JobAct(Guarded):
+    async def post(self, job_id: str, act: str) -> None:
+        given = self.body()
+        if act == "send":
+            letter = acts.read_body(acts.Send, given)
+            await self.give(lambda: acts.send_message(self.swarm, job_id, letter))
+        else:
+            read = acts.read_body(acts.Read, given)
+            await self.give(lambda: acts.mark_read(self.swarm, job_id, read))
+
+
+class AnswerQuestion(Guarded):
+    async def post(self, question_id: str) -> None:
+        body, by = acts.read_body(acts.Answer, self.body()), self.user
+        await self.give(lambda: acts.answer_question(self.swarm, question_id, body, by=by))
+
+
+class CancelAgent(Guarded):
+    async def post(self, agent_id: str) -> None:
+        body, by = acts.read_body(acts.Cancel, self.body()), self.user
+        await self.give(lambda: acts.cancel_agent(self.swarm, agent_id, body, by=by))
+
+
+class OneAgent(Guarded):
+    async def get(self, agent_id: str) -> None:
+        await self.give(lambda: transcripts.read_agent(self.swarm, agent_id))
+
+
+class AgentPart(Guarded):
+    async def get(self, agent_id: str, part: str, name: str | None = None) -> None:
+        match part:
+            case "journal":
+                asked = {each: self.number(each) for each in ("after", "before", "turns")}
+                count = self.number("count", 200) or 1
+                await self.give(lambda: transcripts.read_journal(self.swarm, agent_id, count=count, **asked))
+            case "mail":
+                await self.give(lambda: transcripts.read_mailbox(self.swarm, agent_id))
+            case "entry":
+                number = int(name) if name and name.isdecimal() and len(name) < 16 else 0
+                await self.give(lambda: transcripts.read_entry(self.swarm, agent_id, number))
+            case _:
+                await self.give(lambda: transcripts.read_output(self.swarm, agent_id, name or ""))
+
+
+class PanelOfJob(Guarded):
+    async def get(self, job_id: str, name: str, act: str | None = None) -> None:
+        panel = PANELS.get(name)
+        if panel is None or act is not None:
+            raise NotThere(f"there is no panel {name}")
+        asked = self._request(job_id, {})
+        await self.give(lambda: {"panel": name, "now": self.swarm.store.now(), "data": panel.read(asked)})
+
+    async def post(self, job_id: str, name: str, act: str | None = None) -> None:
+        found = PANELS[name].acts.get(act or "") if name in PANELS else None
+        if found is None:
+            raise NotThere(f"the panel {name} has no act {act}")
+        asked = self._request(job_id, self.body())
+        await self.give(lambda: {"data": found(asked)})
+
+    def _request(self, job_id: str, body: dict[str, Any]) -> PanelRequest:
+        query = self.query()
+        return PanelRequest(self.swarm, job_id, query.get("agent"), query, body, self.user)
+
+
+class Nowhere(Guarded):
+    """Whatever else is asked for below the page's address."""
+
+    async def get(self) -> None:
+        raise NotThere("there is nothing at this address")
+
+    post = put = delete = patch = get

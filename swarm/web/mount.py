@@ -1,0 +1,71 @@
+"""Puts the page into Flower, from its configuration: routes, a tab in the navigation, templates of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tornado.template
+import tornado.web
+from tornado.routing import URLSpec
+
+from swarm.client import Swarm
+from swarm.web import handlers
+from swarm.web.stream import Stream
+
+STATIC = Path(__file__).parent / "static"
+_TEMPLATES = Path(__file__).parent / "templates"
+_ID = r"([A-Za-z0-9_-]{1,80})"
+
+
+def mount(routes: list[Any], options: dict[str, Any], swarm: Swarm, token: str) -> None:
+    """Add the page to Flower's routes and options, both before Flower is built of them."""
+    given = {"swarm": swarm, "token": token}
+
+    def route(pattern: str, handler: type, name: str | None = None) -> URLSpec:
+        return URLSpec(rf"/swarm{pattern}", handler, given, name)
+
+    # Before the last one, which takes every address.
+    routes[-1:-1] = [
+        URLSpec(r"/swarm/static/(.*)", handlers.Assets, {"path": str(STATIC)}, "swarm-static"),
+        route(r"/api/about", handlers.About),
+        route(r"/api/jobs", handlers.Jobs),
+        route(r"/api/start", handlers.StartForm),
+        route(rf"/api/job/{_ID}", handlers.OneJob),
+        route(rf"/api/job/{_ID}/(send|read)", handlers.JobAct),
+        route(rf"/api/job/{_ID}/panel/{_ID}/{_ID}", handlers.PanelOfJob),
+        route(rf"/api/job/{_ID}/panel/{_ID}", handlers.PanelOfJob),
+        route(rf"/api/question/{_ID}/answer", handlers.AnswerQuestion),
+        route(rf"/api/agent/{_ID}", handlers.OneAgent),
+        route(rf"/api/agent/{_ID}/cancel", handlers.CancelAgent),
+        route(rf"/api/agent/{_ID}/(journal|mail)", handlers.AgentPart),
+        route(rf"/api/agent/{_ID}/(entry|output)/([^/]{{1,200}})", handlers.AgentPart),
+        route(r"/api/stream", Stream),
+        route(r"", handlers.Page, "swarm"),
+        route(r"/.*", handlers.Nowhere),
+    ]
+    options["ui_modules"] = {"Template": _Navigation}
+    options["template_loader"] = _Templates(options["template_path"])
+
+
+class _Navigation(tornado.web.TemplateModule):
+    """Flower's navigation with one more tab: what was rendered is changed, so that it survives another template."""
+
+    def render(self, path: str, **kwargs: Any) -> bytes:
+        html: Any = super().render(path, **kwargs)
+        if path != "navbar.html":
+            return bytes(html)
+        here = self.handler.reverse_url("swarm")
+        current = self.request.path.startswith(here)
+        marks = (" active", ' aria-current="page"') if current else ("", "")
+        tab = f'<li class="nav-item"><a class="nav-link{marks[0]}" href="{here}"{marks[1]}>Swarm</a></li>'
+        return bytes(html).replace(b"</ul>", tab.encode() + b"</ul>", 1)
+
+
+class _Templates(tornado.template.Loader):
+    """Our templates first, then Flower's."""
+
+    def _create_template(self, name: str) -> tornado.template.Template:
+        own = _TEMPLATES / name
+        path = own if own.is_file() else Path(self.root) / name
+        return tornado.template.Template(path.read_bytes(), name=name, loader=self)

@@ -1,0 +1,242 @@
+"""Patches for a tab: what it wants to see, how far it has seen it, and what has come since."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from swarm.client import Swarm
+from swarm.errors import UnknownAgent
+from swarm.live.reading import Reader
+from swarm.live.rows import Row
+from swarm.live.state import Patch
+from swarm.mailbox import position_of, to_message
+from swarm.records import Event, read_event
+from swarm.store.agents import Store
+from swarm.web.entries import show_message
+from swarm.web.reads import MOST_JOBS, show_jobs, show_patch
+from swarm.web.transcripts import MOST_ENTRIES, read_journal
+
+Found = Mapping[str, Sequence[tuple[str, Mapping[str, str]]]]
+"""By the letters of their cursors, what has come on the streams."""
+_LOOKED_AT_JOBS = 50
+_CURSOR = re.compile(r"[0-9]{1,19}(-[0-9]{1,19})?")
+
+
+def is_cursor(text: str) -> bool:
+    """Whether that can be how far somebody has read a stream."""
+    return _CURSOR.fullmatch(text) is not None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a tab shows."""
+
+    jobs: bool = False
+    job_id: str | None = None
+    agent_id: str | None = None
+    words: bool = False
+
+
+@dataclass
+class Cursors:
+    """How far a tab has seen its streams; empty: from now on."""
+
+    feed: str = ""
+    events: str = ""
+    journal: str = ""
+    """The number of the last entry."""
+    mail: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Cursors:
+        """Those that `text` made; what cannot be read of them is as if it were not there."""
+        names = {each.name[0]: each.name for each in fields(cls)}
+        pairs = (part.partition("=") for part in text.split(","))
+        return cls(**{names[letter]: value for letter, _, value in pairs if letter in names and is_cursor(value)})
+
+    def text(self) -> str:
+        """All of them as the id of an event."""
+        return ",".join(f"{name[0]}={value}" for name, value in vars(self).items() if value)
+
+    def shown(self) -> dict[str, Any]:
+        """All of them as JSON."""
+        return {name: int(value) if name == "journal" else value for name, value in vars(self).items() if value}
+
+
+@dataclass
+class Viewed:
+    """What a tab wants and has: its cursors, and the rows that it was told last."""
+
+    wanted: Wanted
+    cursors: Cursors
+    words: str = "0-0"
+    turns: int | None = None
+    """How many replies the journal has up to its cursor, if that is known."""
+    busy: bool = True
+    """Whether anything may change without an event."""
+    rows: dict[str, Row] = field(default_factory=dict)
+    jobs: dict[str, Row] = field(default_factory=dict)
+    job: Row | None = None
+    gone: set[str] = field(default_factory=set)
+
+    def streams(self, store: Store) -> dict[str, tuple[str, str]]:
+        """By letter, the key and the cursor of each stream to be read."""
+        wanted, cursors = self.wanted, self.cursors
+        streams: dict[str, tuple[str, str]] = {}
+        if wanted.jobs:
+            streams["f"] = (store.key("feed"), cursors.feed)
+        if wanted.job_id and "job" not in self.gone:
+            streams["e"] = (store.key("events", wanted.job_id), cursors.events)
+        if wanted.agent_id and "agent" not in self.gone:
+            streams["j"] = (store.key("journal", wanted.agent_id), f"{cursors.journal}-0")
+            streams["m"] = (store.key("mail", wanted.agent_id), cursors.mail)
+            if wanted.words:
+                streams["w"] = (store.key("live", wanted.agent_id), self.words)
+        return streams
+
+
+def find_losses(swarm: Swarm, viewed: Viewed) -> dict[str, list[str]]:
+    """What of that which a tab has is not there any more (`gone`), or must be read anew (`reset`): something between its cursors
+    and now is lost. Cursors of those, and those that were empty, are set to now."""
+    store, wanted, cursors = swarm.store, viewed.wanted, viewed.cursors
+    reset: list[str] = []
+    gone = {
+        what: bool(one) and what not in viewed.gone and not store.client.exists(store.key(what, one or ""))
+        for what, one in (("job", wanted.job_id), ("agent", wanted.agent_id))
+    }
+    viewed.gone |= {what for what, lost in gone.items() if lost}
+    if wanted.jobs and _is_lost(store, store.key("feed"), cursors.feed):
+        reset.append("jobs")
+        cursors.feed = ""
+    if (
+        wanted.job_id
+        and "job" not in viewed.gone
+        and _is_lost(store, store.key("events", wanted.job_id), cursors.events)
+    ):
+        reset.append("job")
+        cursors.events = ""
+    if wanted.agent_id and "agent" not in viewed.gone and cursors.journal:
+        length = int(store.client.hget(store.key("agent", wanted.agent_id), "length") or 0)
+        if length < int(cursors.journal) or _is_behind(store, store.key("mail", wanted.agent_id), cursors.mail):
+            reset.append("agent")
+            cursors.journal = cursors.mail = ""
+            viewed.turns = None
+    _take_ends(swarm, viewed)
+    return {"gone": [what for what, lost in gone.items() if lost], "reset": reset}
+
+
+def _take_ends(swarm: Swarm, viewed: Viewed) -> None:
+    store, wanted, cursors = swarm.store, viewed.wanted, viewed.cursors
+    if wanted.jobs:
+        cursors.feed = cursors.feed or _last(store, store.key("feed"))
+    if wanted.job_id:
+        cursors.events = cursors.events or _last(store, store.key("events", wanted.job_id))
+    if wanted.agent_id:
+        cursors.mail = cursors.mail or _last(store, store.key("mail", wanted.agent_id))
+        cursors.journal = cursors.journal or _last(store, store.key("journal", wanted.agent_id)).split("-")[0]
+
+
+def _last(store: Store, key: str) -> str:
+    found = store.client.xrevrange(key, count=1)
+    return str(found[0][0]) if found else "0-0"
+
+
+def _is_behind(store: Store, key: str, cursor: str) -> bool:
+    """Whether a stream ends before the cursor: what it had is lost."""
+    return bool(cursor) and position_of(cursor) > position_of(_last(store, key))
+
+
+def _is_lost(store: Store, key: str, cursor: str) -> bool:
+    """Whether a stream cannot be gone on with from there: it has lost its end, or what came next was trimmed."""
+    if not cursor:
+        return False
+    if _is_behind(store, key, cursor):
+        return True
+    first = store.client.xrange(key, count=1)
+    return bool(first) and position_of(first[0][0]) > position_of(cursor) and first[0][1].get("kind") != "job_started"
+
+
+def make_patch(swarm: Swarm, viewed: Viewed, found: Found, *, look: bool) -> dict[str, Any]:
+    """What has changed for a tab, and its cursors moved on; empty if nothing has. `look` also at what changes without an event."""
+    patch: dict[str, Any] = {}
+    if viewed.wanted.jobs:
+        patch |= _patch_jobs(swarm, viewed, found.get("f", ()), look=look)
+    if viewed.wanted.job_id and "job" not in viewed.gone:
+        patch |= _patch_job(swarm, viewed, found.get("e", ()), look=look)
+    if viewed.wanted.agent_id and "agent" not in viewed.gone:
+        patch |= _patch_agent(swarm, viewed, found)
+    return {"now": swarm.store.now(), "at": viewed.cursors.shown(), **patch} if patch else {}
+
+
+def _patch_jobs(
+    swarm: Swarm, viewed: Viewed, came: Sequence[tuple[str, Mapping[str, str]]], *, look: bool
+) -> dict[str, Any]:
+    if came:
+        viewed.cursors.feed = came[-1][0]
+    ids = list(dict.fromkeys(fields["job"] for _, fields in came))
+    if look:
+        ids = list(dict.fromkeys([*ids, *swarm.store.job_ids(_LOOKED_AT_JOBS)]))
+    if not ids:
+        return {}
+    rows = Reader(swarm.store).jobs(ids[:MOST_JOBS])
+    changed = {job_id: row for job_id, row in rows.items() if viewed.jobs.get(job_id) != row}
+    first, viewed.jobs = not viewed.jobs and not came, {**viewed.jobs, **rows}
+    # What a tab has from its snapshot it need not be told at once.
+    return show_jobs(swarm, changed) if changed and not first else {}
+
+
+def _patch_job(
+    swarm: Swarm, viewed: Viewed, came: Sequence[tuple[str, Mapping[str, str]]], *, look: bool
+) -> dict[str, Any]:
+    job_id, reader = viewed.wanted.job_id or "", Reader(swarm.store)
+    events = [read_event(entry_id, fields) for entry_id, fields in came]
+    if not events and not look:
+        return {}
+    try:
+        patch = reader.patch(job_id, Patch(viewed.cursors.events, 0), events, at_work=look)
+    except UnknownAgent:
+        # `find_losses` tells.
+        return {}
+    viewed.cursors.events = patch.events
+    job = patch.job or {}
+    viewed.busy = bool(job.get("running") or job.get("queued"))
+    agents = {agent_id: row for agent_id, row in patch.agents.items() if viewed.rows.get(agent_id) != row}
+    viewed.rows |= agents
+    if not events and not agents and viewed.job == patch.job:
+        return {}
+    viewed.job = patch.job
+    shown = show_patch(Patch(patch.events, patch.seq, patch.job, agents, patch.questions, patch.happened))
+    if inbox := [show_message(message) for message in reader.messages(_messages_to_user(events), job_id)]:
+        shown["inbox"] = inbox
+    return shown
+
+
+def _messages_to_user(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event.kind == "message" and event.fields.get("to") == "user"]
+
+
+def _patch_agent(swarm: Swarm, viewed: Viewed, found: Found) -> dict[str, Any]:
+    agent_id, cursors, shown = viewed.wanted.agent_id or "", viewed.cursors, {}
+    if found.get("j"):
+        page = read_journal(swarm, agent_id, after=int(cursors.journal), count=MOST_ENTRIES, turns=viewed.turns)
+        if page["entries"]:
+            cursors.journal, shown["entries"] = str(page["last"]), page["entries"]
+            replies = sum(entry.get("kind") == "assistant" for entry in page["entries"])
+            viewed.turns = None if page["turns_before"] is None else page["turns_before"] + replies
+    if came := found.get("m"):
+        cursors.mail = came[-1][0]
+        shown["mail"] = [show_message(to_message(entry_id, dict(fields))) for entry_id, fields in came]
+    if came := found.get("w"):
+        viewed.words = came[-1][0]
+        words = [_show_words(fields) for _, fields in came if int(fields["entry"]) > int(cursors.journal)]
+        if words:
+            shown["words"] = words
+    return shown
+
+
+def _show_words(fields: Mapping[str, str]) -> dict[str, Any]:
+    numbers = {name: int(fields[name]) for name in ("entry", "block", "from")}
+    return {**numbers, "type": fields["type"], "name": fields.get("name", ""), "text": fields["text"]}

@@ -1,0 +1,175 @@
+"""An agent as the page shows it: its journal page by page, its mailbox, what it was started with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from swarm.client import Swarm
+from swarm.errors import UnknownAgent
+from swarm.live.reading import Reader
+from swarm.mailbox import Message, position_of, to_message
+from swarm.store.roster import JournalPage, StoredEntry
+from swarm.web.entries import is_reply, message_ids, show_entry, show_message
+
+MOST_ENTRIES = 500
+_MOST_BYTES = 2_000_000
+"""Of one page, before its texts are cut."""
+_SHOWN_MAIL = 500
+_SPEC = ("prompt", "model", "mode", "workspace", "folders", "network", "name", "role", "limits")
+
+
+def read_agent(swarm: Swarm, agent_id: str) -> dict[str, Any]:
+    """An agent: its row, those above it, what it was started with, its answer. Raises `UnknownAgent`."""
+    store = swarm.store
+    record = store.agent(agent_id)
+    row = Reader(store).agents([agent_id])[agent_id]
+    spec = json.loads(store.client.hget(store.key("agent", agent_id), "spec") or "{}")
+    first = store.journal_page(agent_id, after=0, count=1).entries
+    tools = show_first(swarm, record.job_id, first[0])["tools"] if first else []
+    return {
+        "now": store.now(),
+        "job_id": record.job_id,
+        "agent": row,
+        "path": _path(swarm, record.parent_id),
+        "spec": {**{name: spec.get(name) for name in _SPEC}, "tools": tools},
+        "text": record.text,
+        "data": json.loads(record.data) if record.data else None,
+        "length": record.length,
+    }
+
+
+def read_journal(
+    swarm: Swarm,
+    agent_id: str,
+    *,
+    after: int | None = None,
+    before: int | None = None,
+    count: int = 200,
+    turns: int | None = None,
+) -> dict[str, Any]:
+    """A page of an agent's journal; `turns` is how many replies there are before it, where that is known. Raises `UnknownAgent`."""
+    page = swarm.store.journal_page(agent_id, after=after, before=before, count=max(1, min(count, MOST_ENTRIES)))
+    kept = _keep_small(page.entries, from_end=after is None)
+    earlier = turns_before(page, kept, after=after, turns=turns, before=before)
+    entries = show_entries(swarm, agent_id, kept, earlier)
+    numbers = [stored.number for stored in kept]
+    return {
+        "length": page.length,
+        "first": numbers[0] if numbers else 0,
+        "last": numbers[-1] if numbers else 0,
+        "turns_before": earlier,
+        "entries": entries,
+    }
+
+
+def read_entry(swarm: Swarm, agent_id: str, number: int) -> dict[str, Any]:
+    """One entry of a journal, uncut. Raises `UnknownAgent` if it is not there."""
+    found = swarm.store.journal_page(agent_id, after=number - 1, count=1).entries if number > 0 else []
+    if not found or found[0].number != number:
+        raise UnknownAgent(f"agent {agent_id} has no journal entry {number}")
+    stored = found[0]
+    if number == 1:
+        return {"entry": show_first(swarm, swarm.store.agent(agent_id).job_id, stored, full=True)}
+    return {"entry": show_entry(stored, mail=_messages(swarm, agent_id, stored), full=True)}
+
+
+def read_mailbox(swarm: Swarm, agent_id: str) -> dict[str, Any]:
+    """The last messages of an agent's mailbox, and the turn in which each was read. Raises `UnknownAgent`."""
+    store = swarm.store
+    store.agent(agent_id)
+    # The mailbox first: what is read meanwhile is then shown as read.
+    messages = list(store.all_mail(agent_id))
+    taken: list[tuple[tuple[int, int], int, int]] = []
+    turn, after = 1, 0
+    while messages and (page := store.journal_page(agent_id, after=after).entries):
+        for stored in page:
+            turn += is_reply(stored)
+            if ids := message_ids(stored):
+                taken.append((position_of(ids[-1]), turn, stored.number))
+        after = page[-1].number
+    shown = []
+    for message in messages[-_SHOWN_MAIL:]:
+        read = next(((turn, entry) for up_to, turn, entry in taken if message.position <= up_to), (None, None))
+        shown.append({**show_message(message), "read_in_turn": read[0], "read_at_entry": read[1]})
+    return {"mail": messages[-1].id if messages else "0-0", "messages": shown}
+
+
+def read_output(swarm: Swarm, agent_id: str, key: str) -> dict[str, Any]:
+    """A tool's output that was too long for the conversation. Raises `UnknownAgent` if it is not there."""
+    text = swarm.store.load_output(agent_id, key)
+    if text is None:
+        raise UnknownAgent(f"agent {agent_id} has kept no output {key!r}")
+    return {"text": text}
+
+
+def turns_before(
+    page: JournalPage, kept: Sequence[StoredEntry], *, after: int | None, before: int | None, turns: int | None
+) -> int | None:
+    """How many replies come before these entries of a page; None if that cannot be told without reading the whole journal."""
+    replies = sum(map(is_reply, kept))
+    if kept and kept[-1].number == page.length:
+        return page.turns - replies
+    if kept and kept[0].number == 1:
+        return 0
+    if turns is None:
+        return None
+    # Before the page that is known, or after it.
+    return turns - replies if after is None and before is not None else turns
+
+
+def show_entries(
+    swarm: Swarm, agent_id: str, entries: Sequence[StoredEntry], earlier: int | None
+) -> list[dict[str, Any]]:
+    """Entries as the page shows them; `earlier` is how many replies there are before them, if that is known."""
+    shown, turn = [], earlier
+    for stored in entries:
+        reply = is_reply(stored)
+        turn = None if turn is None else turn + reply
+        if stored.number == 1:
+            shown.append(show_first(swarm, swarm.store.agent(agent_id).job_id, stored))
+            continue
+        # What is no reply belongs to the turn that comes next.
+        at = None if turn is None else turn if reply else turn + 1
+        shown.append(show_entry(stored, turn=at, mail=_messages(swarm, agent_id, stored)))
+    return shown
+
+
+def show_first(swarm: Swarm, job_id: str, stored: StoredEntry, *, full: bool = False) -> dict[str, Any]:
+    """The first entry, which may name its system prompt and tools by their hash, with them."""
+    document = json.loads(stored.document)
+    if digest := document.get("prefix"):
+        found = swarm.store.client.hget(swarm.store.key("job", job_id, "prefixes"), digest)
+        document |= json.loads(found or "{}")
+    return show_entry(StoredEntry(stored.number, stored.seq, json.dumps(document)), full=full)
+
+
+def _messages(swarm: Swarm, agent_id: str, stored: StoredEntry) -> list[Message]:
+    ids = message_ids(stored)
+    if not ids:
+        return []
+    wanted = set(ids)
+    found = swarm.store.client.xrange(swarm.store.key("mail", agent_id), ids[0], ids[-1])
+    return [to_message(*each) for each in found if each[0] in wanted]
+
+
+def _path(swarm: Swarm, parent_id: str | None) -> list[str]:
+    path: list[str] = []
+    while parent_id is not None:
+        path.insert(0, parent_id)
+        [parent] = swarm.store.agents([parent_id])
+        parent_id = None if parent is None else parent.parent_id
+    return path
+
+
+def _keep_small(entries: Sequence[StoredEntry], *, from_end: bool) -> list[StoredEntry]:
+    """As many of them as fit, and at least one."""
+    kept: list[StoredEntry] = []
+    size = 0
+    for stored in reversed(entries) if from_end else entries:
+        size += len(stored.document)
+        if kept and size > _MOST_BYTES:
+            break
+        kept.append(stored)
+    return kept[::-1] if from_end else kept

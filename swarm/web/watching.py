@@ -1,0 +1,145 @@
+"""What one tab of the page watches, as it happens: one blocking read of a few streams, and patches made of what comes.
+
+Guarantees: a tab that goes on from the cursors of its last patch misses nothing and is told so where something is lost (`reset`);
+what comes twice is harmless. Nothing is kept for a tab between its connections, so any Flower can go on with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from swarm.client import Swarm
+from swarm.store.outage import REDIS_ERRORS, is_away
+from swarm.web.patches import Cursors, Viewed, Wanted, find_losses, make_patch
+
+Result = TypeVar("Result")
+BLOCK_SECONDS = 5.0
+"""How long one read waits at most; the client's timeout must be longer."""
+_COMMENT_SECONDS = 15.0
+_CHECK_SECONDS = 15.0
+_BUSY_SECONDS = 1.0
+"""How often those at work are looked at who say nothing."""
+_FLEET_SECONDS = 2.0
+_AWAY_SECONDS = 0.5
+_LEAST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 0.015, 0.2
+_PAUSE_SHARE = 3
+"""A patch that took t seconds to make is followed by at least so many times t without one."""
+_WATCH_SECONDS, _RENEW_SECONDS = 10, 3.0
+_AT_ONCE = 200
+"""Entries of one stream in one read."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One thing to tell a tab: an event of the stream, or a mere sign of life."""
+
+    event: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    cursors: str = ""
+
+
+class Watch:
+    """One tab's watch. `run` has a function done on a thread: whatever reads many records would hold up the other tabs."""
+
+    def __init__(
+        self,
+        swarm: Swarm,
+        client: Any,
+        wanted: Wanted,
+        cursors: Cursors,
+        run: Callable[[Callable[[], Any]], Awaitable[Any]],
+    ) -> None:
+        self._swarm, self._client, self._run = swarm, client, run
+        self._viewed = Viewed(wanted, cursors)
+        self._looked_at = self._renewed_at = 0.0
+        self._told_at = self._checked_at = time.monotonic()
+        self._away = False
+
+    async def follow(self) -> AsyncGenerator[Told, None]:
+        """What happens, for ever. Raises what is no outage of Redis."""
+        began = False
+        while True:
+            try:
+                if not began:
+                    async for told in self._begin():
+                        yield told
+                    began = True
+                async for told in self._go_on():
+                    yield told
+            except REDIS_ERRORS as error:
+                if not is_away(error):
+                    raise
+                if not self._away:
+                    self._away = True
+                    yield self._tell("away", {"since": time.time()})
+                await asyncio.sleep(_AWAY_SECONDS)
+                # What was there may not have come back.
+                began = False
+
+    async def _begin(self) -> AsyncIterator[Told]:
+        losses = await self._run(lambda: find_losses(self._swarm, self._viewed))
+        if self._away:
+            self._away = False
+            yield self._tell("back", {})
+        yield self._tell("hello", {"now": time.time(), "at": self._viewed.cursors.shown()})
+        for told in self._tell_losses(losses):
+            yield told
+
+    async def _go_on(self) -> AsyncIterator[Told]:
+        await self._renew()
+        found = await self._read()
+        look = time.monotonic() - self._looked_at >= self._look_seconds()
+        if found or look:
+            began = time.monotonic()
+            self._looked_at = began if look else self._looked_at
+            patch = await self._run(lambda: make_patch(self._swarm, self._viewed, found, look=look))
+            if patch:
+                yield self._tell("patch", patch)
+            now = time.monotonic()
+            pause = min(max(_PAUSE_SHARE * (now - began), _LEAST_PAUSE_SECONDS), _MOST_PAUSE_SECONDS)
+            await asyncio.sleep(pause)
+        if time.monotonic() - self._checked_at >= _CHECK_SECONDS:
+            self._checked_at = time.monotonic()
+            for told in self._tell_losses(await self._run(lambda: find_losses(self._swarm, self._viewed))):
+                yield told
+        if time.monotonic() - self._told_at >= _COMMENT_SECONDS:
+            yield self._tell("", {})
+
+    async def _read(self) -> dict[str, list[tuple[str, dict[str, str]]]]:
+        """What has come on the streams by the letters of their cursors; waited for until it is time to look."""
+        keys = self._viewed.streams(self._swarm.store)
+        wait = min(BLOCK_SECONDS, max(0.001, self._looked_at + self._look_seconds() - time.monotonic()))
+        if not keys:
+            await asyncio.sleep(wait)
+            return {}
+        streams = dict(keys.values())
+        found = await self._client.xread(streams, count=_AT_ONCE, block=max(1, int(wait * 1000)))
+        letters = {key: letter for letter, (key, _) in keys.items()}
+        return {letters[key]: entries for key, entries in found or ()}
+
+    def _look_seconds(self) -> float:
+        if not self._viewed.wanted.job_id:
+            return _FLEET_SECONDS
+        return _BUSY_SECONDS if self._viewed.busy else BLOCK_SECONDS
+
+    async def _renew(self) -> None:
+        """Let the worker know that somebody wants the words of the agent as they come."""
+        agent_id = self._viewed.wanted.agent_id
+        if self._viewed.wanted.words and agent_id and time.monotonic() - self._renewed_at >= _RENEW_SECONDS:
+            await self._client.set(self._swarm.store.key("watch", agent_id), "1", ex=_WATCH_SECONDS)
+            self._renewed_at = time.monotonic()
+
+    def _tell_losses(self, losses: dict[str, list[str]]) -> list[Told]:
+        told = [self._tell("gone", {"what": what}) for what in losses["gone"]]
+        if losses["reset"]:
+            why = "Redis no longer has what came between"
+            told.append(self._tell("reset", {"what": losses["reset"], "why": why}))
+        return told
+
+    def _tell(self, event: str, data: dict[str, Any]) -> Told:
+        self._told_at = time.monotonic()
+        return Told(event, data, self._viewed.cursors.text() if event else "")
