@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from swarm.api.agents import AGENT_ENDPOINTS
@@ -20,13 +20,14 @@ from swarm.api.endpoint import Body, Call, Endpoint, Nothing, Returned
 from swarm.api.failures import Refusal, explain, not_valid
 from swarm.api.jobs import JOB_ENDPOINTS
 from swarm.api.openapi import describe
+from swarm.api.streaming import STREAM_ENDPOINTS
 from swarm.client import Swarm
 from swarm.settings import Settings, load_settings
 from swarm.store.api_keys import ApiKey, ApiKeys, Scope
 
 log = logging.getLogger("swarm.api")
 MAX_BODY_BYTES = 5 * 1024 * 1024
-ENDPOINTS: list[Endpoint] = [*JOB_ENDPOINTS, *AGENT_ENDPOINTS]
+ENDPOINTS: list[Endpoint] = [*JOB_ENDPOINTS, *STREAM_ENDPOINTS, *AGENT_ENDPOINTS]
 Answering = Callable[[Request], Awaitable[Response]]
 
 
@@ -64,8 +65,10 @@ def _answering(endpoint: Endpoint, swarm: Swarm) -> Answering:
             headers=request.headers,
         )
         found = await run_in_threadpool(endpoint.run, call)
-        if isinstance(found, Response):
-            return found
+        if endpoint.streams:
+            # A proxy would keep the events until it has many.
+            unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+            return StreamingResponse(found, media_type="text/event-stream", headers=unbuffered)
         given = found if isinstance(found, Returned) else Returned(found, endpoint.status)
         content = await run_in_threadpool(returns.dump_json, given.value)
         return Response(content, given.status, media_type="application/json")
@@ -96,7 +99,7 @@ def _refused(refusal: Refusal) -> Response:
 
 async def _unrouted(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    code, what = ("not_found", "nothing is here") if status == 404 else ("bad_request", "not in this way")
+    code, what = ("unknown", "nothing is here") if status == 404 else ("bad_request", "not in this way")
     return _refused(Refusal(status, code, f"{request.method} {request.url.path}: {what}; see /v1/openapi.json"))
 
 

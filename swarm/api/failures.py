@@ -6,27 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from swarm.errors import (
-    ConfigurationError,
-    DefinitionError,
-    IdempotencyConflict,
-    JobLost,
-    QuestionClosed,
-    RedisUnavailable,
-    StepRefused,
-    SwarmError,
-    UnknownAgent,
-    UnknownDefinition,
-    UnknownQuestion,
-)
-from swarm.store.outage import REDIS_ERRORS, is_away
+from swarm.web.failures import describe_failure
 
 
 class ErrorDetail(BaseModel):
     """Why a request was not done."""
 
     code: str
-    """For programs: `bad_request`, `unauthorized`, `forbidden`, `not_found`, `refused`, `closed`, `conflict`, `unavailable`, `failed`, …"""
+    """For programs: `bad_request`, `unauthorized`, `forbidden`, `unknown`, `refused`, `question_closed`, `conflict`, `redis_away` …"""
     message: str
     """For people: what, which, what to do."""
 
@@ -46,27 +33,12 @@ class Refusal(Exception):
         super().__init__(message)
 
 
-_KINDS: tuple[tuple[tuple[type[SwarmError], ...], int, str], ...] = (
-    ((UnknownAgent, UnknownQuestion), 404, "not_found"),
-    ((QuestionClosed,), 409, "closed"),
-    ((IdempotencyConflict,), 409, "conflict"),
-    ((StepRefused,), 409, "refused"),
-    ((JobLost,), 410, "lost"),
-    ((RedisUnavailable,), 503, "unavailable"),
-    ((ConfigurationError, DefinitionError, UnknownDefinition), 400, "bad_request"),
-)
-
-
 def explain(error: Exception) -> Refusal | None:
     """What to answer; None for a fault of the server's own."""
     if isinstance(error, Refusal):
         return error
-    if isinstance(error, REDIS_ERRORS) and is_away(error):
-        return Refusal(503, "unavailable", f"Redis does not answer ({error}); try again")
-    for kinds, status, code in _KINDS:
-        if isinstance(error, kinds):
-            return Refusal(status, code, str(error))
-    return Refusal(400, "bad_request", str(error)) if isinstance(error, SwarmError) else None
+    status, body = describe_failure(error)
+    return None if status == 500 else Refusal(status, body["error"]["code"], body["error"]["message"])
 
 
 def not_valid(error: ValidationError, where: str) -> Refusal:

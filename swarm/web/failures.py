@@ -6,6 +6,8 @@ from typing import Any
 
 from swarm.errors import (
     BadMessageId,
+    IdempotencyConflict,
+    JobLost,
     MessageRefused,
     QuestionClosed,
     RedisUnavailable,
@@ -54,6 +56,10 @@ def describe_failure(error: BaseException) -> tuple[int, dict[str, Any]]:
             return 404, _body("unknown", str(error))
         case QuestionClosed():
             return 409, _body("question_closed", str(error))
+        case IdempotencyConflict():
+            return 409, _body("conflict", str(error))
+        case JobLost():
+            return 410, _body("lost", str(error))
         case MessageRefused():
             return 409, _body("refused", str(error))
         case StepRefused():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections import Counter
 from typing import Any
 
@@ -14,7 +13,7 @@ from swarm.store.connection import connect_async
 from swarm.web.failures import BadRequest, TooMany
 from swarm.web.handlers import Guarded, on_thread
 from swarm.web.patches import Cursors, Wanted, is_cursor
-from swarm.web.watching import BLOCK_SECONDS, Told, Watch
+from swarm.web.watching import BLOCK_SECONDS, Watch, encode_told
 
 MOST_STREAMS = 64
 MOST_OF_ONE = 12
@@ -46,7 +45,7 @@ class Stream(Guarded):
             watch = Watch(self.swarm, self._client(), wanted, cursors, on_thread)
             async with contextlib.aclosing(watch.follow()) as happening:
                 async for told in happening:
-                    self.write(_encode(told))
+                    self.write(encode_told(told))
                     await self.flush()
         except (StreamClosedError, asyncio.CancelledError):
             # The tab is closed.
@@ -85,10 +84,3 @@ class Stream(Guarded):
             if cursor and not is_cursor(cursor):
                 raise BadRequest(f"{name} is no cursor", name)
         return Cursors(**given)
-
-
-def _encode(told: Told) -> str:
-    if not told.event:
-        return ": still here\n\n"
-    # JSON has no line breaks, which would end the event.
-    return f"id: {told.cursors}\nevent: {told.event}\ndata: {json.dumps(told.data)}\n\n"

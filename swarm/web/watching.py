@@ -7,6 +7,7 @@ what comes twice is harmless. Nothing is kept for a tab between its connections,
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -40,6 +41,14 @@ class Told:
     event: str = ""
     data: dict[str, Any] = field(default_factory=dict)
     cursors: str = ""
+
+
+def encode_told(told: Told) -> str:
+    """As it is sent: https://html.spec.whatwg.org/multipage/server-sent-events.html."""
+    if not told.event:
+        return ": still here\n\n"
+    # JSON has no line breaks, which would end the event.
+    return f"id: {told.cursors}\nevent: {told.event}\ndata: {json.dumps(told.data)}\n\n"
 
 
 class Watch:

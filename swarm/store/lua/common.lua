@@ -29,6 +29,7 @@
 -- P:pulse                string  when the last look for what fell began
 -- P:timers               zset    parked agents by their deadline
 -- P:deadlines            zset    jobs with a wall-time limit, by the time something must be done about it: rescue.lua
+-- P:api_keys             hash    digest -> JSON {name, scopes, …}: who may call the HTTP API
 -- P:workers, P:workers:silent  hash, zset  what each worker has, and when it counts as gone
 -- Admission to the queue, documents, endings, the purse, questions, the board, the team and the scratchpad: the parts named after them.
 --
