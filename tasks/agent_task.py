@@ -120,6 +120,7 @@ def run_agent(self: AgentTask, payload: object) -> str | Row:
     Returns a summary of the agent that has completed, else what is left of its row.
     """
     runtime = process.runtime()
+    process.drop_silent_connections()
     agent_id = str(self.request.id)
     with process.running(agent_id) as stop:
         try:

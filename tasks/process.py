@@ -20,6 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import FrameType
+from typing import Any
+
+from kombu import pools
 
 from swarm.agent.needs import ANY_MODEL, Has
 from swarm.agent.spec import AgentSpec
@@ -81,6 +84,10 @@ _running: dict[str, Stop] = {}
 _draining: mmap.mmap | None = None
 _to_stop: mmap.mmap | None = None
 _to_stop_lock = threading.Lock()
+_drops: mmap.mmap | None = None
+"""How often the main process has found that connections had ended in silence."""
+_dropped: dict[int, int] = {}
+"""By process, up to which of these its connections were dropped."""
 _refusals: mmap.mmap | None = None
 """JSON: by model, until when this worker does not ask for it any more, and why. Its children and it share this."""
 _REFUSALS_BYTES = 16_384
@@ -98,6 +105,34 @@ def runtime() -> Runtime:
             # The main process's own stays where it is: letting it go would close what the main process still uses.
             found = _runtimes[os.getpid()] = _for_children or Runtime(_settings())
         return found
+
+
+def drop_connections() -> None:
+    """Connections have ended in silence: no process of this worker uses those that it has any more. Called in the main process."""
+    if _drops is not None:
+        _drops[:] = (int.from_bytes(_drops[:], "little") + 1).to_bytes(8, "little")
+    drop_silent_connections()
+
+
+def drop_silent_connections() -> None:
+    """Drop this process's connections if the main process has found since the last time that such have ended in silence."""
+    count = int.from_bytes(_drops[:], "little") if _drops is not None else 0
+    if _dropped.get(os.getpid(), 0) != count:
+        _dropped[os.getpid()] = count
+        hang_up(runtime().store.hasty.connection_pool)
+        # To close the broker's one by one would be to say goodbye on each. Whoever uses one just now keeps it.
+        pools.connections.clear()
+        pools.producers.clear()
+        app._pool = app.amqp._producer_pool = None
+
+
+def hang_up(pool: Any) -> None:
+    """End the connections of a pool: whoever waits for an answer by one of them makes another one and asks again."""
+    for connection in [*pool._available_connections, *pool._in_use_connections]:
+        if (sock := connection._sock) is not None:
+            # Not closed: that is for whoever reads from it.
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
 
 
 @cache
@@ -191,7 +226,7 @@ def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
 
 def prepare_main() -> None:
     """Make the main process ready to fork: its name, the shared drain flag, the heavy imports, frozen."""
-    global _draining, _to_stop, _refusals, _main_pid, _for_children
+    global _draining, _to_stop, _drops, _refusals, _main_pid, _for_children
     from swarm.models.anthropic import preload
     from swarm.models.catalogue import load_models
 
@@ -201,6 +236,7 @@ def prepare_main() -> None:
     _main_pid = os.getpid()
     _draining = mmap.mmap(-1, 1)
     _to_stop = mmap.mmap(-1, _STOP_WIDTH * 256)
+    _drops = mmap.mmap(-1, 8)
     _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
     preload(settings)
     load_models(settings.prices_file)

@@ -5,7 +5,6 @@ All of it runs in the worker's main process, so a busy or hung child cannot star
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -29,6 +28,7 @@ from swarm.runtime.scratch import scratch_root
 from swarm.store.agents import Store
 from swarm.tasks import process
 from swarm.tasks.app import app
+from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tools.background import kill_orphans
 
@@ -36,8 +36,6 @@ log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
 """How long an agent that was sent for may go unclaimed, with no message queued, before that counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
-DEAF_LOOKS = 3
-"""So often in a row, a second apart, messages wait for a worker that could take one, before its connection is made anew."""
 
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
@@ -131,6 +129,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("announce", process.ANNOUNCED_SECONDS / 4, Announcing())
         self._spawn("rescue", settings.sweep_seconds, Sweeper())
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
+        self._spawn("silence", LOOK_SECONDS, Silence())
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:
         def loop() -> None:
@@ -155,65 +154,6 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
 
 
 app.steps["worker"].add(Housekeeping)
-
-
-class ReconnectGuard(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Has the broker's connection made anew when no message would arrive by it any more.
-
-    A client that finds its connection broken before it first uses it makes another one and says nothing. Kombu hears of the end
-    and asks for messages no longer, nor does it look at the new connection. And a connection may end without anybody being told.
-    """
-
-    requires = ("celery.worker.consumer.tasks:Tasks",)
-
-    def __init__(self, consumer: Any, **_: Any) -> None:
-        self._on_tick: set[Callable[[], None]] = set()
-        self._asking: set[Callable[[], None]] = set()
-
-    def include_if(self, consumer: Any) -> bool:
-        """Only an event loop forgets to ask; the thread pool asks each time."""
-        return consumer.hub is not None
-
-    def start(self, consumer: Any) -> None:
-        """The consumer has a connection."""
-        self._on_tick = consumer.hub.on_tick
-        self._asking = {callback for callback in self._on_tick if callback.__module__ == "kombu.transport.redis"}
-        self._on_tick.add(self._check)
-
-    def stop(self, consumer: Any) -> None:
-        """The consumer closes its connection."""
-        self._on_tick.discard(self._check)
-
-    def _check(self) -> None:
-        if not self._asking <= self._on_tick:
-            raise ConnectionError("the connection was replaced by another one, which nobody reads")
-        if _deaf.is_set():
-            _deaf.clear()
-            raise ConnectionError("messages wait in Redis, and the connection brings none")
-
-
-app.steps["consumer"].add(ReconnectGuard)
-
-
-_deaf = threading.Event()
-
-
-class Hearing:
-    """Finds out that this worker has become deaf: messages wait, it has a free process, and yet none has come for a while."""
-
-    def __init__(self, pool: Any) -> None:
-        self._pool = pool
-        self._came = self._silent = 0
-
-    def __call__(self) -> None:
-        runtime, came = process.runtime(), worker_state.all_total_count[0]
-        free = self._pool.num_processes - len(worker_state.reserved_requests)
-        queued = runtime.store.client.llen(runtime.settings.key_prefix)
-        may_be_deaf = free > 0 and came == self._came and queued > 0 and not process.draining()
-        self._came, self._silent = came, self._silent + 1 if may_be_deaf else 0
-        if self._silent >= DEAF_LOOKS:
-            self._silent = 0
-            _deaf.set()
 
 
 def _report(worker: Any) -> None:
@@ -284,7 +224,7 @@ class Sweeper:
         rescue = store.rescue(
             max_deaths=settings.max_deaths,
             outbox_age_seconds=OUTBOX_AGE_SECONDS,
-            queued=_queued(store, settings.key_prefix) if store.may_have_lost(OUTBOX_AGE_SECONDS) else (),
+            queued=list_queued(store, settings.key_prefix) if store.may_have_lost(OUTBOX_AGE_SECONDS) else (),
         )
         for agent_id in rescue.rescued:
             log.warning("agent.rescued", agent_id=agent_id, why="its lease ran out")
@@ -303,8 +243,3 @@ def _is_alive(store: Store) -> Callable[[str], bool]:
         return record is not None and not record.ended
 
     return alive
-
-
-def _queued(store: Store, queue: str) -> list[str]:
-    """The agents whose messages are queued: few, for only few are sent for at a time."""
-    return [json.loads(message)["headers"]["id"] for message in store.client.lrange(queue, 0, -1)]

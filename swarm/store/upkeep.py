@@ -41,6 +41,10 @@ class Upkeep(Mailboxes):
         """Whether anybody was sent for so long ago and has not been claimed."""
         return bool(self.client.zcount(self.key("ready"), "-inf", self.now() - age_seconds))
 
+    def called(self) -> list[str]:
+        """The agents that were sent for and have not been claimed."""
+        return list(self.client.zrange(self.key("ready"), 0, -1))
+
     def announce(self, worker: str, has: str, seconds: float) -> None:
         """Say what a worker has, as JSON; it holds for so long."""
         self.run("announce", worker, has, seconds)
