@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.entries import Entry, Mail
-from swarm.agent.needs import Has, Needs, find_common_lack
+from swarm.agent.needs import Has, find_common_lack, read_needs, read_workers
 from swarm.agent.spec import Limits
 from swarm.correspondence import Correspondence, Mailbox
 from swarm.definitions.model import PermissionMode
@@ -46,7 +46,8 @@ def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
     """The agent, with why none of the workers can run it; `workers` is None where nobody has looked."""
     if workers is None or agent.state != "queued":
         return agent
-    unserved = find_common_lack(Needs.model_validate_json(agent.needs), workers)
+    needs = read_needs(agent.needs)
+    unserved = find_common_lack(needs, workers) if needs is not None else ""
     return agent.model_copy(update={"unserved": unserved}) if unserved else agent
 
 
@@ -252,7 +253,7 @@ class Swarm:
 
     def workers(self) -> list[Has]:
         """What the workers that are there have said of themselves."""
-        return [Has.model_validate_json(has) for has in self.store.workers().values()]
+        return read_workers(self.store.workers().values())
 
     def journal(self, agent_id: str) -> Sequence[Entry]:
         """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""

@@ -83,7 +83,11 @@ class JobLost(SwarmError):
         )
 
 
-class JournalError(SwarmError):
+class UnreadableRecord(SwarmError):
+    """What a newer version stored and this one cannot read. The agent it belongs to is left to others."""
+
+
+class JournalError(UnreadableRecord):
     """A journal that cannot be read: an entry of an unknown kind or version, or a broken sequence."""
 
 

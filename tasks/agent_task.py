@@ -13,7 +13,7 @@ from celery.worker.request import Request
 from celery.worker.state import task_ready
 from redis.exceptions import RedisError
 
-from swarm.agent.needs import Has, Needs, find_common_lack, find_lack, needs_of
+from swarm.agent.needs import Needs, find_common_lack, find_lack, needs_of, read_needs, read_workers
 from swarm.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
 from swarm.log import EventLog
 from swarm.runtime.journal import Journal
@@ -146,7 +146,10 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
             f"task {agent_id}: no such agent in this Redis; its job has expired, or the message was forged"
         )
     check_against_record(known, hint)
-    needs = Needs.model_validate_json(hint.needs)
+    needs = read_needs(hint.needs)
+    if needs is None:
+        log.error("agent.unreadable", agent_id=agent_id, error="a newer version made it")
+        return Row("open", "left to others")
     if lack := find_lack(needs, process.has()):
         _leave_to_others(store, agent_id, needs, lack)
         return Row("open", "left to others")
@@ -161,7 +164,7 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
 def _leave_to_others(store: Store, agent_id: str, needs: Needs, lack: str) -> None:
     """Leave a queued agent as it is. Where somebody can serve it, it is offered again at once, else later by the outbox."""
     log.debug("agent.left", agent_id=agent_id, why=lack)
-    others = [Has.model_validate_json(has) for has in store.workers().values()]
+    others = read_workers(store.workers().values())
     if not find_common_lack(needs, others):
         time.sleep(_PASS_ON_SECONDS)
         publish_agents(app, store, [agent_id])

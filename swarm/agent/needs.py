@@ -5,9 +5,10 @@ A worker looks before it claims: an agent that it cannot serve stays queued for 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swarm.agent.spec import AgentSpec
 
@@ -33,6 +34,23 @@ class Has(BaseModel):
     """It is for this job alone."""
     lacks: Mapping[str, str] = {}
     """Models that it cannot use now, and why; `*`: all of them."""
+
+
+def read_needs(document: str) -> Needs | None:
+    """What an agent's record says that it needs; None: a newer version wrote it, and whom it takes is not known."""
+    try:
+        return Needs.model_validate_json(document)
+    except ValidationError:
+        return None
+
+
+def read_workers(documents: Iterable[str]) -> list[Has]:
+    """What workers say that they have. Of one that a newer version wrote nothing is known, and it is left out."""
+    found = []
+    for document in documents:
+        with suppress(ValidationError):
+            found.append(Has.model_validate_json(document))
+    return found
 
 
 def needs_of(spec: AgentSpec) -> Needs:

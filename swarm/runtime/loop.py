@@ -36,7 +36,7 @@ from swarm.agent.life import Life
 from swarm.agent.notes import child_result, refuse_mail
 from swarm.agent.prompts import first_message
 from swarm.definitions.tools import Kind
-from swarm.errors import AgentCancelled, Interrupted, JournalError, NotOwner, UnfitWorker
+from swarm.errors import AgentCancelled, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
@@ -88,7 +88,7 @@ class Loop:
         except UnfitWorker as error:
             self.store.hand_over(self.segment.claim, "its worker cannot have the model")
             return Unserved(error.model, str(error))
-        except JournalError as error:
+        except UnreadableRecord as error:
             # A newer worker can probably read it. Back to the queue, but unpublished: the outbox offers it again later.
             log.error("agent.unreadable", agent_id=self.spec.agent_id, error=error)
             self.store.hand_over(self.segment.claim, "unreadable")

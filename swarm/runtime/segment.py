@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from swarm.agent.entries import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
+from swarm.errors import UnreadableRecord
 from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.rules import Rule, Rules
 from swarm.runtime.journal import Journal
@@ -20,6 +24,7 @@ from swarm.store.values import Claim, JobPermissions, Signals
 
 _FIRST_ENTRIES = 2
 """`started` and the task."""
+RecordT = TypeVar("RecordT", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -60,10 +65,10 @@ class Segment:
 
     @cached_property
     def rules(self) -> Rules:
-        """The permission rules in force: the job's, those that approvals have added, the definition's."""
-        of_job = self._permissions
-        rules = Rules.model_validate_json(of_job.rules) if of_job.rules else Rules()
-        return rules + Rules(rules=tuple(Rule.model_validate_json(rule) for rule in of_job.added)) + self.spec.rules
+        """The permission rules in force: the job's, those that approvals have added, the definition's. Raises `UnreadableRecord`."""
+        of_job, what = self._permissions, f"the rules of {self.spec.job_id}"
+        rules = read_record(Rules, of_job.rules, what) if of_job.rules else Rules()
+        return rules + Rules(rules=tuple(read_record(Rule, rule, what) for rule in of_job.added)) + self.spec.rules
 
     @property
     def ask_seconds(self) -> float:
@@ -76,6 +81,14 @@ class Segment:
         if self.claim.permissions is not None and self.life.length <= _FIRST_ENTRIES:
             return self.claim.permissions
         return self.store.permissions(self.spec.job_id)
+
+
+def read_record(kind: type[RecordT], document: str, what: str) -> RecordT:
+    """What was stored with the job. Raises `UnreadableRecord` if a newer version wrote it."""
+    try:
+        return kind.model_validate_json(document)
+    except ValidationError as error:
+        raise UnreadableRecord(f"{what} cannot be read by this version: {str(error).splitlines()[0]}") from error
 
 
 @dataclass(frozen=True)

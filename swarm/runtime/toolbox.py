@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from swarm.agent.entries import Condition, ToolFinished
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.tools import ToolRow, row_of
-from swarm.errors import RedisUnavailable, StepRefused, ToolError
+from swarm.errors import RedisUnavailable, StepRefused, ToolError, UnreadableRecord
 from swarm.log import EventLog
 from swarm.models import Block
 from swarm.permissions.judge import may_read
@@ -28,7 +28,7 @@ from swarm.permissions.sandbox import (
 )
 from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import home_folder, scratch_root
-from swarm.runtime.segment import Segment
+from swarm.runtime.segment import Segment, read_record
 from swarm.store.connection import redis_hosts
 from swarm.store.questions import Ask
 from swarm.tools import Tool, ToolContext, ToolResult
@@ -64,11 +64,12 @@ class Toolbox:
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The definitions that travelled with the job."""
+        """The definitions that travelled with the job. Raises `UnreadableRecord`."""
         digest = self._segment.claim.definitions
         known = _catalogues.get(digest)
         if known is None:
-            known = Catalogue.model_validate_json(self._segment.store.catalogue(self._segment.spec.job_id))
+            job_id = self._segment.spec.job_id
+            known = read_record(Catalogue, self._segment.store.catalogue(job_id), f"the definitions of {job_id}")
             if digest:
                 if len(_catalogues) >= _KEPT_CATALOGUES:
                     _catalogues.clear()
@@ -140,7 +141,7 @@ class Toolbox:
                 raise ToolError(f"There is no tool {name!r}; you have: {', '.join(sorted(names))}.")
             tool = load_tool(row_of(name).home)
             return act(tool, validate_input(tool, call["input"]))
-        except RedisUnavailable:
+        except (RedisUnavailable, UnreadableRecord):
             # Nothing about the call: it is made again, or reported as interrupted.
             raise
         except ToolError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,53 @@ def test_an_agent_that_only_a_newer_worker_can_read_is_left_for_it(fleet: Fleet)
     assert client.hget(f"swarm:agent:{root}", "deaths") is None
     client.hset(f"swarm:agent:{root}", "spec", spec)
     assert job.wait(30).state == "completed", "a worker that can read it takes it"
+
+
+def _newer(document: str) -> str:
+    """A record as a newer version may write it: nothing that this one can take for something else."""
+    return json.dumps(
+        {**json.loads(document), "v": 2, "definitions": ["in another form"], "rules": {"in": "another form"}}
+    )
+
+
+@pytest.mark.parametrize("snapshot", ["catalogue", "rules"])
+def test_an_agent_of_a_job_whose_snapshots_a_newer_version_wrote_is_left_for_it(fleet: Fleet, snapshot: str) -> None:
+    server = fleet.rehearse(
+        """
+name: runs a command
+rules:
+  - {when: {turn: 0}, reply: {tools: [{name: Bash, input: {command: "echo ran >> log"}}]}}
+  - reply: {text: fine}
+"""
+    )
+    job = fleet.submit("x", server)
+    root, client = job.view().root_id, fleet.swarm.store.client
+    known = client.hget(f"swarm:job:{job.id}", snapshot)
+    client.hset(f"swarm:job:{job.id}", snapshot, _newer(known or "{}"))
+    worker = fleet.start_worker(1)
+    wait_for("it was put back twice", lambda: worker.text().count("agent.unreadable") > 1)
+    fleet.wait_state(root, "queued")
+    assert client.hget(f"swarm:agent:{root}", "deaths") is None
+    assert not (fleet.workspace / "log").exists()
+    client.hset(f"swarm:job:{job.id}", snapshot, known or "")
+    view = job.wait(30)
+    assert (view.state, view.text) == ("completed", "fine"), "a worker that can read it takes it"
+    assert (fleet.workspace / "log").read_text() == "ran\n"
+
+
+def test_an_agent_whose_needs_a_newer_version_wrote_is_left_for_it(fleet: Fleet) -> None:
+    job = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse())
+    root, client = job.view().root_id, fleet.swarm.store.client
+    needs = client.hget(f"swarm:agent:{root}", "needs")
+    client.hset(f"swarm:agent:{root}", "needs", json.dumps({"model": ["one", "of", "these"]}))
+    client.hset("swarm:workers", "newer", json.dumps({"lacks": ["in another form"]}))
+    client.zadd("swarm:workers:silent", {"newer": time.time() + 600})
+    worker = fleet.start_worker(1)
+    wait_for("it was left twice", lambda: worker.text().count("agent.unreadable") > 1)
+    assert (job.view().state, job.find_lack()) == ("running", "")
+    assert client.hmget(f"swarm:agent:{root}", "deaths", "gen") == [None, "0"]
+    client.hset(f"swarm:agent:{root}", "needs", needs)
+    assert job.wait(30).state == "completed"
 
 
 def test_what_an_agent_does_now_is_told_only_by_who_runs_it_and_brings_no_expired_record_back(fleet: Fleet) -> None:
