@@ -26,6 +26,7 @@ from swarm.exposure import find_exposures
 from swarm.log import EventLog
 from swarm.runtime.scratch import scratch_root
 from swarm.store.agents import Store
+from swarm.store.upkeep import longest_gap
 from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
@@ -219,11 +220,13 @@ class Sweeper:
         if time.monotonic() >= self._orphans_at:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
             kill_orphans(scratch_root(settings), _is_alive(store))
-        if not store.begin_sweep(process.worker_name(), max(0.2, settings.sweep_seconds * 0.9), settings.lease_seconds):
+        every = max(0.2, settings.sweep_seconds * 0.9)
+        if not store.begin_sweep(process.worker_name(), every, settings.lease_seconds):
             return
         rescue = store.rescue(
             max_deaths=settings.max_deaths,
             outbox_age_seconds=OUTBOX_AGE_SECONDS,
+            begun_within=longest_gap(every, settings.lease_seconds),
             queued=list_queued(store, settings.key_prefix) if store.may_have_lost(OUTBOX_AGE_SECONDS) else (),
         )
         for agent_id in rescue.rescued:

@@ -15,6 +15,11 @@ _GRACE_SECONDS = 8.0
 """After an outage: a connection that hangs is noticed, made anew, and the leases of its worker renewed."""
 
 
+def longest_gap(seconds: float, lease_seconds: float) -> float:
+    """How long ago a sweep may have begun, where there is one every `seconds`, before Redis counts as having been away since."""
+    return max(lease_seconds / 2, 3 * seconds)
+
+
 class Upkeep(Mailboxes):
     """The part of a store that workers use on their own behalf."""
 
@@ -54,8 +59,8 @@ class Upkeep(Mailboxes):
 
         After an outage, in which no lease could be renewed, it may find none that has run out before its worker could renew it.
         """
-        longest_gap = max(lease_seconds / 2, 3 * seconds)
-        return bool(self.run("begin_sweep", worker, seconds, longest_gap, min(lease_seconds, _GRACE_SECONDS)))
+        gap = longest_gap(seconds, lease_seconds)
+        return bool(self.run("begin_sweep", worker, seconds, gap, min(lease_seconds, _GRACE_SECONDS)))
 
     def rescue(
         self,
@@ -64,14 +69,18 @@ class Upkeep(Mailboxes):
         outbox_age_seconds: float,
         batch: int = 200,
         queued: Sequence[str] = (),
+        begun_within: float | None = None,
         dead: Sequence[tuple[str, str]] = (),
     ) -> Rescue:
         """Put back what fell. `dead` are (agent, worker) whose process is known to be gone; `batch=0` looks at those only.
 
         `queued` are the agents whose messages are queued: those of others that are as old as `outbox_age_seconds` are lost.
+        A sweep is for leases only if it was `begun_within` so many seconds: Redis may have been away since.
         """
         messages = json.dumps(list(queued))
         answer = self.run(
-            "rescue", max_deaths, outbox_age_seconds, batch, messages, *(part for pair in dead for part in pair)
+            "rescue",
+            *(max_deaths, outbox_age_seconds, batch, messages, "" if begun_within is None else begun_within),
+            *(part for pair in dead for part in pair),
         )
         return Rescue(publish=answer[0], kill=answer[1], rescued=answer[2], quarantined=answer[3])

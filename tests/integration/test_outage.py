@@ -16,7 +16,9 @@ from swarm import Job
 from swarm.errors import JobLost
 from swarm.local.redis_server import find_redis
 from swarm.rehearsal.server import RehearsalServer
+from swarm.store.upkeep import longest_gap
 from tests.fleet import Fleet
+from tests.job_world import JobWorld, open_store
 from tests.proxy import SilentProxy
 from tests.waiting import wait_for
 
@@ -122,6 +124,32 @@ def test_what_was_paid_for_and_what_a_command_said_outlast_an_outage(fleet: Flee
     assert [_deaths(fleet, job) for job in jobs] == [0, 0]
     assert worker.process.poll() is None
     assert fleet.submit("model", server).wait(30).state == "completed", "the worker hears of new work"
+
+
+def test_the_first_sweep_after_an_outage_takes_nothing_over_even_if_there_was_none_before_it(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
+    store, now = world.store, world.store.now()
+    store.client.zadd(store.key("leases"), {world.root: now - 10})
+    assert store.begin_sweep("worker", 0.2, 60.0)
+    assert store.rescue(max_deaths=5, outbox_age_seconds=60, begun_within=60).rescued == []
+    assert store.renew("worker-root", [world.root], 60) == []
+    assert world.state("root") == "running" and store.client.hget(store.key("agent", world.root), "deaths") is None
+
+
+def test_a_sweep_that_an_outage_comes_into_takes_nothing_over(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
+    store, pulse = world.store, world.store.key("pulse")
+    assert store.begin_sweep("worker", 0.2, 15.0)
+    # Redis is away for 20 s now, in which nobody renews a lease; the sweep's second step waits at its door.
+    store.client.set(pulse, store.now() - 20)
+    store.client.zadd(store.key("leases"), {world.root: store.now() - 5})
+    given = {"max_deaths": 5, "outbox_age_seconds": 60, "begun_within": longest_gap(0.2, 15.0)}
+    assert store.rescue(**given).rescued == []
+    store.client.delete(store.key("rescue-lock"))
+    assert store.begin_sweep("worker", 0.2, 15.0)
+    assert store.rescue(**given).rescued == [], "whoever lived through it has time to say so"
+    store.client.zadd(store.key("leases"), {world.root: store.now() - 5})
+    assert list(store.rescue(**given).rescued) == [world.root], "who did not is dead"
 
 
 def test_whoever_waits_for_a_job_is_told_every_ten_seconds_that_redis_is_away(fleet: Fleet) -> None:

@@ -1,6 +1,8 @@
 -- Put back what fell: expired leases, due timers, messages that were lost, jobs beyond their time.
 --   batch     how many of each at most; 0: look at `dead` only
 --   messages  JSON: the agents whose messages are queued
+--   fresh     leases are looked at only if a sweep has begun within so many seconds: else Redis was away between that and this step,
+--             which may have waited for it unread, and nobody could renew a lease; '' for in any case
 --   dead      leases that ended early: agent, worker, agent, worker…
 -- Returns {publish, kill, rescued, quarantined}
 
@@ -37,7 +39,7 @@ local function time_out(job)
   if state == 'running' and count(active) < count(deadline) then kill[#kill + 1] = root end
 end
 
-step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, dead)
+step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, dead)
   batch = tonumber(batch)
   local rescued, quarantined = {}, {}
 
@@ -70,7 +72,9 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, dead)
     if field(dead[i], 'worker') == dead[i + 1] then rescue(dead[i]) end
   end
   if batch == 0 then return { publish, kill, rescued, quarantined } end
-  for _, id in due('leases', NOW, batch) do rescue(id) end
+  if fresh == '' or NOW - count(redis.call('GET', P .. ':pulse')) <= tonumber(fresh) then
+    for _, id in due('leases', NOW, batch) do rescue(id) end
+  end
   for _, id in due('timers', NOW, batch) do
     redis.call('ZREM', P .. ':timers', id)
     ring(id)
@@ -91,4 +95,4 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, dead)
   end
   moved = true
   return { publish, kill, rescued, quarantined }
-end, { list_after = 4 })
+end, { list_after = 5 })
