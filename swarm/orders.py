@@ -140,8 +140,10 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     if not 1 <= order.priority <= 100:
         raise ConfigurationError(f"a priority of {order.priority} cannot be given; use 1 to 100")
     _check_rules(order)
-    trusted = is_trusted(folder, settings)
-    catalogue = load_catalogue(folder, trusted=trusted)
+    catalogue, permissions = load_catalogue(folder), _permissions(order, folder)
+    trusted = _trusts(folder, [*permissions.grants, *catalogue.grants], settings)
+    if trusted:
+        catalogue, permissions = load_catalogue(folder, trusted=True), _permissions(order, folder, trusted=True)
     definition = catalogue.get(order.agent)
     if definition.mode == "subagent" and not any_type:
         raise ConfigurationError(
@@ -156,9 +158,6 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         definition = definition.model_copy(update={"result_schema": order.result_schema})
     if definition.result_schema is not None and (fault := check_schema(definition.result_schema)):
         raise ConfigurationError(f"the result schema cannot be used: {fault}")
-    permissions = load_permission_settings(
-        folder, Path.home(), allow=order.allow, ask=order.ask, deny=order.deny, trusted=trusted
-    )
     mode = first_mode(definition, order.mode or permissions.default_mode or DEFAULT_MODE)
     job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
     spec = AgentSpec(
@@ -190,8 +189,17 @@ def find_grants(folder: Path) -> list[Grant]:
 
 def is_trusted(folder: Path, settings: Settings) -> bool:
     """Whether the person trusts what files of the workspace would loosen, as they are now."""
-    grants = find_grants(folder)
+    return _trusts(folder, find_grants(folder), settings)
+
+
+def _trusts(folder: Path, grants: list[Grant], settings: Settings) -> bool:
     return bool(grants) and TrustStore(settings.state_folder()).is_trusted(folder, grants)
+
+
+def _permissions(order: Order, folder: Path, *, trusted: bool = False) -> PermissionSettings:
+    return load_permission_settings(
+        folder, Path.home(), allow=order.allow, ask=order.ask, deny=order.deny, trusted=trusted
+    )
 
 
 def _check_prompt(prompt: str) -> None:

@@ -140,6 +140,11 @@ def run_agent(self: AgentTask, payload: object) -> str | Row:
 def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> str | Row:
     agent_id, patience = known.agent, _Patience(stop)
     store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
+    if process.has().serves_all:
+        # What is to be checked before a claim is checked by it.
+        claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
+        if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown")):
+            return _run_if_claimed(task, runtime, store, claim, stop, patience)
     [hint] = store.hints([agent_id])
     if hint is None:
         raise PayloadRefused(
@@ -154,8 +159,19 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
         _leave_to_others(store, agent_id, needs, lack)
         return Row("open", "left to others")
     claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
+    return _run_if_claimed(task, runtime, store, claim, stop, patience)
+
+
+def _run_if_claimed(
+    task: AgentTask,
+    runtime: process.Runtime,
+    store: Store,
+    claim: Claim | Refused,
+    stop: Stop,
+    patience: _Patience,
+) -> str | Row:
     if isinstance(claim, Refused):
-        log.debug("agent.not_runnable", agent_id=agent_id, why=claim.why)
+        log.debug("agent.not_runnable", agent_id=str(task.request.id), why=claim.why)
         return Row("open", "not runnable")
     patience.claim = claim
     return _run_claimed(task, runtime, store, claim, stop)

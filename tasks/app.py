@@ -67,12 +67,14 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
     }
 
 
-app = Celery("swarm")
+_AMQP = "swarm.tasks.connection:SparingAMQP"
+
+app = Celery("swarm", amqp=_AMQP)
 app.add_defaults(lambda: celery_settings(load_settings()))
 
 
 def make_app(settings: Settings) -> Celery:
     """An application for a program that sends to the swarm of these settings and runs no agents itself."""
-    sender = Celery("swarm-client", set_as_current=False)
+    sender = Celery("swarm-client", set_as_current=False, amqp=_AMQP)
     sender.add_defaults(lambda: celery_settings(settings))
     return sender

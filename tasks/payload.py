@@ -31,6 +31,10 @@ class Payload(BaseModel):
     max_depth: int = Field(ge=0, le=64)
     definition: str = Field(max_length=64)
 
+    def told(self) -> list[str]:
+        """What it says of its agent, as the step that claims it compares that with the record."""
+        return [self.job, self.parent or "", str(self.depth), self.definition, str(self.max_depth)]
+
 
 def read_payload(raw: object, *, task_id: str) -> Payload:
     """Validate a received payload. Raises `PayloadRefused` saying which field is wrong."""

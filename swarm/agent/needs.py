@@ -35,6 +35,11 @@ class Has(BaseModel):
     lacks: Mapping[str, str] = {}
     """Models that it cannot use now, and why; `*`: all of them."""
 
+    @property
+    def serves_all(self) -> bool:
+        """Whether there is no agent that it could not serve, as far as it knows."""
+        return self.only_job is None and not self.lacks
+
 
 def read_needs(document: str) -> Needs | None:
     """What an agent's record says that it needs; None: a newer version wrote it, and whom it takes is not known."""

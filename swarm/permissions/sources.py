@@ -71,7 +71,7 @@ def load_permission_settings(
     # From the farthest to the nearest, so that the nearest default mode is the last one.
     own = (home / ".claude" / "settings.json", home / ".config" / "swarm" / "settings.json")
     for path in own:
-        loading.read_settings(loading.origin(path, "user"))
+        loading.read_settings(path, "user")
     for path, scope in (
         (workspace / ".claude" / "settings.json", "project"),
         (workspace / ".swarm" / "settings.json", "project"),
@@ -79,10 +79,10 @@ def load_permission_settings(
         (workspace / ".claude" / "settings.local.json", "local"),
     ):
         if path not in own:
-            loading.read_settings(loading.origin(path, scope))
+            loading.read_settings(path, scope)
     for folder, scope in ((home / ".config" / "opencode", "user"), (workspace, "project")):
         for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"):
-            loading.read_opencode(loading.origin(folder / name, scope))
+            loading.read_opencode(folder / name, scope)
     loading.report_mcp_rules()
     return PermissionSettings(
         rules=Rules(rules=tuple(dict.fromkeys(loading.rules))),
@@ -167,8 +167,7 @@ class _Loading:
             )
             self.report(path, message, "They are kept.")
 
-    def read_settings(self, origin: _Origin) -> None:
-        path = origin.path
+    def read_settings(self, path: Path, scope: str) -> None:
         content = self._read(path)
         if content is None:
             return
@@ -181,6 +180,7 @@ class _Loading:
         if not isinstance(table, Mapping):
             self.report(path, "`permissions` is not a table", 'Write for example {"allow": ["Bash(git log:*)"]}.')
             return
+        origin = self.origin(path, scope)
         for key, value in table.items():
             if key in _ACTIONS:
                 self._take_list(key, value, origin)
@@ -205,10 +205,11 @@ class _Loading:
             if self.may_loosen(f"work in the folder {folder}, too", origin):
                 self.folders.append(str(folder))
 
-    def read_opencode(self, origin: _Origin) -> None:
-        content = self._read(origin.path)
+    def read_opencode(self, path: Path, scope: str) -> None:
+        content = self._read(path)
         if content is None or content.get("permission") is None:
             return
+        origin = self.origin(path, scope)
         rules, problems = read_opencode_permission(content["permission"], origin.source)
         for rule in rules:
             self.add_rule(rule, origin)

@@ -154,9 +154,13 @@ class Store(Upkeep):
 
     # -- the steps of a segment ----------------------------------------------------------------------------
 
-    def claim(self, agent_id: str, worker: str, lease_seconds: float) -> Claim | Refused:
-        """Take the right to run the agent's next segment."""
-        answer = self.run("claim", agent_id, worker, lease_seconds, secrets.token_hex(8))
+    def claim(self, agent_id: str, worker: str, lease_seconds: float, told: Sequence[str] = ()) -> Claim | Refused:
+        """Take the right to run the agent's next segment.
+
+        `told` is what a message says of it: job, parent or nothing, depth, definition, the job's depth at most. Where the record says
+        something else, nothing is claimed (`contradicted`).
+        """
+        answer = self.run("claim", agent_id, worker, lease_seconds, secrets.token_hex(8), *told)
         match answer[0]:
             case "ok":
                 generation, clock = int(answer[1]), _clock_from(float(answer[6]))

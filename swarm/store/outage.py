@@ -105,7 +105,9 @@ class Patient(redis.Redis):
     """A client whose every command outlasts an outage; it shares the connections of another one."""
 
     def __init__(self, client: redis.Redis, outage: Outage) -> None:
-        super().__init__(connection_pool=client.connection_pool)
+        # All that the other one is, which to make anew takes longer than a command.
+        self.__dict__.update(client.__dict__)
+        self.auto_close_connection_pool = False
         self._outage = outage
 
     def execute_command(self, *args: Any, **options: Any) -> Any:

@@ -74,7 +74,7 @@ class Hint:
 
 @dataclass(frozen=True)
 class Refused:
-    """The agent is not to be run now; `why` is its state, `capped`, `unknown`, or `unreadable`: a newer worker made it."""
+    """The agent is not to be run now; `why` is its state, `capped`, `unknown`, `contradicted`, or `unreadable`: a newer worker made it."""
 
     why: str
 

@@ -1,7 +1,9 @@
 -- Take the right to run an agent's segment: queued -> running, generation + 1, a lease.
 --   token  tells a repeated request from another claim
+--   told   what the message said of the agent {job, parent or '', depth, definition, the job's max depth}, or nothing: it was looked at
 -- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time, the digest of the job's
---   definitions or '', what the job permits: rules, seconds for questions, rules added since} | {'refused', state} | {'capped'} | {'unknown'}
+--   definitions or '', what the job permits: rules, seconds for questions, rules added since} | {'refused', state} | {'capped'}
+--   | {'unknown'} | {'contradicted'}: the record says something else than the message; nothing was claimed
 
 local function granted(id, job, gen, spec, unread, length)
   local deadline, definitions, rules, seconds = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds')
@@ -9,10 +11,20 @@ local function granted(id, job, gen, spec, unread, length)
     rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1) }
 end
 
-step('claim', function(id, worker, lease_seconds, token)
+local function contradicts(id, told)
+  local record = redis.call('HMGET', agent_key(id), 'job', 'parent', 'depth', 'definition')
+  record[5] = record[1] and job_field(record[1], 'max_depth')
+  for i = 1, 5 do
+    if record[i] ~= told[i] then return true end
+  end
+  return false
+end
+
+step('claim', function(id, worker, lease_seconds, token, told)
   local state, job, spec, started, claim, gen, unread, length, queued, waited =
     fields(id, 'state', 'job', 'spec', 'started', 'claim', 'gen', 'unread', 'length', 'queued', 'waited')
   if not state then return { 'unknown' } end
+  if told[1] and contradicts(id, told) then return { 'contradicted' } end
   if state == 'running' and claim == token then return granted(id, job, gen, spec, unread, length) end
   if state ~= 'queued' then return { 'refused', state } end
   if is_doomed(id) then return { 'refused', 'cancelled' } end
@@ -35,4 +47,4 @@ step('claim', function(id, worker, lease_seconds, token)
   moved = false
   emit(job, 'running', id, 'worker', worker, 'gen', gen)
   return granted(id, job, gen, spec, unread, length)
-end)
+end, { list_after = 4 })
