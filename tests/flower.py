@@ -42,7 +42,7 @@ class Flower:
     """One that runs. Requests carry the page's cookie, or `login`, unless they say otherwise."""
 
     def __init__(
-        self, port: int, process: psutil.Process, *, token: str = TOKEN, login: str = "", prefix: str = ""
+        self, port: int, process: psutil.Process | None, *, token: str = TOKEN, login: str = "", prefix: str = ""
     ) -> None:
         self.port, self.process, self.token, self.login = port, process, token, login
         self.base = f"{prefix}/swarm"
@@ -120,6 +120,8 @@ class Stream:
         return self
 
     def __exit__(self, *failure: object) -> None:
+        # The response holds the socket, too.
+        self.found.close()
         self._connection.close()
 
     def next(self) -> Told:

@@ -52,10 +52,16 @@ Progress = Callable[[str], None]
 """Told now and then, while a reply streams, what it is about (a few words, for the activity line)."""
 
 
+Hear = Callable[[int, Block, str], None]
+"""Told each piece of text, thinking or a call's input as it streams: its block's number, the block as it began, the piece."""
+
+
 class Model(Protocol):
     """What the loop needs of a model."""
 
-    def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
+    def complete(
+        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
+    ) -> Reply:
         """Make one attempt and return the whole reply.
 
         Raises `TransientModelError` or `PermanentModelError`; a stream that ends before `message_stop` is transient.

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
-from swarm.models import ModelRequest, Progress, Reply
+from swarm.models import Hear, ModelRequest, Progress, Reply
 from swarm.models.catalogue import describe_aliases, max_output
 from swarm.models.encoding import Encoder
 from swarm.models.failures import credentials_failure, response_failure, stream_failure
@@ -124,10 +124,12 @@ class AnthropicModel:
         model._is_rehearsal = True
         return model
 
-    def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
+    def complete(
+        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
+    ) -> Reply:
         """Make one attempt and return the whole reply. Raises what `Model.complete` says, and `ConfigurationError`."""
         deadline = time.monotonic() + self._settings.request_timeout_seconds
-        builder = ReplyBuilder(on_progress)
+        builder = ReplyBuilder(on_progress, on_words)
         with self._open_stream(request) as stream:
             request_id = stream.response.headers.get("request-id")
             request_sha = hashlib.sha256(stream.response.request.content).hexdigest()

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NoReturn
 
-from swarm.models import Block, Progress, Reply, Usage
+from swarm.models import Block, Hear, Progress, Reply, Usage
 from swarm.plain import clean, find_unfit
 
 UNREADABLE_INPUT = "INVALID_JSON"
@@ -44,8 +44,8 @@ def tell_apart(content: Sequence[Block], known: Set[str], turn: int) -> list[Blo
 class ReplyBuilder:
     """One reply in the making: feed it every event in order, then ask for the result."""
 
-    def __init__(self, on_progress: Progress | None = None) -> None:
-        self._on_progress = on_progress
+    def __init__(self, on_progress: Progress | None = None, on_words: Hear | None = None) -> None:
+        self._on_progress, self._on_words = on_progress, on_words
         self._blocks: dict[int, Block] = {}
         # Pieces are joined once, when the block ends: a long text comes in thousands of them.
         self._pieces: dict[int, dict[str, list[str]]] = {}
@@ -99,6 +99,8 @@ class ReplyBuilder:
         field = _TEXT_DELTAS.get(kind)
         if field is not None:
             self._pieces.setdefault(index, {}).setdefault(field, []).append(delta[field])
+            if self._on_words is not None and field != "signature":
+                self._on_words(index, self._blocks[index], delta[field])
         elif kind == "citations_delta":
             block = self._blocks[index]
             block["citations"] = [*(block.get("citations") or []), delta["citation"]]

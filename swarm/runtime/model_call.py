@@ -21,6 +21,7 @@ from swarm.models.catalogue import cost_usd
 from swarm.models.reply import tell_apart
 from swarm.runtime.purse import Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment
+from swarm.runtime.words import Words
 from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Signals
 
 log = EventLog("swarm.model")
@@ -50,6 +51,7 @@ class ModelCall:
         self._spec = segment.spec
         self._told_activity_at = time.monotonic()
         self._kept: dict[str, Any] = {}
+        self._words = Words(segment, 0)
 
     @property
     def _life(self) -> Life:
@@ -71,8 +73,9 @@ class ModelCall:
                 kept=self._kept,
             )
             began = time.monotonic()
+            self._words = Words(self._segment, self._journal.next_number, watched=self._words.watched)
             with self._stop.waiting():
-                reply = self._model.complete(request, self._tell_activity)
+                reply = self._model.complete(request, self._tell_activity, self._words.take)
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
             self._note_failure(error)
             return
@@ -170,7 +173,7 @@ class ModelCall:
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
             with self._stop.unbroken():
-                self._segment.store.tell_activity(self._segment.claim, activity)
+                self._words.expect(self._segment.store.tell_activity(self._segment.claim, activity))
 
 
 def describe_failure(

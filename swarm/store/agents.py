@@ -37,6 +37,7 @@ from swarm.store.values import (
     JobPermissions,
     NotSpawned,
     OutOfBudget,
+    Piece,
     Refused,
     Signals,
     Wish,
@@ -125,6 +126,26 @@ class Store(Upkeep):
         arguments = (claim.agent_id, claim.generation, clean_text(activity))
         try:
             return bool(STEPS.run(self.hasty, "tell_activity", self.prefix, *arguments))
+        except (redis.RedisError, OSError):
+            self._silent_until = time.monotonic() + _SILENT_SECONDS
+            return False
+
+    def tell_words(self, claim: Claim, entry: int, pieces: Sequence[Piece]) -> bool:
+        """Pass on what the model has said of a reply, which will be the journal's entry `entry`, if anybody looks; returns whether.
+
+        As `tell_activity` it neither waits nor fails.
+        """
+        if time.monotonic() < self._silent_until:
+            return False
+        words = [
+            part
+            for piece in pieces
+            for part in (piece.block, piece.type, piece.name, piece.begin, clean_text(piece.text))
+        ]
+        try:
+            return bool(
+                STEPS.run(self.hasty, "tell_words", self.prefix, claim.agent_id, claim.generation, entry, *words)
+            )
         except (redis.RedisError, OSError):
             self._silent_until = time.monotonic() + _SILENT_SECONDS
             return False

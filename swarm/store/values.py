@@ -122,6 +122,20 @@ class OutgoingMessage(BaseModel):
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Some words of a reply in the making."""
+
+    block: int
+    type: str
+    """`text`, `thinking`, or `tool`: the input of a call, as JSON."""
+    name: str
+    """The tool's."""
+    begin: int
+    """Where in its block they begin, in UTF-16 units."""
+    text: str
+
+
+@dataclass(frozen=True)
 class Signals:
     """What the caller must tell the fleet after a step: whom to publish, whom to stop."""
 

@@ -17,3 +17,19 @@ step('tell_activity', function(id, gen, activity)
   if state == 'running' and owner == gen then redis.call('HSET', agent_key(id), 'activity', activity) end
   return redis.call('EXISTS', P .. ':watch:' .. id)
 end)
+
+-- Pass on words of a reply in the making, while somebody looks and `gen` is still who runs the agent.
+--   entry  the number that the reply will have in the journal
+--   words  block, type, name, begin, text, for each piece
+-- Returns 1 if somebody looks.
+step('tell_words', function(id, gen, entry, words)
+  local state, owner = fields(id, 'state', 'gen')
+  if state ~= 'running' or owner ~= gen or redis.call('EXISTS', P .. ':watch:' .. id) == 0 then return 0 end
+  local live = P .. ':live:' .. id
+  for i = 1, #words, 5 do
+    redis.call('XADD', live, 'MAXLEN', '~', 1000, '*', 'entry', entry, 'block', words[i], 'type', words[i + 1], 'name', words[i + 2],
+      'from', words[i + 3], 'text', words[i + 4])
+  end
+  redis.call('EXPIRE', live, 60)
+  return 1
+end, { list_after = 3 })
