@@ -125,7 +125,8 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
     def start(self, worker: Any) -> None:
         """Start both loops."""
         settings = process.runtime().settings
-        _report_slots(worker)
+        # A worker may be started while Redis is away: then it is counted as soon as that is over.
+        _attempt("renew", partial(_report_slots, worker))
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
         self._spawn("announce", process.ANNOUNCED_SECONDS / 4, Announcing())
         self._spawn("rescue", settings.sweep_seconds, Sweeper())
@@ -135,12 +136,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:
         def loop() -> None:
             while not self._stop.wait(every_seconds):
-                try:
-                    work()
-                except (RedisError, SwarmError, OSError) as error:
-                    log.warning(f"{name}.failed", error=error)
-                except Exception as error:
-                    log.error(f"{name}.broke", error=repr(error))
+                _attempt(name, work)
 
         thread = threading.Thread(target=loop, name=f"swarm-{name}", daemon=True)
         self._threads.append(thread)
@@ -155,6 +151,15 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
 
 
 app.steps["worker"].add(Housekeeping)
+
+
+def _attempt(name: str, work: Callable[[], None]) -> None:
+    try:
+        work()
+    except (RedisError, SwarmError, OSError) as error:
+        log.warning(f"{name}.failed", error=error)
+    except Exception as error:
+        log.error(f"{name}.broke", error=repr(error))
 
 
 def _report(worker: Any) -> None:

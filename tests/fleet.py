@@ -43,8 +43,13 @@ class Worker:
         )
         self._ready = ready
 
+    @property
+    def ready(self) -> bool:
+        """Whether it has begun to take agents."""
+        return self._ready.exists()
+
     def wait_ready(self) -> None:
-        wait_for("the worker is ready", lambda: self._ready.exists() or self.process.poll() is not None)
+        wait_for("the worker is ready", lambda: self.ready or self.process.poll() is not None)
         assert self.process.poll() is None, self.text()
 
     def children(self) -> list[psutil.Process]:
@@ -103,9 +108,14 @@ class Fleet:
         ensure_redis(self.settings, self._server)
 
     def start_worker(self, concurrency: int = 2, *, pool: str = "prefork", **env: str) -> Worker:
+        worker = self.begin_worker(concurrency, pool=pool, **env)
+        worker.wait_ready()
+        return worker
+
+    def begin_worker(self, concurrency: int = 2, *, pool: str = "prefork", **env: str) -> Worker:
+        """Start one more worker, and do not wait until it is ready."""
         worker = Worker(self, concurrency, len(self.workers) + 1, pool, env)
         self.workers.append(worker)
-        worker.wait_ready()
         return worker
 
     def rehearse(self, scenario: Any = "tree", **options: Any) -> RehearsalServer:

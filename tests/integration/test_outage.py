@@ -152,6 +152,29 @@ def test_a_sweep_that_an_outage_comes_into_takes_nothing_over(unmanned: Fleet) -
     assert list(store.rescue(**given).rescued) == [world.root], "who did not is dead"
 
 
+def test_a_worker_that_is_started_while_redis_is_down_works_once_it_is_back(fleet: Fleet) -> None:
+    job = fleet.submit("TREE depth=1 fanout=2 steps=1", fleet.rehearse())
+    process = _redis(fleet)
+    process.kill()
+    process.wait(5)
+    worker = fleet.begin_worker(2)
+    wait_for("it has noticed", lambda: "renew.failed" in worker.text() or worker.process.poll() is not None)
+    fleet.restart_redis()
+    worker.wait_ready()
+    assert job.wait(60).text == "DONE 3"
+
+
+def test_a_worker_that_is_started_while_redis_takes_no_writes_works_once_it_does(fleet: Fleet) -> None:
+    job = fleet.submit("TREE depth=1 fanout=2 steps=1", fleet.rehearse())
+    client = fleet.swarm.store.client
+    client.config_set("min-replicas-to-write", 1)
+    worker = fleet.begin_worker(2)
+    wait_for("it has noticed", lambda: "renew.failed" in worker.text() or worker.process.poll() is not None)
+    client.config_set("min-replicas-to-write", 0)
+    worker.wait_ready()
+    assert job.wait(60).text == "DONE 3"
+
+
 def test_whoever_waits_for_a_job_is_told_every_ten_seconds_that_redis_is_away(fleet: Fleet) -> None:
     fleet.start_worker(1)
     job = fleet.submit("x", fleet.rehearse("name: one\nrules:\n  - reply: {text: ANSWER, latency_seconds: 3}\n"))
