@@ -134,10 +134,12 @@ class Hearing:
         self._came = self._silent = 0
 
     def __call__(self) -> None:
+        if process.draining():
+            return  # it takes no more messages, and soon has no pool
         runtime, came = process.runtime(), worker_state.all_total_count[0]
         free = self._pool.num_processes - len(worker_state.reserved_requests)
         queued = runtime.store.client.llen(runtime.settings.key_prefix)
-        may_be_deaf = free > 0 and came == self._came and queued > 0 and not process.draining()
+        may_be_deaf = free > 0 and came == self._came and queued > 0
         self._came, self._silent = came, self._silent + 1 if may_be_deaf else 0
         if self._silent >= DEAF_LOOKS:
             self._silent = 0
