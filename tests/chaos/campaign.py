@@ -1,196 +1,140 @@
-"""One campaign: a tree of agents runs on a fleet while random parts of the fleet are killed, stopped and cut off."""
+"""One campaign: jobs run on a fleet while random parts of the fleet are killed, stopped and cut off, and are judged when they are over."""
 
 from __future__ import annotations
 
-import os
+import json
 import random
-import signal
+import subprocess
+import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import psutil
 
 from swarm import Job
-from swarm.local.redis_server import find_redis
-from swarm.rehearsal.tree import tree_size
-from tests.chaos import verify
-from tests.chaos.evidence import collect, describe, processes_in
-from tests.chaos.recovery import Blow, Happening, percentile, read_happenings, recoveries
+from tests.chaos import blows, leftovers
+from tests.chaos.check import dump
+from tests.chaos.crashing_worker import CrashingWorker, orders_folder
+from tests.chaos.memory import Sampler
+from tests.chaos.plan import Plan, Talk, Tree
+from tests.chaos.recovery import Happening, read_happenings, recoveries
+from tests.chaos.section import Section
 from tests.fleet import Fleet, Worker
+from tests.redis_servers import Group, OwnServer
 from tests.waiting import wait_for
 
-KINDS = ("child", "worker", "stop", "redis", "cut")
-"""SIGKILL a pool process; SIGKILL a worker and start another; SIGSTOP a worker past its lease, then SIGCONT; SIGKILL
-Redis and start it again; close every connection to Redis."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What runs, on what, and how it is hit. The same seed plans the same blows, at times of their own."""
-
-    depth: int
-    fanout: int
-    steps: int = 2
-    think_ms: int = 200
-    workers: int = 3
-    processes: int = 3
-    seed: int = 1
-    blows: Sequence[str] = ()
-    """The kinds to begin with, in a random order …"""
-    kinds: Sequence[str] = KINDS
-    """Those that come after them by chance."""
-    rest_seconds: tuple[float, float] = (0.3, 1.5)
-    """… and how long to rest before each."""
-    until_seconds: float = 0.0
-    """After the planned ones, random ones go on until this long after the start."""
-    deadline_seconds: float = 120.0
-
-    @property
-    def agents(self) -> int:
-        """How many agents the tree has."""
-        return tree_size(self.depth, self.fanout)
-
-    @property
-    def scenario(self) -> str:
-        """What is played."""
-        return "tree"
-
-    @property
-    def prompt(self) -> str:
-        """The order to the root."""
-        return f"TREE depth={self.depth} fanout={self.fanout} steps={self.steps} write=1 think={self.think_ms}"
-
-
-@dataclass
-class Report:
-    """What came of it."""
-
-    plan: Plan
-    broken: list[str] = field(default_factory=list)
-    """Every broken promise; must be empty."""
-    blows: list[Blow] = field(default_factory=list)
-    seconds: float = 0.0
-    agents: int = 0
-    lost: int = 0
-    doubled: int = 0
-    interrupted: int = 0
-    rescued: int = 0
-    recovery: dict[str, list[float]] = field(default_factory=dict)
-
-    def figures(self) -> str:
-        """The figures, to be printed."""
-        counts = Counter(blow.kind for blow in self.blows)
-        lines = [
-            f"chaos: {self.agents} agents, {self.plan.workers} workers x {self.plan.processes} processes, "
-            f"{self.seconds:.0f} s, seed {self.plan.seed}",
-            f"  blows {len(self.blows)}: " + ", ".join(f"{kind} {counts[kind]}" for kind in KINDS),
-            f"  lost {self.lost}, doubled {self.doubled}, rescued {self.rescued}, interrupted calls {self.interrupted}",
-        ]
-        for kind in KINDS:
-            if values := self.recovery.get(kind):
-                lines.append(
-                    f"  recovery after {kind:<6} p50 {percentile(values, 0.5):5.2f} s  "
-                    f"p99 {percentile(values, 0.99):5.2f} s  of {len(values)}"
-                )
-        return "\n".join(lines)
+_REPOSITORY = Path(__file__).parents[2]
+_SAMPLES = 400
+"""Of memory, at least in a long campaign; never more often than once a second."""
 
 
 class Campaign:
-    """Runs one plan on a fleet of its own making. Not reusable."""
+    """Runs one plan on a fleet of its own making, and keeps what was left of each job in `folder`. Not reusable."""
 
-    def __init__(self, fleet: Fleet, plan: Plan) -> None:
-        self.fleet, self.plan = fleet, plan
-        self.report = Report(plan)
-        self._random = random.Random(plan.seed)
-        self._stopped: dict[Worker, float] = {}
-        self._killed: set[Worker] = set()
+    def __init__(self, plan: Plan, folder: Path, server: OwnServer | Group | None = None) -> None:
+        self.plan, self._folder = plan, folder
+        if server is None:
+            self.fleet = Fleet(**plan.settings)
+        else:
+            self.fleet = Fleet(redis_url=server.url, **plan.settings)
+        self.section = Section(plan)
+        self._chance = random.Random(plan.seed)
+        hit = server or blows.LocalServer(self.fleet)
+        self._blows = blows.Blows(self.fleet, hit, self._chance, self._hire, spare_one=plan.spare_one)
+        self._client = server.client if server else lambda: self.fleet.swarm.store.client
+        self._planned: list[str] = []
+        self._next_at = 0.0
         self._happenings: list[Happening] = []
         self._seen = "-"
 
-    def run(self) -> Report:
-        """Run to the job's end, check what is left, close the fleet."""
-        plan, report = self.plan, self.report
-        for _ in range(plan.workers):
-            self.fleet.start_worker(plan.processes)
+    def run(self) -> Section:
+        """Run its jobs to their ends, have each judged, close the fleet."""
+        plan, section = self.plan, self.section
+        self._folder.mkdir(parents=True, exist_ok=True)
+        spared = self.fleet.workers if plan.spare_one else ()
+        sampler = Sampler(self._blows.standing, spared, self._client, max(1.0, plan.seconds / _SAMPLES))
+        try:
+            if plan.poison is not None:
+                plan.poison.give(orders_folder(self.fleet))
+            for worker in [self._hire() for _ in range(plan.workers)]:
+                worker.wait_ready()
+            section.redis = self._describe_redis()
+            self._planned = list(plan.first)
+            self._chance.shuffle(self._planned)
+            section.began_at, began = time.time(), time.monotonic()
+            self._next_at = began + 1.0
+            sampler.start()
+            self._play(began)
+            section.seconds = time.monotonic() - began
+            sampler.stop()
+            self._leave()
+        finally:
+            self.fleet.close()
+        section.slopes, section.samples = sampler.slopes(), sampler.series
+        # What dies with its parent may need a moment to be collected.
+        _, alive = psutil.wait_procs(leftovers.processes_in(self.fleet.folder), timeout=3)
+        if alive:
+            section.complaints.append(f"processes are left over: {leftovers.describe(alive)}")
+        return section
+
+    def _hire(self) -> Worker:
+        if self.plan.poison is not None:
+            return CrashingWorker(self.fleet, self.plan.processes, wait=False)
+        return self.fleet.begin_worker(self.plan.processes, pool=self.plan.pool)
+
+    def _describe_redis(self) -> str:
+        info = self._client().info("server")
+        name, version = (
+            ("Valkey", info["valkey_version"]) if "valkey_version" in info else ("Redis", info["redis_version"])
+        )
+        return f"{name} {version}, {(self.fleet.settings.redis_url or 'unix:').partition(':')[0]}"
+
+    # -- the jobs and the blows ----------------------------------------------------------------------------
+
+    def _play(self, began: float) -> None:
+        until = began + self.plan.seconds
+        played = 0
+        while played < len(self.plan.works) or self._planned or time.monotonic() < until:
+            self._play_job(self.plan.works[played % len(self.plan.works)], played + 1, until)
+            played += 1
+            if self.section.complaints:
+                return
+
+    def _play_job(self, work: Tree | Talk, number: int, until: float) -> None:
+        self.fleet.workspace = self.fleet.folder / f"work-{number}"
+        self.fleet.workspace.mkdir()
+        self._happenings, self._seen, first = [], "-", len(self._blows.dealt)
         # No limit is reached: that of tokens is there so that they are reserved and settled under fire, too.
-        server = self.fleet.rehearse(plan.scenario)
-        job = self.fleet.submit(plan.prompt, server, max_tokens=10**12, max_turns=100_000)
-        began = time.monotonic()
-        self._fight(job, began)
-        report.seconds = time.monotonic() - began
-        self._resume(force=True)
-        if not job.view().ended:
-            report.broken.append(f"the job has not ended within {plan.deadline_seconds} s: {self._standing(job)}")
-        self._examine(job)
-        self._leave()
-        return report
-
-    # -- the blows -----------------------------------------------------------------------------------------
-
-    def _fight(self, job: Job, began: float) -> None:
-        planned = list(self.plan.blows)
-        self._random.shuffle(planned)
-        next_at = began + 1.0
-        while not job.view().ended and time.monotonic() - began < self.plan.deadline_seconds:
-            self._resume()
-            self._note_deaths()
+        server = self.fleet.rehearse(work.scenario)
+        job = self.fleet.submit(work.prompt, server, max_tokens=10**12, max_turns=100_000, max_resumes=100_000)
+        give_up = time.monotonic() + self.plan.job_seconds
+        while not job.view().ended and time.monotonic() < give_up:
+            self._blows.tend()
             self._listen(job)
-            now = time.monotonic()
-            if now >= next_at and (planned or now - began < self.plan.until_seconds):
-                self._strike(planned.pop() if planned else self._random.choice(self.plan.kinds))
-                next_at = time.monotonic() + self._random.uniform(*self.plan.rest_seconds)
+            self._strike(until)
             time.sleep(0.05)
+        if not job.view().ended:
+            self.section.complaints.append(
+                f"job {number} has not ended within {self.plan.job_seconds} s: {_standing(job)}"
+            )
+            return
+        self._blows.tend()
+        self._have_judged(job, work, number)
+        self._listen(job)
+        self._tell_recoveries(first)
+        server.close()
 
-    def _strike(self, kind: str) -> None:
-        at = time.time()
-        worker = self._random.choice(self._standing_workers()) if kind in ("child", "worker", "stop") else None
-        match kind:
-            case "child":
-                assert worker is not None
-                victims = worker.children()
-                if victims:
-                    self._random.choice(victims).kill()
-            case "worker":
-                assert worker is not None
-                self._killed.add(worker)
-                worker.kill()
-                self.fleet.start_worker(self.plan.processes)
-            case "stop":
-                assert worker is not None
-                if len(self._standing_workers()) == 1:
-                    return
-                os.killpg(worker.process.pid, signal.SIGSTOP)
-                self._stopped[worker] = time.monotonic() + self.fleet.settings.lease_seconds + 1.5
-            case "redis":
-                server = find_redis(self.fleet.settings)
-                assert server is not None, "the fleet's Redis runs"
-                server.kill()
-                wait_for("Redis is dead", lambda: find_redis(self.fleet.settings) is None)
-                time.sleep(self._random.uniform(0.0, 1.0))
-                self.fleet.restart_redis()
-            case "cut":
-                self.fleet.swarm.store.client.client_kill_filter(_type="normal", skipme=True)
-        over_at = time.time() if kind == "redis" else at
-        self.report.blows.append(Blow(kind, at, worker.process.pid if worker else None, over_at))
-
-    def _standing_workers(self) -> list[Worker]:
-        return [w for w in self.fleet.workers if w not in self._killed and w not in self._stopped]
-
-    def _resume(self, *, force: bool = False) -> None:
-        for worker, until in list(self._stopped.items()):
-            if force or time.monotonic() >= until:
-                os.killpg(worker.process.pid, signal.SIGCONT)
-                del self._stopped[worker]
-
-    def _note_deaths(self) -> None:
-        for worker in self._standing_workers():
-            if worker.process.poll() is not None:
-                self._killed.add(worker)
-                code, log = worker.process.returncode, worker.text()[-1500:]
-                self.report.broken.append(f"a worker that nobody killed ended with code {code}:\n{log}")
-                self.fleet.start_worker(self.plan.processes)
+    def _strike(self, until: float) -> None:
+        now = time.monotonic()
+        if now < self._next_at or (now >= until and not self._planned):
+            return
+        kind = self._planned[-1] if self._planned else self._chance.choice(self.plan.kinds)
+        if self._blows.can_strike(kind):
+            self._planned = self._planned[:-1]
+            self._blows.strike(kind)
+        self._next_at = time.monotonic() + self._chance.uniform(*self.plan.rest_seconds)
 
     def _listen(self, job: Job) -> None:
         # The stream of a long job is trimmed before its end. Messages are many, and no sign of life.
@@ -201,36 +145,44 @@ class Campaign:
 
     # -- afterwards ----------------------------------------------------------------------------------------
 
-    def _examine(self, job: Job) -> None:
-        report = self.report
+    def _have_judged(self, job: Job, work: Tree | Talk, number: int) -> None:
+        """Write down what the job has left, and add what the checker, in a process of its own, makes of that."""
         # A worker that was stopped in the middle of a call may only now let its shell finish.
-        wait_for("no shell runs", lambda: not processes_in(self.fleet.workspace))
-        evidence = collect(self.fleet, job)
-        report.broken += verify.check(evidence)
-        report.agents = len(evidence.agents)
-        if report.agents != self.plan.agents:
-            report.broken.append(f"the tree has {report.agents} agents instead of {self.plan.agents}")
-        report.lost, report.doubled = verify.lost(evidence), verify.doubled(evidence)
-        report.interrupted = verify.interrupted(evidence)
-        self._tell_recoveries(job)
+        wait_for("no shell runs", lambda: not leftovers.processes_in(self.fleet.workspace))
+        log = self.fleet.workspace / "effects.log"
+        effects = log.read_text().splitlines() if log.exists() else []
+        path = self._folder / f"{self.plan.name}-{number}.jsonl.gz"
+        left = dump.take(self.fleet.swarm.store.client, job.id, effects=effects)
+        dump.write(path, [left])
+        verdict = run_checker(path, expect_failed=1 if self.plan.poison else 0, waive=self.plan.waive)
+        self.section.add(verdict)
+        if len(left.lives) != work.agents:
+            self.section.complaints.append(f"job {number} has {len(left.lives)} agents instead of {work.agents}")
 
-    def _tell_recoveries(self, job: Job) -> None:
-        self._listen(job)
-        self.report.rescued = sum(event.kind == "rescued" for event in self._happenings)
-        self.report.recovery = recoveries(self.report.blows, self._happenings)
+    def _tell_recoveries(self, first: int) -> None:
+        section, happenings = self.section, self._happenings
+        section.rescued += sum(event.kind == "rescued" for event in happenings)
+        section.handed_over += sum(event.kind == "handed_over" for event in happenings)
+        section.add_recoveries(recoveries(self._blows.dealt[first:], happenings))
 
     def _leave(self) -> None:
-        for worker in self._standing_workers():
-            code = worker.stop(signal.SIGTERM)
-            if code != 0:
-                self.report.broken.append(f"a worker left with code {code}:\n{worker.text()[-1500:]}")
-        self.fleet.close()
-        # What dies with its parent may need a moment to be collected.
-        _, alive = psutil.wait_procs(processes_in(self.fleet.folder), timeout=3)
-        if alive:
-            self.report.broken.append(f"processes are left over: {describe(alive)}")
+        self._blows.finish()
+        section = self.section
+        section.blows, section.drains = self._blows.dealt, self._blows.drains
+        section.complaints += self._blows.complaints
+        section.errors = leftovers.errors_of(self.fleet.workers)
+        section.complaints += [f"a worker's own fault: {text}" for text in leftovers.broke(section.errors)]
 
-    def _standing(self, job: Job) -> str:
-        agents = job.agents()
-        open_ones = [(a.id, a.state, a.activity, a.deaths) for a in agents if a.ended_at is None][:10]
-        return f"{Counter(agent.state for agent in agents)}, {open_ones}"
+
+def run_checker(path: Path, *, expect_failed: int, waive: Sequence[str] = ()) -> dict[str, Any]:
+    """The verdict of `python -m tests.chaos.check` on a file."""
+    command = [sys.executable, "-m", "tests.chaos.check", str(path.absolute()), "--json"]
+    command += ["--expect-failed", str(expect_failed), *(word for sort in waive for word in ("--waive", sort))]
+    ran = subprocess.run(command, cwd=_REPOSITORY, capture_output=True, text=True)
+    assert ran.returncode in (0, 1) and ran.stdout, ran.stderr
+    return dict(json.loads(ran.stdout))
+
+
+def _standing(job: Job) -> str:
+    agents = job.agents()
+    return f"{[(a.id, a.state, a.activity, a.deaths) for a in agents if a.ended_at is None][:10]} of {len(agents)}"

@@ -36,7 +36,7 @@ class Order:
     depth: int | None = None
     """Of the agent that does it."""
     prompt: str | None = None
-    """`complete` only: found in the conversation."""
+    """Found in the conversation (`complete`), or in the prompt of the agent that does it."""
     whole: bool = False
     """The worker's main process dies as well."""
     always: bool = False
@@ -63,7 +63,7 @@ class Order:
 class CrashingWorker(Worker):
     """A worker of the fleet that obeys orders to die."""
 
-    def __init__(self, fleet: Fleet, concurrency: int = 2, **env: str) -> None:
+    def __init__(self, fleet: Fleet, concurrency: int = 2, *, wait: bool = True, **env: str) -> None:
         number = len(fleet.workers) + 1
         self.log = fleet.folder / f"worker-{number}.log"
         self._ready = fleet.folder / f"worker-{number}.ready"
@@ -77,7 +77,8 @@ class CrashingWorker(Worker):
             start_new_session=True,
         )
         fleet.workers.append(self)
-        self.wait_ready()
+        if wait:
+            self.wait_ready()
 
 
 def crashing_environment(fleet: Fleet) -> dict[str, str]:
@@ -120,12 +121,16 @@ def _crashing(step: str, do: Callable[..., Any]) -> Callable[..., Any]:
 def _facts(step: str, args: tuple[Any, ...]) -> dict[str, Any]:
     match step:
         case "append":
-            return {"depth": _depth(args[0]), "kind": args[2][0].kind}
+            return {**_about(args[0]), "kind": args[2][0].kind}
         case "complete":
             return {"conversation": json.dumps(args[0].messages)}
         case "reserve" | "spawn" | "park" | "hand_over" | "finish" | "send_from" | "take_mail":
-            return {"depth": _depth(args[0])}
+            return _about(args[0])
     return {}
+
+
+def _about(claim: Any) -> dict[str, Any]:
+    return {"depth": _depth(claim), "conversation": str(claim.spec.prompt)}
 
 
 def _depth(claim: Any) -> int:

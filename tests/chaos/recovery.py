@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 HOLDING_ENDS = ("parked", "ended", "handed_over", "rescued")
@@ -47,7 +47,8 @@ def recoveries(blows: Sequence[Blow], happenings: Sequence[Happening]) -> dict[s
     """Kind of blow → seconds that each affected agent needed.
 
     After a blow to one worker: each agent that had to be rescued from it, until it runs again. After a blow to all: each
-    agent that held a process, until its next sign of life, counted from when Redis was back.
+    agent that held a process, until its next sign of life, counted from when Redis was back. After a worker was told to
+    leave: each agent that it handed over, from then until it runs again.
     """
     found: dict[str, list[float]] = {blow.kind: [] for blow in blows}
     claimed: dict[str, float] = {}
@@ -67,18 +68,30 @@ def recoveries(blows: Sequence[Blow], happenings: Sequence[Happening]) -> dict[s
                 sign = _next(later, agent_id, SIGNS_OF_LIFE)
                 if sign is not None and not _fell_on(blows, claim, sign.at):
                     found[blow.kind].append(max(0.0, sign.at - blow.over_at))
+        elif blow.kind == "drain":
+            found[blow.kind] += _handed_over(blow, happenings)
     return found
 
 
 def _cause(blows: Sequence[Blow], rescued: Happening, claimed_at: float) -> Blow | None:
     """The blow to the agent's worker that the rescue made good, if one fell while it was claimed."""
     ours = (rescued.worker_pid, None)
-    fell = [blow for blow in blows if claimed_at <= blow.at <= rescued.at and blow.worker_pid in ours]
+    fell = [b for b in blows if claimed_at <= b.at <= rescued.at and b.worker_pid in ours and b.kind != "drain"]
     whole = [blow for blow in fell if blow.kind in ("worker", "stop")]
     if whole:
         return whole[-1]
     # Nothing tells which agent a killed child ran, so with another blow in between it is not held to be the cause.
     return fell[-1] if fell and fell[-1].worker_pid is not None else None
+
+
+def _handed_over(drain: Blow, happenings: Sequence[Happening]) -> Iterator[float]:
+    later = [event for event in happenings if event.at >= drain.at]
+    for agent_id, claim in _holding(happenings, drain.at).items():
+        over = _next(later, agent_id, HOLDING_ENDS) if claim.worker_pid == drain.worker_pid else None
+        if over is not None and over.kind == "handed_over":
+            again = _next([event for event in later if event.at >= over.at], agent_id, ("running",))
+            if again is not None:
+                yield again.at - over.at
 
 
 def _fell_on(blows: Sequence[Blow], claim: Happening, until: float) -> bool:

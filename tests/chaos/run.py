@@ -1,73 +1,56 @@
-"""The long campaigns by hand: `python -m tests.chaos.run --agents 1000 --seconds 60 --seed 1` prints its figures.
+"""The chaos run by hand: `python -m tests.chaos.run --minutes 60` plays every scenario and writes one report.
 
-With `--messages 100000 --agents 50` the agents write to each other, and only children and workers are killed.
+The report is FILE.json, for people FILE.md; what each job has left is beside it in FILE-jobs/, to be judged again by
+`python -m tests.chaos.check FILE-jobs/*`. Most of the time goes to `fleet`, whose memory is watched.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from swarm.rehearsal.tree import tree_size
-from tests.chaos.campaign import KINDS, Campaign, Plan
-from tests.chaos.talk import TalkCampaign, TalkPlan
-from tests.fleet import Fleet
+from tests.chaos.report import Report, render
+from tests.chaos.scenarios import PLANS, lacking, lasting, play
+
+_SHORT_SHARE = 0.04
+"""Of the time, for each scenario but the first one that is played."""
 
 
 def main() -> int:
-    """Run one campaign; the exit code is 1 when a promise was broken."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.run", description=__doc__)
-    parser.add_argument("--agents", type=int, default=1000, help="at least this many, in a tree three levels deep")
-    parser.add_argument(
-        "--messages", type=int, default=0, help="so many messages between the agents, instead of a tree"
+    """Play the scenarios; the exit code is 1 when a promise was broken, 2 when nothing could be played."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.chaos.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--batch", type=int, default=50, help="messages in one reply")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long blows are dealt")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--processes", type=int, default=3)
     parser.add_argument(
-        "--think-ms", type=int, help="how long the rehearsed model thinks; default 200, with messages 0"
+        "--minutes", type=float, default=10.0, help="how long blows are dealt in all; each job ends after its last"
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--report", type=Path, default=Path("chaos.json"), metavar="FILE.json")
+    parser.add_argument(
+        "--only", nargs="+", choices=list(PLANS), default=list(PLANS), help="the scenarios; default: all"
     )
     given = parser.parse_args()
-    fleet = Fleet(segment_seconds=20.0) if given.messages else Fleet()
-    try:
-        report = _campaign(fleet, given).run()
-    finally:
-        fleet.close()
-    print(report.figures())
-    for fault in report.broken:
-        print(f"BROKEN {fault}")
-    return 1 if report.broken else 0
-
-
-def _campaign(fleet: Fleet, given: argparse.Namespace) -> Campaign:
-    if given.messages:
-        talk = TalkPlan(
-            fanout=given.agents,
-            messages=given.messages // given.agents * given.agents,
-            batch=given.batch,
-            think_ms=given.think_ms or 0,
-            workers=given.workers,
-            processes=given.processes,
-            seed=given.seed,
-            until_seconds=given.seconds,
-            rest_seconds=(1.0, 5.0),
-            deadline_seconds=given.seconds + 3_000,
+    missing = {name: why for name in given.only if (why := lacking(name))}
+    names = [name for name in given.only if name not in missing]
+    if not names:
+        parser.error("; ".join(f"{name}: {why}" for name, why in missing.items()))
+    report = Report(given.report, seed=given.seed, minutes=given.minutes, lacking=missing)
+    for name, seconds in _shares(names, given.minutes * 60).items():
+        section = play(lasting(name, seconds, given.seed), given.report.with_name(f"{given.report.stem}-jobs"))
+        report.add(section)
+        print(
+            f"{name}: {'held' if section.held else 'BROKEN'}, {section.seconds:.0f} s, {len(section.blows)} blows",
+            flush=True,
         )
-        return TalkCampaign(fleet, talk)
-    plan = Plan(
-        depth=3,
-        fanout=next(fanout for fanout in range(1, 101) if tree_size(3, fanout) >= given.agents),
-        think_ms=200 if given.think_ms is None else given.think_ms,
-        workers=given.workers,
-        processes=given.processes,
-        seed=given.seed,
-        blows=KINDS,
-        until_seconds=given.seconds,
-        deadline_seconds=given.seconds + 600,
-    )
-    return Campaign(fleet, plan)
+    print(f"\n{render(report.as_json())}")
+    return 0 if report.as_json()["held"] else 1
+
+
+def _shares(names: list[str], seconds: float) -> dict[str, float]:
+    """How long each scenario may deal blows: the others a little each, the first one the rest."""
+    first, *others = names
+    return {first: seconds * (1 - _SHORT_SHARE * len(others)), **dict.fromkeys(others, seconds * _SHORT_SHARE)}
 
 
 if __name__ == "__main__":

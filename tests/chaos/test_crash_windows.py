@@ -15,9 +15,10 @@ import pytest
 
 from swarm import Job
 from swarm.rehearsal.server import RehearsalServer
-from tests.chaos import verify
+from tests.chaos.check.dump import Job as Left
+from tests.chaos.check.dump import take
+from tests.chaos.check.judge import judge
 from tests.chaos.crashing_worker import CrashingWorker, Order, crashing_environment, orders_folder
-from tests.chaos.evidence import collect
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -48,17 +49,22 @@ class Line:
         (self.fleet.workspace / "effects.log").unlink(missing_ok=True)
         return [order.give(orders_folder(self.fleet)) for order in orders]
 
-    def see_through(self, job: Job, seconds: float = 40) -> verify.Evidence:
-        """Wait for the job's end, whatever dies, and check what it left."""
+    def see_through(self, job: Job, seconds: float = 40) -> Left:
+        """Wait for the job's end, whatever dies, and return what it left, once that was judged."""
 
         def probe() -> bool:
             self.man(**self.env)
             return job.view().ended
 
         wait_for("the job ends", probe, seconds)
-        evidence = collect(self.fleet, job)
-        assert not (broken := verify.check(evidence)), "\n".join(broken)
-        return evidence
+        left = self.left_of(job)
+        assert not (faults := judge([left]).faults), faults
+        return left
+
+    def left_of(self, job: Job) -> Left:
+        """What a job that is over has left."""
+        log = self.fleet.workspace / "effects.log"
+        return take(self.fleet.swarm.store.client, job.id, effects=log.read_text().splitlines() if log.exists() else [])
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +138,11 @@ def test_dying_there_costs_time_and_nothing_else(line: Line, window: Window) -> 
     server = line.fleet.rehearse()
     [done] = line.order(window.order)
     job = line.fleet.submit(window.prompt, server, max_tokens=1_000_000)
-    evidence = line.see_through(job)
+    left = line.see_through(job)
     assert done.exists(), "it died there"
-    assert len(evidence.effects) == window.effects
-    assert verify.interrupted(evidence) == window.interrupted
-    assert _calls(server) == evidence.sums["turns"] + window.again
+    assert len(left.effects or ()) == window.effects
+    assert judge([left]).interrupted == window.interrupted
+    assert _calls(server) == int(left.record["turns"]) + window.again
 
 
 def _calls(server: RehearsalServer) -> int:
@@ -147,17 +153,17 @@ def test_handed_over_and_not_published_it_goes_on(line: Line) -> None:
     # Every agent gives its process back after its first turn.
     line.man(SWARM_SEGMENT_SECONDS="0.1")
     [done] = line.order(Order("hand_over", "after", depth=1))
-    evidence = line.see_through(line.fleet.submit(WRITING, line.fleet.rehearse(latency_seconds=0.2)))
-    assert done.exists() and len(evidence.effects) == 2
+    left = line.see_through(line.fleet.submit(WRITING, line.fleet.rehearse(latency_seconds=0.2)))
+    assert done.exists() and len(left.effects or ()) == 2
 
 
 def test_rescued_and_not_published_it_goes_on(line: Line) -> None:
     """The agent's process dies, its worker puts it back, and dies before it has told anybody."""
     line.man()
     dones = line.order(Order("append", "before", kind="assistant", depth=1), Order("rescue", "after"))
-    evidence = line.see_through(line.fleet.submit(WRITING, line.fleet.rehearse()))
+    left = line.see_through(line.fleet.submit(WRITING, line.fleet.rehearse()))
     # The other agent's command may have been under way when the worker died: then it is reported, and not run again.
-    assert all(done.exists() for done in dones) and len(evidence.effects) in (1, 2)
+    assert all(done.exists() for done in dones) and len(left.effects or ()) in (1, 2)
 
 
 # -- clients that die ----------------------------------------------------------------------------------------
@@ -183,8 +189,8 @@ def test_a_job_whose_client_died_before_publishing_it_runs(line: Line) -> None:
     given = f"agent='general-purpose', workspace={workspace!r}, base_url={server.url!r}"
     _die_as_client(line, f"Swarm().submit({WRITING!r}, {given})")
     [view] = line.fleet.swarm.jobs(1)
-    evidence = line.see_through(line.fleet.swarm.job(view.id))
-    assert len(evidence.effects) == 2
+    left = line.see_through(line.fleet.swarm.job(view.id))
+    assert len(left.effects or ()) == 2
 
 
 def test_a_cancel_whose_client_died_before_telling_the_workers_stops_them(line: Line) -> None:
@@ -203,7 +209,7 @@ def test_a_cancel_whose_client_died_before_telling_the_workers_stops_them(line: 
     _die_as_client(line, f"Swarm().job({job.id!r}).cancel()")
     assert job.view().state == "cancelled"
     wait_for("its shell is gone", lambda: not sleepers(), 10)
-    assert not any(collect(line.fleet, job).keys.values())
+    assert not any(line.left_of(job).left.values())
 
 
 def test_a_lost_wake_up_does_not_wait_until_a_busy_queue_is_empty(line: Line) -> None:
@@ -216,4 +222,4 @@ def test_a_lost_wake_up_does_not_wait_until_a_busy_queue_is_empty(line: Line) ->
     assert waiting.wait(20).text == "DONE 2"
     assert sum(agent.started_at is None for agent in busy.agents()) > 10, "others still wait for their turn"
     busy.cancel()
-    assert not any(collect(line.fleet, waiting).keys.values())
+    assert not any(line.left_of(waiting).left.values())

@@ -11,13 +11,12 @@ from swarm.errors import MailboxFull
 from swarm.models import Usage
 from swarm.store.agents import Store
 from swarm.store.values import OutgoingMessage
+from tests.chaos.check.judge import judge
 from tests.chaos.crashing_worker import Order
-from tests.chaos.evidence import collect
-from tests.chaos.talk import TalkPlan, check_talk
+from tests.chaos.plan import Talk
 from tests.chaos.test_crash_windows import Line, line
 from tests.chaos.test_wake_race import Family
 from tests.fleet import Fleet
-from tests.waiting import wait_for
 
 __all__ = ["line"]
 
@@ -33,18 +32,15 @@ WINDOWS = [
 
 @pytest.mark.parametrize("order", WINDOWS, ids=lambda o: f"{o.when} {o.step} at depth {o.depth}{' whole' * o.whole}")
 def test_dying_there_neither_loses_nor_doubles_a_message(line: Line, order: Order) -> None:
-    plan = TalkPlan(fanout=3, messages=60, batch=5, think_ms=20)
+    talk = Talk(fanout=3, messages=60, batch=5, think_ms=20)
     line.man()
     [done] = line.order(order)
-    job = line.fleet.submit(plan.prompt, line.fleet.rehearse(plan.scenario), max_turns=1_000)
+    job = line.fleet.submit(talk.prompt, line.fleet.rehearse(talk.scenario), max_turns=1_000)
 
-    def ended() -> bool:
-        line.man()
-        return job.view().ended
-
-    wait_for("the job ends", ended, 60)
+    left = line.see_through(job, 60)
     assert done.exists(), "it died there"
-    assert not (broken := check_talk(collect(line.fleet, job), plan)), "\n".join(broken)
+    verdict = judge([left])
+    assert (verdict.agents, verdict.messages) == (talk.agents, talk.messages)
 
 
 def _letters(family: Family, to: Sequence[str], *, full: str = "") -> list[OutgoingMessage]:

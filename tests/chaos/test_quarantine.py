@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.chaos.check.dump import take
+from tests.chaos.check.judge import judge
 from tests.chaos.crashing_worker import CrashingWorker, Order, orders_folder
-from tests.chaos.evidence import collect
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -42,7 +43,7 @@ def test_an_agent_that_kills_its_worker_five_times_is_failed_and_its_parent_told
     assert "killed its worker 5 times" in told[True] and "well done" in told[False]
     assert (view.state, root.deaths) == ("completed", 0)
     assert fleet.swarm.journal(poisoned.id)[-1].kind == "finished"
-    assert not any(collect(fleet, job).keys.values())
+    assert not judge([take(fleet.swarm.store.client, job.id)], expect_failed=1).faults
 
 
 def test_an_agent_that_kills_whole_workers_is_failed_as_well(fleet: Fleet) -> None:
