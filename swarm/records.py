@@ -94,10 +94,17 @@ class _View(BaseModel, frozen=True):
     """Its answer; empty until it ends."""
     reason: str = ""
     """Why it ended as it did, when it did not simply complete."""
+    stopped_at: Literal["", "turns", "tokens", "budget", "time"] = ""
+    """The limit that ended it, with what there was by then."""
+    rehearsed: bool = False
+    """Its model's words came from a script: it cost nothing."""
     turns: int = 0
     tools: int = 0
     usage: Usage
     cost_usd: float
+    """What was paid; nothing for a rehearsal."""
+    reckoned_usd: float = 0.0
+    """What its limits go by: of a rehearsal, what the model would have cost."""
     created_at: float = 0.0
     ended_at: float | None = None
     unread: int = 0
@@ -117,6 +124,7 @@ class AgentView(_View):
     depth: int = 0
     label: str = ""
     definition: str = ""
+    model: str = ""
     name: str | None = None
     """Its name in the job, by which it can be written to."""
     idle: bool = False
@@ -224,7 +232,7 @@ _HASH_NAMES = {
     **{"queued_seconds": "waited", "notices": "unread_notes", "read_up_to": "read"},
 }
 """What a hash calls by another name; neither the spec, the catalogue nor the rules are read with a record."""
-_SUMMED = {"id", "usage", "cost_usd", "subtree_tokens", "subtree_cost_usd", "below", "sums", "unserved"}
+_SUMMED = {"id", "usage", "cost_usd", "reckoned_usd", "subtree_tokens", "subtree_cost_usd", "below", "sums", "unserved"}
 
 
 def _hash_fields(view: type[_View]) -> list[str]:
@@ -238,13 +246,15 @@ JOB_FIELDS = tuple({*_hash_fields(JobView), *COUNTERS})
 def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentView:
     """The record of an agent that exists; what was not fetched of it is as if it were not there."""
     own, below = _read_counters(found), _read_counters(found, "below_")
+    rehearsed = bool(found.get("rehearsed"))
     return AgentView(
         **_read_fields(AgentView, found),
         id=agent_id,
         usage=own.usage,
-        cost_usd=own.cost / NANO,
+        cost_usd=0.0 if rehearsed else own.cost / NANO,
+        reckoned_usd=own.cost / NANO,
         subtree_tokens=own.usage.total_tokens + below.usage.total_tokens,
-        subtree_cost_usd=(own.cost + below.cost) / NANO,
+        subtree_cost_usd=0.0 if rehearsed else (own.cost + below.cost) / NANO,
         below=below,
     )
 
@@ -254,7 +264,9 @@ def read_job(job_id: str, found: Mapping[str, str | None]) -> JobView:
     sums, given = _read_counters(found), _read_fields(JobView, found)
     for name in given.keys() & {"data", "limits"}:
         given[name] = json.loads(given[name])
-    return JobView(**given, id=job_id, usage=sums.usage, cost_usd=sums.cost / NANO, sums=sums)
+    reckoned = sums.cost / NANO
+    cost = 0.0 if found.get("rehearsed") else reckoned
+    return JobView(**given, id=job_id, usage=sums.usage, cost_usd=cost, reckoned_usd=reckoned, sums=sums)
 
 
 def _read_fields(view: type[_View], found: Mapping[str, str | None]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Literal
 from swarm.agent import notes
 from swarm.agent.entries import Assistant, Condition, Finished, ModelFailed, Prompt, ToolFinished
 from swarm.agent.life import Life
+from swarm.agent.notes import Limit
 from swarm.agent.results import MAX_CORRECTIONS, read_result
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import Kind
@@ -145,6 +146,9 @@ def next_action(life: Life) -> Action:
         return Say(Prompt(text=life.spec.prompt or "(The task is empty.)"))
     if life.pending:
         return _next_for_calls(life)
+    if life.plan:
+        plan = Finished(state="completed", text=life.plan, reason=notes.NOBODY_FOR_PLAN)
+        return End(close(plan, life.spec))
     if life.failure is not None:
         return _next_after_failure(life, life.failure)
     if life.messages[-1]["role"] == "assistant" or (life.last is not None and _is_complete(life, life.last)):
@@ -231,7 +235,8 @@ def _next_after_reply(life: Life) -> Action:
     cut_off = "the answer was cut off at its length limit" if stop == "max_tokens" else ""
     if life.last_words is not None and life.last_words.limit:
         state: State = "timed_out" if life.last_words.limit == "time" else "completed"
-        return _end(life, state, cut_off or f"stopped at its limit of {life.last_words.limit}")
+        limit = life.last_words.limit
+        return _end(life, state, cut_off or f"stopped at its limit of {limit}", limit)
     if cut_off:
         return _end(life, "completed", cut_off)
     finished = Finished(state="completed", text=life.text())
@@ -248,10 +253,11 @@ def _next_after_reply(life: Life) -> Action:
     return End(finished)
 
 
-def _end(life: Life, state: State, reason: str) -> End:
+def _end(life: Life, state: State, reason: str, stopped_at: Limit | Literal[""] = "") -> End:
     """The end with the text that is at hand; where a schema was asked for, nothing is `completed` that does not fit it."""
     assert life.spec is not None
-    return End(close(Finished(state=state, text=life.text_at_hand(), reason=reason), life.spec))
+    finished = Finished(state=state, text=life.text_at_hand(), reason=reason, stopped_at=stopped_at)
+    return End(close(finished, life.spec))
 
 
 def close(finished: Finished, spec: AgentSpec) -> Finished:

@@ -163,6 +163,8 @@ class Answered(_Entry):
     by: str = ""
     mode: PermissionMode | None = None
     """The permission mode that holds from now on."""
+    plan: str = ""
+    """A plan about which nobody could be asked: it is the agent's answer."""
 
 
 class Resumed(_Entry):
@@ -182,6 +184,8 @@ class Finished(_Entry):
     """Why, when it is not `completed`."""
     data: Any = None
     """The answer as data, when a schema was asked for: what `text` holds, parsed and valid."""
+    stopped_at: Literal["", "turns", "tokens", "budget", "time"] = ""
+    """The limit that ended it."""
 
 
 Entry = Annotated[

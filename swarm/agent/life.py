@@ -78,6 +78,8 @@ class Life:
     turns: int = 0
     turns_before: int = 0
     """Those of earlier runs: the limit of turns is one run's."""
+    plan: str = ""
+    """A plan about which nobody could be asked: this run's answer."""
     tool_calls: int = 0
     corrections: int = 0
     """How often an answer was sent back because it did not fit the schema."""
@@ -167,6 +169,7 @@ class Life:
                 self._pending_call(entry.tool_use_id)
                 self.answers[entry.tool_use_id] = entry
                 self.mode = entry.mode or self.mode
+                self.plan = entry.plan or self.plan
             case Resumed():
                 self._go_on()
             case Finished():
@@ -191,7 +194,7 @@ class Life:
     def _go_on(self) -> None:
         self.finished = self.failure = self.last_words = None
         self.last_words_given = self._goes_on = False
-        self.said, self._parts = "", []
+        self.said, self.plan, self._parts = "", "", []
         self.failures = self.continuations = self.corrections = 0
         self.turns_before = self.turns
         self.leaving = False

@@ -86,6 +86,10 @@ def refuse_mail(spec: AgentSpec, finished: Finished) -> str:
 # -- about plans -----------------------------------------------------------------------------------------------
 
 
+PLAN_IS_ANSWER = "Nobody is there to approve the plan: it is given as your answer, and you are done."
+NOBODY_FOR_PLAN = "nobody was there to approve the plan, so the plan is the answer"
+
+
 def plan_answered(approved: bool, note: str) -> str:
     """Whoever was asked about a plan has answered, in these words."""
     if approved:

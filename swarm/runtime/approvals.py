@@ -112,8 +112,9 @@ class Approvals:
         if answer is not None:
             text = answer.reason
             if ask.kind == "plan":
-                text = notes.plan_answered(answer.allowed, text)
-            decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=not answer.allowed))
+                text = notes.PLAN_IS_ANSWER if answer.plan else notes.plan_answered(answer.allowed, text)
+            is_error = not (answer.allowed or answer.plan)
+            decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=is_error))
 
     def _find_answer(self, call: Block, ask: Ask, decision: Decision) -> Answered | None:
         """The answer about a call; None when the question is open, and then it is in the decision."""
@@ -127,6 +128,7 @@ class Approvals:
         question = self._questions.find(asked_id)
         if question is None and ask.seconds <= 0:
             answer = Answered(tool_use_id=call["id"], allowed=False, reason=notes.NOBODY_TO_ASK)
+            answer = answer.model_copy(update={"plan": _plan_of(call, ask)})
         elif question is None or (question.state == "open" and question.expires_at > self._segment.store.now()):
             decision.question = decision.question or (asked_id, ask, call["id"])
             return None
@@ -135,6 +137,8 @@ class Approvals:
                 self._questions.expire(asked_id)
                 question = self._questions.find(asked_id) or question
             answer = _answered(call, question, self._segment.spec.after_plan or "plan")
+            if question.state != "answered":
+                answer = answer.model_copy(update={"plan": _plan_of(call, ask)})
         decision.settled.append(answer)
         return answer
 
@@ -169,6 +173,13 @@ def _answered(call: Block, question: Question, most: PermissionMode) -> Answered
     if question.kind == "plan" and allowed:
         mode = at_most(question.mode or AFTER_PLAN, most)  # type: ignore[arg-type]
     return Answered(tool_use_id=call["id"], allowed=allowed, reason=reason, by=question.by, mode=mode)
+
+
+def _plan_of(call: Block, ask: Ask) -> str:
+    """The whole plan that a person was to be asked about, of which the question holds only the beginning; else empty."""
+    if ask.kind != "plan" or ask.to:
+        return ""
+    return str(call["input"].get("plan") or "").strip() or ask.detail
 
 
 def _subject(call: Block) -> str:

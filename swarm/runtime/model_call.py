@@ -149,7 +149,9 @@ class ModelCall:
                 what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
                 if final:
                     reason = f"the job's limit of {what} is used up"
-                    return Finished(state="failed", text=self._life.all_at_hand(), reason=reason)
+                    return Finished(
+                        state="failed", text=self._life.all_at_hand(), reason=reason, stopped_at=answer.name
+                    )
                 self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
                 return Told()
         if answer.used >= WARN_AT_SHARE and not self._life.warned and not final:

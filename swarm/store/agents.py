@@ -89,6 +89,8 @@ class Store(Upkeep):
         }
         if order:
             job["order"] = order
+        if spec.base_url is not None:
+            job["rehearsed"] = 1
         if limits.max_tokens is not None:
             job["max_tokens"] = limits.max_tokens
         if limits.budget_usd is not None:
@@ -324,6 +326,7 @@ class Store(Upkeep):
             int(unless_mail),
             "" if entry.data is None else json.dumps(entry.data),
             regret,
+            entry.stopped_at,
         )
         if answer[0] == "mail":
             return GoOn("mail")
@@ -365,7 +368,9 @@ def _clock_from(now: float) -> Callable[[], float]:
 def _agent_fields(spec: AgentSpec) -> dict[str, str]:
     spec = clean(spec)
     fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
-    fields["needs"] = needs_of(spec).model_dump_json()
+    fields["needs"], fields["model"] = needs_of(spec).model_dump_json(), spec.model
+    if spec.base_url is not None:
+        fields["rehearsed"] = "1"
     if spec.name is not None:
         fields["name"] = spec.name
     if spec.role:

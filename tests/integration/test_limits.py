@@ -109,11 +109,11 @@ def test_an_agent_with_children_keeps_its_last_reply_until_its_end(purse: JobWor
 def test_with_a_fifth_more_than_the_real_cost_forty_parallel_children_all_complete(at_work: Fleet) -> None:
     prompt = "TREE depth=1 fanout=40 steps=1"
     free = at_work.submit(prompt, at_work.rehearse()).wait(60)
-    budget = 1.2 * free.cost_usd
+    budget = 1.2 * free.reckoned_usd
     job = at_work.submit(prompt, at_work.rehearse(), budget_usd=budget)
     view = job.wait(120)
     assert (view.state, view.text) == ("completed", "DONE 41")
-    assert view.cost_usd <= budget and {agent.state for agent in job.agents()} == {"completed"}
+    assert view.reckoned_usd <= budget and {agent.state for agent in job.agents()} == {"completed"}
 
 
 def test_when_its_tree_has_used_up_all_the_root_still_returns_what_it_has(at_work: Fleet) -> None:

@@ -254,7 +254,8 @@ def test_at_the_turn_limit_the_agent_is_asked_once_for_its_last_words() -> None:
     life.apply(action.prompt)
     assert next_action(life) == CallModel(tools_allowed=False)
     life.apply(Assistant(content=[{"type": "text", "text": "bye"}], stop_reason="end_turn", usage=Usage(), model="m"))
-    assert next_action(life) == End(Finished(state="completed", text="bye", reason="stopped at its limit of turns"))
+    end = Finished(state="completed", text="bye", reason="stopped at its limit of turns", stopped_at="turns")
+    assert next_action(life) == End(end)
 
 
 def test_a_definition_may_give_an_agent_fewer_turns_than_its_job() -> None:

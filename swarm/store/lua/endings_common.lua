@@ -152,12 +152,12 @@ local function resume(id, job, parent)
     redis.call('HSET', agent_key(id), 'earlier', text, 'earlier_reason', reason, 'earlier_ended', ended)
   end
   append(id, job, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
-  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data', 'said')
+  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data', 'said', 'stopped_at')
   redis.call('HINCRBY', agent_key(id), 'resumes', 1)
   redis.call('HSET', agent_key(id), 'reason', '')
   if parent == '' then
     redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
-    redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data', 'overtime')
+    redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data', 'overtime', 'stopped_at')
     local seconds = job_field(job, 'seconds')
     if seconds then set_deadline(job, tonumber(seconds)) end
     keep(job)

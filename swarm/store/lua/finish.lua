@@ -2,8 +2,9 @@
 --   unless_mail  '1': unread mail forbids it
 --   data         the answer as JSON, or ''
 --   regret       what whoever wrote to it, and was not read, is told
+--   stopped_at   the limit that ended it, or ''
 -- Returns {'ok', publish, kill, rest} | {'mail'} | {'stale'} | {'cancelled'}
-step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data, regret)
+step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data, regret, stopped_at)
   number = tonumber(number)
   local refused = refusal(id, gen, { [state] = true }, number, 1)
   if refused then return { refused } end
@@ -24,6 +25,10 @@ step('finish', function(id, gen, number, entry, state, text, reason, unless_mail
   if data ~= '' then
     redis.call('HSET', agent_key(id), 'data', data)
     if parent == '' then redis.call('HSET', job_key(job), 'data', data) end
+  end
+  if stopped_at ~= '' then
+    redis.call('HSET', agent_key(id), 'stopped_at', stopped_at)
+    if parent == '' then redis.call('HSET', job_key(job), 'stopped_at', stopped_at) end
   end
   end_agent(id, state, text, reason, false)
   for i = #kill, 1, -1 do if kill[i] == id then table.remove(kill, i) end end
