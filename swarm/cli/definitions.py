@@ -15,7 +15,8 @@ import typer
 
 from swarm.agent.spec import Limits
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import new_table, one_line, output_console, print_json, print_note
+from swarm.cli.output import one_line, output_console, print_json, print_note
+from swarm.cli.tables import Column, Listing
 from swarm.definitions.catalogue import check_path, load_catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import split_pattern
@@ -136,7 +137,18 @@ def _print_definitions(definitions: Sequence[AgentDefinition], folder: Path) -> 
     if not definitions:
         return
     console = output_console()
-    table = new_table("type", "started by", "model", "files", "mode", "tools", "source")
+    table_of_definitions(definitions, folder).print(console)
+    if console.is_terminal:
+        for definition in definitions:
+            console.print(f"\n{definition.name}: {one_line(definition.description, 300)}")
+
+
+def table_of_definitions(definitions: Sequence[AgentDefinition], folder: Path) -> Listing:
+    """A row for each type of agent."""
+    table = Listing(
+        *(Column("type"), Column("started by", drop=2), Column("model", drop=3), Column("files", drop=1)),
+        *(Column("mode", drop=4), Column("tools", drop=6, flexible=True), Column("source", drop=5)),
+    )
     for definition in definitions:
         tools = allowed_tools(definition)
         starters = {"primary": "a person", "subagent": "agents", "all": "both"}[definition.mode]
@@ -149,10 +161,7 @@ def _print_definitions(definitions: Sequence[AgentDefinition], folder: Path) -> 
             ", ".join(tools) or "none",
             _shorten(definition.source, folder),
         )
-    console.print(table)
-    if console.is_terminal:
-        for definition in definitions:
-            console.print(f"\n{definition.name}: {one_line(definition.description, 300)}")
+    return table
 
 
 def _describe_access(tools: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from swarm.cli.options import JsonOption
-from swarm.cli.output import new_table, output_console, plain, print_json
+from swarm.cli.output import output_console, print_json
+from swarm.cli.tables import Column, Listing
 from swarm.errors import SwarmError
 
 if TYPE_CHECKING:
@@ -66,12 +67,12 @@ def run_checks(settings: Settings) -> list[Check]:
 
 
 def _print_checks(checks: list[Check]) -> None:
-    table = new_table("", "what", "found")
+    table = Listing(Column(""), Column("what"), Column("found"))
     for check in checks:
         mark, style = ("ok", "green") if check.ok else ("MISSING", "bold red") if check.needed else ("note", "yellow")
-        table.add_row(mark, check.name, plain(check.found), style=None if check.ok else style)
+        table.add_row(mark, check.name, check.found, style="" if check.ok else style)
     console = output_console()
-    console.print(table)
+    table.print(console)
     for check in checks:
         if not check.ok and check.remedy:
             console.print(f"{check.name}: {check.remedy}", soft_wrap=True)

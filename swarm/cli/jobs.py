@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
+from swarm.cli.job_filters import WANTED, JobFilter
 from swarm.cli.messages import hint_at_unread
 from swarm.cli.opening import find_agent, find_job, open_swarm
-from swarm.cli.options import JobArgument, JsonOption
+from swarm.cli.options import JobArgument, JsonOption, parse_duration
 from swarm.cli.output import (
-    new_table,
     one_line,
     output_console,
     print_json,
     print_line,
     print_note,
+    show_ago,
     show_cost,
     show_count,
     show_duration,
 )
 from swarm.cli.questions import count_open, hint_at_questions
+from swarm.cli.tables import Column, Listing
 from swarm.cli.tree_view import render_tree
 from swarm.records import AgentView, Event, JobView
 
@@ -31,46 +34,67 @@ _SAME_MOMENT_SECONDS = 0.05
 
 def list_jobs(
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many, the newest first.")] = 20,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", "-s", metavar="STATE", help=f"Only {', '.join(WANTED)}; several times: any of them."),
+    ] = None,
+    since: Annotated[
+        float | None,
+        typer.Option(parser=parse_duration, metavar="TIME", help="Submitted within: 90s, 10m, 2h, 3d."),
+    ] = None,
+    text: Annotated[
+        str, typer.Option("--grep", "-g", metavar="TEXT", help="Whose title, workspace or id has these words.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """List the newest jobs."""
+    """List the newest jobs, all or those of a state, a time or with some words."""
+    wanted = JobFilter(tuple(state or ()), since, text)
     with open_swarm() as swarm:
-        views, asking = swarm.jobs(count), count_open(swarm)
+        asking = count_open(swarm)
+        views = wanted.find(swarm, count, asking)
     if as_json:
         left_out = {"id", "limits", "text"}
         told = [{"job_id": view.id, **view.model_dump(exclude=left_out)} for view in views]
         print_json([{**one, "questions": asking[one["job_id"]]} for one in told])
-        return
-    if not views:
+    elif views:
+        _print_jobs(views, asking)
+    elif wanted != JobFilter():
+        print_note("no job is like that; `swarm jobs` lists all")
+    else:
         print_note("there is no job yet; start one with `swarm run PROMPT`")
-        return
-    table = new_table(
-        "job",
-        "state",
-        "age",
-        "time",
-        "agents",
-        "tokens",
-        "cost",
-        "title",
-        numbers=("age", "time", "agents", "tokens", "cost"),
-    )
-    now = time.time()
-    for view in views:
-        table.add_row(
-            view.id,
-            view.state.replace("_", " ") + (" (asks)" if asking[view.id] else ""),
-            show_duration(now - view.created_at),
-            show_duration((view.ended_at or now) - view.created_at),
-            str(view.agents),
-            show_count(view.usage.total_tokens),
-            show_cost(view.cost_usd),
-            one_line(view.title),
-        )
-    output_console().print(table)
+
+
+def _print_jobs(views: Sequence[JobView], asking: Counter[str]) -> None:
+    table_of_jobs(views, asking, time.time()).print(output_console())
     for view in views:
         hint_at_unread(view.id, view.unread)
         hint_at_questions(view.id, asking[view.id])
+
+
+def table_of_jobs(views: Sequence[JobView], asking: Counter[str], now: float) -> Listing:
+    """A row for each job."""
+    table = Listing(
+        *(Column("job"), Column("state"), Column("started", drop=1), Column("time", right=True, drop=4)),
+        *(Column("agents", right=True, drop=3), Column("tokens", right=True, drop=5)),
+        *(Column("cost", right=True, drop=2), Column("title", flexible=True)),
+    )
+    for view in views:
+        table.add_row(
+            view.id,
+            show_state(view) + (" (asks)" if asking[view.id] else ""),
+            show_ago(now - view.created_at),
+            show_duration((view.ended_at or now) - view.created_at),
+            str(view.agents),
+            show_count(view.usage.total_tokens),
+            "rehearsed" if view.rehearsed else show_cost(view.cost_usd),
+            one_line(view.title),
+        )
+    return table
+
+
+def show_state(view: JobView) -> str:
+    """A job's state in words; what ended at a limit says so."""
+    return "limit: " + view.stopped_at if view.stopped_at else view.state.replace("_", " ")
 
 
 def show_tree(
@@ -85,9 +109,9 @@ def show_tree(
         print_json(describe_job(view, agents))
         return
     console = output_console()
-    console.print(
-        f"{view.id}  {view.state.replace('_', ' ')}{f': {one_line(view.reason, 300)}' if view.reason else ''}"
-    )
+    rehearsed = " (rehearsed: it cost nothing)" if view.rehearsed else ""
+    reason = f": {one_line(view.reason, 300)}" if view.reason else ""
+    console.print(f"{view.id}  {view.state.replace('_', ' ')}{reason}{rehearsed}", soft_wrap=True)
     console.print(render_tree(agents, console, show_ids=True))
     hint_at_questions(view.id, asking)
 

@@ -155,7 +155,9 @@ def _names_job(swarm: Swarm, target: str, agent_id: str) -> bool:
     """Whether the person meant the job: its root agent is found by the job's id, too."""
     agent = swarm.agent(agent_id)
     job_id = agent.job_id
-    return agent.parent_id is None and (job_id.startswith(target) or job_id.partition("-")[2].startswith(target))
+    return target.startswith("@") or (
+        agent.parent_id is None and (job_id.startswith(target) or job_id.partition("-")[2].startswith(target))
+    )
 
 
 def _print(messages: Sequence[Message], unread: set[str], *, as_json: bool) -> None:

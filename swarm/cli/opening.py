@@ -33,15 +33,13 @@ def open_swarm() -> Iterator[Swarm]:
 
 
 def find_job(swarm: Swarm, text: str | None) -> Job:
-    """The job of that id or unique beginning of one (also of its root agent's); the newest job if nothing is given.
+    """The job of that id or unique beginning of one (also of its root agent's).
 
-    Raises `UnknownAgent` if there is none, `ConfigurationError` if it could be several.
+    The newest job if nothing is given, or `@last`; `@2` is the one before it, and so on. Raises `UnknownAgent` if there is none,
+    `ConfigurationError` if it could be several.
     """
-    if text is None:
-        newest = swarm.jobs(1)
-        if not newest:
-            raise UnknownAgent("there is no job yet; start one with `swarm run PROMPT`")
-        return swarm.job(newest[0].id)
+    if text is None or text.startswith("@"):
+        return swarm.job(_count_back(swarm, text or "@last"))
     if text.startswith("agent-"):
         return swarm.job(swarm.agent(find_agent(swarm, text)).job_id)
     matches = [job_id for job_id in swarm.store.job_ids() if _begins(job_id, text)]
@@ -53,7 +51,7 @@ def find_agent(swarm: Swarm, text: str | None) -> str:
 
     Raises `UnknownAgent` if there is none, `ConfigurationError` if it could be several.
     """
-    if text is None or text.startswith("job-"):
+    if text is None or text.startswith(("job-", "@")):
         return find_job(swarm, text).view().root_id
     jobs = swarm.store.job_ids()
     matches = [] if text.startswith("agent-") else [job_id for job_id in jobs if _begins(job_id, text)]
@@ -77,6 +75,17 @@ def find_question(swarm: Swarm, text: str) -> Question:
     if question is None:
         raise UnknownQuestion(question_id)
     return question
+
+
+def _count_back(swarm: Swarm, text: str) -> str:
+    number = 1 if text == "@last" else int(text[1:]) if text[1:].isdecimal() else 0
+    if number < 1:
+        raise ConfigurationError(f"{text!r} names no job; @last is the newest one, @2 the one before it, and so on")
+    newest = swarm.jobs(number)
+    if len(newest) < number:
+        there = f"there are {len(newest)} jobs only" if newest else "there is no job yet"
+        raise UnknownAgent(f"{there}; start one with `swarm run PROMPT`")
+    return newest[-1].id
 
 
 def _begins(known: str, text: str) -> bool:

@@ -12,16 +12,16 @@ import typer
 from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError
 
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of `90`, `90s`, `10m`, `2h` or `1h30m`."""
+    """Seconds of `90`, `90s`, `10m`, `2h`, `1h30m` or `3d`."""
     found = _DURATION.fullmatch(str(text).strip().lower())
     if found is None or not any(found.groups()):
         raise typer.BadParameter(f"{text!r} is no duration; write 90, 90s, 10m or 2h")
-    hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    total = hours * 3_600 + minutes * 60 + seconds
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    total = days * 86_400 + hours * 3_600 + minutes * 60 + seconds
     if total <= 0:
         raise typer.BadParameter("a duration must be longer than nothing")
     return total
@@ -55,7 +55,11 @@ AskOption = Annotated[list[str] | None, typer.Option("--ask", metavar="RULE", he
 DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="Deny such calls in every mode.")]
 NetworkOption = Annotated[bool, typer.Option("--network", help="Let the agents' processes use the network.")]
 JobArgument = Annotated[
-    str | None, typer.Argument(metavar="[JOB]", help="A job's id or the beginning of it; default: the newest job.")
+    str | None,
+    typer.Argument(
+        metavar="[JOB]",
+        help="A job's id or the beginning of it; @last (default): the newest, @2: the one before.",
+    ),
 ]
 
 

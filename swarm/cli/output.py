@@ -1,7 +1,7 @@
 """Writing for people and for programs: consoles, JSON, and values in the form a person reads.
 
-Whatever a model, a file or a tool wrote passes through `plain` before it reaches a terminal: lines, tables and consoles of this
-module see to it. What is text with styles already (Rich's `Text`) was made from plain text.
+Whatever a model, a file or a tool wrote passes through `plain` before it reaches a terminal: lines and consoles of this
+module, and the tables of `tables`, see to it. What is text with styles already (Rich's `Text`) was made from plain text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _UNBROKEN_WIDTH = 4_000
 """Width of what does not go to a terminal: programs and `grep` want whole lines."""
@@ -41,17 +40,6 @@ def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _UNBROKEN_WIDTH
     return PlainConsole(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
-
-
-def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
-    """A table without lines; the columns of `numbers` are set to the right."""
-    from swarm.cli.consoles import PlainTable
-
-    table = PlainTable(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for column in columns:
-        right = column in numbers
-        table.add_column(column, justify="right" if right else "left", no_wrap=True, overflow="ellipsis")
-    return table
 
 
 def print_result(text: str) -> None:
@@ -137,6 +125,14 @@ def show_cost(dollars: float) -> str:
     if dollars == 0:
         return "$0"
     return f"${dollars:.2f}" if dollars >= 0.995 else f"${dollars:.4f}"
+
+
+def show_ago(seconds: float) -> str:
+    """How long ago something was: now, 42s ago, 3m ago, 2h ago, 5d ago."""
+    for divisor, limit, unit in ((1, 60, "s"), (60, 60, "m"), (3_600, 24, "h")):
+        if seconds < divisor * limit:
+            return f"{int(seconds / divisor)}{unit} ago" if seconds >= 1 else "now"
+    return f"{int(seconds / 86_400)}d ago"
 
 
 def show_duration(seconds: float) -> str:

@@ -18,7 +18,8 @@ from swarm.cli.options import (
     NetworkOption,
     WorkspaceOption,
 )
-from swarm.cli.output import new_table, one_line, output_console, plain, print_json, print_line, print_note, show_number
+from swarm.cli.output import one_line, output_console, plain, print_json, print_line, print_note, show_number
+from swarm.cli.tables import Column, Listing
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import canonical_tool
 from swarm.definitions.tools import row_of
@@ -97,12 +98,12 @@ def _list(prepared: PreparedJob, *, as_json: bool) -> None:
             }
         )
         return
-    table = new_table("action", "rule", "of")
+    table = Listing(Column("action"), Column("rule"), Column("of", drop=1))
     for rule in ordered:
         unless = f" unless {', '.join(rule.unless)}" if rule.unless else ""
         table.add_row(rule.action, one_line(f"{rule.text}{unless}", 200), one_line(rule.source))
     if ordered:
-        output_console().print(table)
+        table.print(output_console())
     print_note(f"{show_number(len(ordered), 'rule')}; what none decides, the mode {mode} does")
 
 

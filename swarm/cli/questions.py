@@ -12,7 +12,6 @@ import typer
 from swarm.cli.opening import find_job, find_question, open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import (
-    new_table,
     one_line,
     output_console,
     print_json,
@@ -22,6 +21,7 @@ from swarm.cli.output import (
     show_number,
 )
 from swarm.cli.question_view import read_always, read_options, reveal_line, show_detail, show_heading
+from swarm.cli.tables import Column, Listing
 from swarm.client import Swarm
 from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError
@@ -161,15 +161,24 @@ def _describe(question: Question) -> dict[str, Any]:
     }
 
 
-def _print_table(questions: Sequence[Question], *, closed: bool) -> None:
-    table = new_table("question", "kind", "job", "asked by", "expires", *(["outcome"] if closed else []), "about")
+def table_of_questions(questions: Sequence[Question], *, closed: bool, now: float) -> Listing:
+    """A row for each question; with what became of it where some are closed."""
+    outcomes = [Column("outcome", drop=2)] if closed else []
+    table = Listing(
+        *(Column("question"), Column("kind", drop=1), Column("job", drop=4), Column("asked by", drop=5)),
+        *(Column("expires", drop=3), *outcomes, Column("about", flexible=True)),
+    )
     for question in questions:
         outcome = [_outcome(question)] if closed else []
-        left = show_duration(question.expires_at - time.time()) if question.state == "open" else ""
+        left = f"in {show_duration(question.expires_at - now)}" if question.state == "open" else ""
         kind = f"{question.kind} (to its lead)" if question.to else question.kind
         asker = reveal_line(question.label, 60)
         table.add_row(question.id, kind, question.job_id, asker, left, *outcome, reveal_line(question.title))
-    output_console().print(table)
+    return table
+
+
+def _print_table(questions: Sequence[Question], *, closed: bool) -> None:
+    table_of_questions(questions, closed=closed, now=time.time()).print(output_console())
     waiting = [question for question in questions if question.state == "open"]
     if waiting:
         print_note(f"`swarm questions {waiting[0].id}` shows one in full and how to answer it")

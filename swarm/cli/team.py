@@ -11,15 +11,15 @@ import typer
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import (
-    new_table,
     one_line,
     output_console,
     print_json,
     print_note,
     print_result,
-    show_duration,
+    show_ago,
     show_number,
 )
+from swarm.cli.tables import Column, Listing
 from swarm.team.board import TaskView
 from swarm.team.scratchpad import PageView
 
@@ -41,7 +41,10 @@ def show_board(job: JobArgument = None, as_json: JsonOption = False) -> None:
 
 
 def _print_tasks(tasks: Sequence[TaskView]) -> None:
-    table = new_table("", "task", "role", "owner", "waits for", "changed", "subject", numbers=("task", "changed"))
+    table = Listing(
+        *(Column(""), Column("task", right=True), Column("role", drop=3), Column("owner", drop=1)),
+        *(Column("waits for", drop=2), Column("changed", drop=4), Column("subject", flexible=True)),
+    )
     now = time.time()
     for task in tasks:
         table.add_row(
@@ -50,13 +53,13 @@ def _print_tasks(tasks: Sequence[TaskView]) -> None:
             one_line(task.role or ""),
             one_line(task.owner_name or ""),
             ", ".join(map(str, task.waits_for)),
-            show_duration(now - task.changed),
+            show_ago(now - task.changed),
             one_line(task.subject, 200),
         )
     done = sum(task.state == "completed" for task in tasks)
     console = output_console()
     console.print(f"{done} of {show_number(len(tasks), 'task')} completed")
-    console.print(table)
+    table.print(console)
 
 
 def show_pad(
@@ -84,10 +87,11 @@ def show_pad(
 
 
 def _print_pages(pages: Sequence[PageView]) -> None:
-    table = new_table("page", "bytes", "version", "changed", "by", numbers=("bytes", "version", "changed"))
+    table = Listing(
+        *(Column("page"), Column("bytes", right=True, drop=1), Column("version", right=True, drop=2)),
+        *(Column("changed", drop=3), Column("by", drop=4)),
+    )
     now = time.time()
     for view in pages:
-        table.add_row(
-            view.name, f"{view.size:,}", str(view.version), show_duration(now - view.at), one_line(view.by_name)
-        )
-    output_console().print(table)
+        table.add_row(view.name, f"{view.size:,}", str(view.version), show_ago(now - view.at), one_line(view.by_name))
+    table.print(output_console())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
 from swarm.cli.output import one_line, show_cost, show_count, show_duration, show_number
+from swarm.cli.tables import cut
 from swarm.cli.tree_fold import Row, fold_tree
 from swarm.records import AgentView
 
@@ -26,6 +28,10 @@ _LOOKS = {
 """How each state is drawn: its glyph, the same in ASCII, its colour."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAMES_PER_SECOND = 8
+_LEAST_BESIDE_IDS = 36
+"""Cells for who and what, where ids stand beside it."""
+_LEAST_SHARE = 0.6
+"""Of a terminal's width for who and what, where no ids do."""
 
 
 def render_tree(
@@ -35,59 +41,119 @@ def render_tree(
     room: int | None = None,
     live: bool = False,
     show_ids: bool = False,
+    job_id: str = "",
+    now: float | None = None,
 ) -> Group:
     """The tree with its totals, in at most `room` lines; `live` lets the running ones spin."""
     unicode = (console.encoding or "").lower().startswith("utf")
     rows = fold_tree(agents, None if room is None else max(1, room - 1))
-    table = _table(rows, unicode=unicode, live=live, expand=console.is_terminal, show_ids=show_ids)
-    return Group(table, Text(sum_up(agents), style="dim", no_wrap=True, overflow="ellipsis"))
+    # What does not go to a terminal is never cut.
+    width = console.width if console.is_terminal else None
+    drawing = _Drawing(unicode=unicode, live=live, now=time.time() if now is None else now, alive=count_alive(agents))
+    lines = drawing.lines(rows, width, show_ids=show_ids)
+    total = sum_up(agents, width, job_id=job_id, now=now, unicode=unicode)
+    return Group(*lines, Text(total, style="dim", no_wrap=True))
 
 
-def _table(rows: Sequence[Row], *, unicode: bool, live: bool, expand: bool, show_ids: bool) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0), expand=expand)
-    table.add_column(ratio=1 if expand else None, no_wrap=True, overflow="ellipsis")
-    for _ in range(5 if show_ids else 4):
-        table.add_column(justify="right", no_wrap=True)
-    now = time.time()
-    for row in rows:
-        line, agent = _line(row, unicode=unicode, live=live, now=now), row.agent
+def count_alive(agents: Sequence[AgentView]) -> Counter[str | None]:
+    """How many children of each agent are still at work."""
+    return Counter(agent.parent_id for agent in agents if agent.at_work)
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    unicode: bool
+    live: bool
+    now: float
+    alive: Counter[str | None]
+
+    def lines(self, rows: Sequence[Row], width: int | None, *, show_ids: bool) -> list[Text]:
+        """A line for each row: who and what, then as many columns as fit, ids before all others."""
+        cells = [self._cells(row.agent, row.below) for row in rows]
+        ids = [row.agent.id if show_ids and row.agent else "" for row in rows]
+        widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
+        id_width = max(map(len, ids), default=0)
+        kept = _choose_columns(widths, id_width, width)
+        if width is None:
+            room = max((self._head(row, None)[1] for row in rows), default=0)
+        else:
+            room = width - sum(widths[at] + 2 for at in kept) - (id_width and id_width + 2)
+        lines = []
+        for row, told, agent_id in zip(rows, cells, ids, strict=True):
+            line, used = self._head(row, None if width is None else room)
+            if row.agent is not None:
+                line.append(" " * (room - used))
+                line.append("".join("  " + told[at].rjust(widths[at]) for at in kept))
+                line.append(f"  {agent_id}" if agent_id else "")
+                if width is None and (aside := describe_now(row.agent, self.alive[row.agent.id])):
+                    line.append(f"  {one_line(aside, 160)}")
+            line.rstrip()
+            line.no_wrap = True
+            lines.append(line)
+        return lines
+
+    def _cells(self, agent: AgentView | None, below: int) -> list[str]:
         if agent is None:
-            table.add_row(line)
-            continue
+            return ["", "", "", ""]
         tokens, cost = agent.usage.total_tokens, agent.cost_usd
-        if row.below:
+        if below:
             tokens, cost = agent.subtree_tokens, agent.subtree_cost_usd
-        cells = [
-            show_number(agent.turns, "turn"),
-            f"{show_count(tokens)} tok",
-            show_cost(cost),
-            "" if agent.started_at is None else show_duration((agent.ended_at or now) - agent.started_at),
-        ]
-        table.add_row(line, *cells, *([agent.id] if show_ids else []))
-    return table
+        started, ended = agent.started_at, agent.ended_at or self.now
+        took = "" if started is None else show_duration(ended - started)
+        return [show_number(agent.turns, "turn"), f"{show_count(tokens)} tok", show_cost(cost), took]
+
+    def _head(self, row: Row, room: int | None) -> tuple[Text, int]:
+        """Who it is and what it does, in so many cells, and how many it took; without `room` only who it is."""
+        line = Text(_guide(row.trunk, unicode=self.unicode), style="dim")
+        agent = row.agent
+        if agent is None:
+            text = ("… " if self.unicode else "... ") + row.summary
+            line.append(text if room is None else cut(text, room - line.cell_len), style="dim")
+            return line, line.cell_len
+        line.append(f"{self._glyph(agent)} ", style=f"not dim {_LOOKS[agent.state][2]}")
+        name = "" if agent.name is None else f"{one_line(agent.name)} "
+        label, below = one_line(agent.label), f" (+{row.below} below)" if row.below else ""
+        aside = one_line(describe_now(agent, self.alive[agent.id]), 160)
+        if room is not None:
+            name, label, aside = _share(room - line.cell_len - len(below), name, label, aside)
+        line.append(name, style="not dim bold")
+        line.append(label, style="not dim")
+        line.append(below)
+        if aside and room is not None:
+            line.append(f"  {aside}")
+        return line, line.cell_len
+
+    def _glyph(self, agent: AgentView) -> str:
+        fine, coarse, _ = _LOOKS[agent.state]
+        if self.live and self.unicode and agent.state == "running":
+            return _SPINNER[int(self.now * _FRAMES_PER_SECOND) % len(_SPINNER)]
+        return fine if self.unicode else coarse
 
 
-def _line(row: Row, *, unicode: bool, live: bool, now: float) -> Text:
-    line = Text(_guide(row.trunk, unicode=unicode), style="dim")
-    agent = row.agent
-    if agent is None:
-        return line.append(("… " if unicode else "... ") + row.summary, style="dim")
-    fine, coarse, colour = _LOOKS[agent.state]
-    glyph = fine if unicode else coarse
-    if live and unicode and agent.state == "running":
-        glyph = _SPINNER[int(now * _FRAMES_PER_SECOND) % len(_SPINNER)]
-    line.append(f"{glyph} ", style=f"not dim {colour}")
-    if agent.name is not None:
-        line.append(f"{one_line(agent.name)} ", style="not dim bold")
-    line.append(one_line(agent.label), style="not dim")
-    if row.below:
-        line.append(f" (+{row.below} below)")
-    if aside := _aside(agent):
-        line.append(f"  {one_line(aside, 160)}")
-    return line
+def _choose_columns(widths: Sequence[int], id_width: int, width: int | None) -> list[int]:
+    """The columns for which there is room beside who and what; turns go first, then tokens, the cost, the time."""
+    kept = list(range(len(widths)))
+    if width is None:
+        return kept
+    least = _LEAST_BESIDE_IDS if id_width else round(width * _LEAST_SHARE)
+    while kept and width - (id_width and id_width + 2) - sum(widths[at] + 2 for at in kept) < least:
+        kept.pop(0)
+    return kept
 
 
-def _aside(agent: AgentView) -> str:
+def _share(room: int, name: str, label: str, aside: str) -> tuple[str, str, str]:
+    """Who and what in so many cells: the type gives way first, then both are cut, at most half of the room for each."""
+    beside = cell_len(aside) + 2 if aside else 0
+    if cell_len(name + label) + beside > room:
+        label = label.partition(": ")[2] or label
+    if cell_len(name + label) + beside > room:
+        label = cut(label, max(room - beside, room // 2) - cell_len(name)) or cut(label, 1)
+        aside = cut(aside, room - cell_len(name + label) - 2)
+    return name, label, aside
+
+
+def describe_now(agent: AgentView, alive: int) -> str:
+    """What an agent does, waits for, or ended of, in a few words; `alive` of its children are at work."""
     match agent.state:
         case "queued" if agent.unserved:
             return f"nobody can run it: {agent.unserved}"
@@ -95,14 +161,18 @@ def _aside(agent: AgentView) -> str:
             return "idle"
         case "parked" if agent.question is not None:
             return f"waits for an answer: {agent.activity}"
+        case "parked" if agent.activity.startswith("waiting"):
+            return agent.activity
+        case "parked" if alive:
+            return f"waits for {show_number(alive, 'agent')}"
         case "parked":
-            return "waiting" if not agent.activity else f"waiting: {agent.activity}"
+            return f"waits: {agent.activity}" if agent.activity else "waits"
         case "failed" | "cancelled" | "timed_out":
             return f"{agent.state.replace('_', ' ')}: {agent.reason}" if agent.reason else agent.state.replace("_", " ")
         case "running":
             return agent.activity
         case _:
-            return ""
+            return f"stopped at its limit of {agent.stopped_at}" if agent.stopped_at else ""
 
 
 def _guide(trunk: tuple[bool, ...], *, unicode: bool) -> str:
@@ -112,19 +182,35 @@ def _guide(trunk: tuple[bool, ...], *, unicode: bool) -> str:
     return "".join(through if more else "   " for more in trunk[:-1]) + (tee if trunk[-1] else corner)
 
 
-def sum_up(agents: Sequence[AgentView]) -> str:
-    """The totals of a tree in one line."""
+def sum_up(
+    agents: Sequence[AgentView],
+    width: int | None = None,
+    *,
+    job_id: str = "",
+    now: float | None = None,
+    unicode: bool = True,
+) -> str:
+    """The totals of a tree in one line of at most `width` cells; what matters least is left out first."""
     if not agents:
-        return "starting"
+        return "  ".join(filter(None, [job_id, "starting"]))
     states: Counter[str] = Counter(agent.state for agent in agents)
     ends = [agent.ended_at for agent in agents if agent.ended and agent.ended_at is not None]
-    end = max(ends) if len(ends) == len(agents) else time.time()
-    parts = [
-        *(f"{states[state]} {state.replace('_', ' ')}" for state in _LOOKS if states[state]),
-        show_number(sum(agent.turns for agent in agents), "turn"),
-        show_number(sum(agent.tools for agent in agents), "tool call"),
-        f"{show_count(sum(agent.usage.total_tokens for agent in agents))} tokens",
-        show_cost(sum(agent.cost_usd for agent in agents)),
-        show_duration(end - min(agent.created_at for agent in agents)),
-    ]
-    return " · ".join(parts)
+    end = max(ends) if len(ends) == len(agents) else now or time.time()
+    cost = show_cost(sum(agent.cost_usd for agent in agents))
+    parts = {
+        **({"id": job_id} if job_id else {}),
+        "states": " · ".join(f"{states[state]} {state.replace('_', ' ')}" for state in _LOOKS if states[state]),
+        "turns": show_number(sum(agent.turns for agent in agents), "turn"),
+        "tools": show_number(sum(agent.tools for agent in agents), "tool call"),
+        "tokens": f"{show_count(sum(agent.usage.total_tokens for agent in agents))} tokens",
+        "cost": f"{cost} (rehearsed)" if agents[0].rehearsed else cost,
+        "time": show_duration(end - min(agent.created_at for agent in agents)),
+    }
+    for least in ("tools", "turns", "tokens", "states"):
+        if width is None or len(" · ".join(parts.values())) <= width:
+            break
+        del parts[least]
+    if "states" not in parts:
+        marks = " ".join(f"{look[not unicode]}{states[state]}" for state, look in _LOOKS.items() if states[state])
+        parts = {"id": job_id, "states": marks, **parts} if job_id else {"states": marks, **parts}
+    return " · ".join(parts.values())

@@ -157,7 +157,7 @@ class TreeDisplay(Display):
         """Draw the tree as it is now, for good."""
         self._take_snapshot()
         self.pause()
-        self._console.print(render_tree(self._agents, self._console, room=self._room()))
+        self._console.print(render_tree(self._agents, self._console, room=self._room(), job_id=self._job.id))
 
     def _take_snapshot(self) -> None:
         began = time.monotonic()
@@ -170,7 +170,8 @@ class TreeDisplay(Display):
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
             self._live.start()
-        self._live.update(render_tree(self._agents, self._console, room=self._room(), live=True), refresh=True)
+        tree = render_tree(self._agents, self._console, room=self._room(), live=True, job_id=self._job.id)
+        self._live.update(tree, refresh=True)
         self._drawn_at = time.monotonic()
 
     def _room(self) -> int:
