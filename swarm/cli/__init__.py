@@ -10,7 +10,10 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and exit with its code: 0 completed, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated."""
+    """Run the command line and exit with its code.
+
+    0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 4 stopped at a limit, 130 interrupted, 143 terminated.
+    """
     from swarm.cli.app import app
     from swarm.cli.failures import report
 
@@ -19,6 +22,6 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="swarm")
+        sys.exit(app(prog_name="swarm", standalone_mode=False) or 0)
     except BaseException as error:
         sys.exit(report(error))

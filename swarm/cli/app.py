@@ -90,6 +90,10 @@ class SectionedGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the first word names, loaded, and the words that are left for it."""
+        if args and len(args[0].split()) > 1:
+            args = ["run", *args]  # what is no word is a task
+        elif args and args[0] not in self.commands:
+            ctx.fail(_explain_unknown(args[0], list(self.commands)))
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed.load() if isinstance(listed, ListedCommand) else listed, rest
 
@@ -98,6 +102,14 @@ class SectionedGroup(TyperGroup):
         for title, entries in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str()) for name in entries])
+
+
+def _explain_unknown(word: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(word, known, n=2)
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"there is no command {word!r}{meant} A task is given to agents with `swarm run TASK`"
 
 
 app = typer.Typer(

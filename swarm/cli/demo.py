@@ -68,6 +68,9 @@ def demo(
     _show_changes(prepared.workspace)
     _say("Its tests, after:")
     passed = _run_tests(prepared)
+    if target is None:
+        shutil.rmtree(prepared.workspace.parent, ignore_errors=True)
+        print_note(f"{prepared.workspace} is removed; `swarm demo --folder FOLDER` keeps it")
     _say("The tests failed before and pass now." if passed else "The tests still fail.")
     if not real:
         _say("Remember: the model's words were rehearsed, everything else was real. With a key: swarm demo --real")

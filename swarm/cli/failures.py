@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from swarm.cli.interrupts import Terminated
 from swarm.cli.output import print_note
@@ -39,6 +40,10 @@ def report(error: BaseException) -> int:
             # Whoever read our output has left. The interpreter's last flush would complain about that, too.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
+    if hasattr(error, "format_message"):
+        return _report_usage(error)
+    if type(error).__name__ == "Abort":  # Typer's word for the end of the input
+        return 1
     if _is_redis_error(error):
         _say(_describe_redis_error(error))
         return 1
@@ -46,6 +51,17 @@ def report(error: BaseException) -> int:
         _say(f"{error.strerror}: {error.filename}" if error.filename else error.strerror)
         return 1
     raise error
+
+
+def _report_usage(error: Any) -> int:
+    """One line for what the command line's library found wrong, in its own words."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print_note(error.format_message())
+        return 2
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "swarm"
+    _say(f"{error.format_message().rstrip('.')}; `{path} --help` explains it")
+    return int(error.exit_code)
 
 
 def _say(message: str) -> None:

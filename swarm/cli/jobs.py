@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from swarm.cli.completing import complete_agent
 from swarm.cli.job_filters import WANTED, JobFilter
 from swarm.cli.messages import hint_at_unread
 from swarm.cli.opening import find_agent, find_job, open_swarm
@@ -155,7 +156,12 @@ def _print_event(event: Event, *, as_json: bool) -> None:
 
 
 def cancel(
-    target: Annotated[str, typer.Argument(metavar="ID", help="A job or an agent: its id or the beginning of it.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="A job or an agent: its id or the beginning of it.", autocompletion=complete_agent
+        ),
+    ],
     reason: Annotated[str, typer.Option(help="What is noted as the reason.")] = "cancelled by a person",
 ) -> None:
     """Cancel a job, or an agent and everything below it; what has ended stays as it is."""

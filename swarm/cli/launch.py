@@ -15,6 +15,7 @@ from typing import TextIO
 from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.output import message_console, one_line, print_note
+from swarm.cli.patience import said
 from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.trust import ask_for_trust
 from swarm.cli.watching import Display, choose_display, watch
@@ -27,9 +28,11 @@ from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.records import AgentView, JobView
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
+from swarm.runtime.scratch import remove_scratch
 from swarm.settings import Settings
 
 Deliver = Callable[[JobView, Sequence[AgentView]], None]
+AT_LIMIT = 4
 _SHOWN_PROBLEMS = 5
 
 
@@ -61,6 +64,7 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         server = None
         if launch.scenario is not None:
             server = cleanup.enter_context(RehearsalServer(load_scenario(launch.scenario)))
+        cleanup.callback(remove_scratch, settings)
         stack = cleanup.enter_context(_stack(launch, settings, prepared.spec.job_id))
         # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
         cleanup.callback(interrupts.disarm)
@@ -79,6 +83,13 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
         if server is not None:
             _report_problems(server)
         return code
+
+
+def exit_code(view: JobView) -> int:
+    """The command's exit code for a job that has ended: a limit that stopped it is told apart from an end of its own."""
+    if view.stopped_at or view.state == "timed_out":
+        return AT_LIMIT
+    return 0 if view.state == "completed" else 1
 
 
 def prepare_trusted(order: Order, settings: Settings, terminal: TextIO | None) -> PreparedJob:
@@ -122,8 +133,11 @@ def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[StackSta
 def _busy(what: str, launch: Launch) -> Iterator[None]:
     """Say on a terminal what takes its time just now, and wipe it afterwards."""
     console = None if launch.quiet else message_console()
-    if console is None or not console.is_terminal or console.is_dumb_terminal:
+    if console is None:
         yield
+    elif not console.is_terminal or console.is_dumb_terminal:
+        with said(what):
+            yield
     else:
         with console.status(what):
             yield
@@ -189,7 +203,7 @@ class _Watching:
             display.pause()
         self.interrupts.disarm()
         self._finish(display, view, deliver)
-        return 0 if view.state == "completed" else 1
+        return exit_code(view)
 
     def _finish(self, display: Display, view: JobView, deliver: Deliver) -> None:
         display.close()

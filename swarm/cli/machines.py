@@ -22,7 +22,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 def bring_up(
     workers: Annotated[int, typer.Option(min=0, help="Workers to run.")] = 1,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Agents at once on each worker.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Agents at once on each worker.", show_default="4 a processor, 8 to 20")
+    ] = None,
     flower: Annotated[bool, typer.Option("--flower", help="Run the Flower dashboard, too.")] = False,
     flower_port: Annotated[
         int | None,
@@ -33,6 +35,7 @@ def bring_up(
 ) -> None:
     """Start the local stack: Redis, workers and, if asked for, Flower. What runs already is kept."""
     from swarm.cli.interrupts import Interrupts
+    from swarm.cli.patience import said
     from swarm.local.page_token import find_token
     from swarm.local.stack import up
     from swarm.models.credentials import find_credentials
@@ -40,7 +43,7 @@ def bring_up(
 
     settings = load_settings()
     port = flower_port if flower_port is not None else 5555 if flower else None
-    with Interrupts():
+    with Interrupts(), said("starting: getting Redis and workers ready"):
         status = up(settings, workers=workers, concurrency=concurrency, flower_port=port)
     _print_status(status, find_token(settings))
     if find_credentials(settings) is None:
@@ -50,13 +53,16 @@ def bring_up(
 def take_down() -> None:
     """Stop the local stack. Agents stop at their next turn, and their jobs go on after `swarm up`."""
     from swarm.cli.interrupts import Interrupts
+    from swarm.cli.patience import said
     from swarm.local.stack import down, status
+    from swarm.runtime.scratch import remove_scratch
     from swarm.settings import load_settings
 
     settings = load_settings()
     before = status(settings)
-    with Interrupts() as interrupts, interrupts.held():
+    with Interrupts() as interrupts, interrupts.held(), said("stopping: agents go on to the end of their turn"):
         down(settings)
+    remove_scratch(settings)
     ours = before.redis.running and before.redis.origin != "external"
     print_line("stopped" if before.workers or before.flower or ours else "nothing was running")
 
@@ -70,11 +76,14 @@ def show_status(as_json: JsonOption = False) -> None:
     settings = load_settings()
     found = status(settings)
     asking = _count_questions(settings) if found.redis.running else 0
+    fleet = _list_fleet(settings) if found.redis.running else []
     lacks = _find_lacks(settings) if found.redis.running else {}
     if as_json:
-        print_json({**found.model_dump(mode="json"), "questions": asking, "unserved": lacks})
+        print_json({**found.model_dump(mode="json"), "fleet": fleet, "questions": asking, "unserved": lacks})
         return
     _print_status(found, find_token(settings))
+    if fleet:
+        print_line(f"fleet   {show_number(len(fleet), 'worker')} on this Redis: {', '.join(fleet)}")
     if asking:
         print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
     for job_id, lack in lacks.items():
@@ -85,6 +94,12 @@ def _find_lacks(settings: Settings) -> dict[str, str]:
     from swarm.client import Swarm
 
     return Swarm(settings).find_lacks()
+
+
+def _list_fleet(settings: Settings) -> list[str]:
+    from swarm.client import Swarm
+
+    return sorted(Swarm(settings).store.workers())
 
 
 def _count_questions(settings: Settings) -> int:
@@ -191,7 +206,12 @@ def _become_celery(arguments: list[str]) -> None:
 
 def _prepare_local_redis() -> None:
     """Without a Redis that is set, the local one is meant; it stays when the worker ends, until `swarm down`."""
+    from swarm.local.redis_server import find_redis
     from swarm.local.stack import up
     from swarm.settings import load_settings
 
-    up(load_settings(), workers=0)
+    settings = load_settings()
+    before = find_redis(settings)
+    up(settings, workers=0)
+    if before is None:
+        print_note("note: this machine's Redis was started for it, and stays until `swarm down`")

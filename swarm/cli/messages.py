@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, find_job, open_swarm
 from swarm.cli.options import JsonOption, parse_duration, read_text
 from swarm.cli.output import (
@@ -21,6 +22,7 @@ from swarm.cli.output import (
     print_result,
     show_number,
 )
+from swarm.cli.patience import said
 from swarm.client import Job, Swarm
 from swarm.correspondence import Delivery
 from swarm.errors import SwarmError
@@ -39,6 +41,7 @@ def send(
         str,
         typer.Argument(
             metavar="AGENT|JOB",
+            autocompletion=complete_agent,
             help="An id or the beginning of it (of a job: its first agent); with --job, an agent's name, or * for all that live.",
         ),
     ],
@@ -76,7 +79,8 @@ def send(
         _note_delivery(delivery, swarm)
         described: dict[str, Any] = {"job_id": found.id, **delivery.model_dump(), "message_id": delivery.id}
         if wait_reply:
-            described["reply"] = _wait_reply(swarm, found, delivery, timeout)
+            with said(f"waiting for a reply of {', '.join(delivery.names[:_SHOWN_NAMES])}"):
+                described["reply"] = _wait_reply(swarm, found, delivery, timeout)
     if as_json:
         print_json(described)
     elif wait_reply:
@@ -127,6 +131,7 @@ def inbox(
         str | None,
         typer.Argument(
             metavar="[JOB|AGENT]",
+            autocompletion=complete_agent,
             help="A job: what its agents wrote to you. An agent: its own mailbox. An id or the beginning of it; default: the newest job.",
         ),
     ] = None,

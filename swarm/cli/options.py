@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import select
 import sys
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
 
+from swarm.cli.completing import complete_job
+from swarm.cli.output import print_note
 from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError
 
+_PIPE_SECONDS = 3.0
+"""How long a pipe beside a prompt may be silent: whoever started the command may have left one open by accident."""
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
@@ -49,7 +54,7 @@ WorkspaceOption = Annotated[
 ]
 AllowOption = Annotated[
     list[str] | None,
-    typer.Option("--allow", metavar="RULE", help="Allow calls: 'Bash(git push:*)', 'Edit(/docs/**)', WebFetch …"),
+    typer.Option("--allow", metavar="RULE", help="Allow calls: 'Bash(git push:*)', 'Edit(/docs/**)', 'Bash(make:*)' …"),
 ]
 AskOption = Annotated[list[str] | None, typer.Option("--ask", metavar="RULE", help="Ask a person about such calls.")]
 DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="Deny such calls in every mode.")]
@@ -58,6 +63,7 @@ JobArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="[JOB]",
+        autocompletion=complete_job,
         help="A job's id or the beginning of it; @last (default): the newest, @2: the one before.",
     ),
 ]
@@ -69,6 +75,22 @@ def read_text(argument: str | None, *, name: str, usage: str, max_bytes: int) ->
         return argument
     if argument is None and (sys.stdin is None or sys.stdin.isatty()):
         raise typer.BadParameter(f"{usage}, or pipe it in", param_hint=name)
+    return _read_pipe(name, max_bytes)
+
+
+def read_prompt(argument: str | None, *, usage: str, max_bytes: int) -> str:
+    """As `read_text`; with an argument and something piped in, both, one below the other."""
+    prompt = read_text(argument, name="PROMPT", usage=usage, max_bytes=max_bytes)
+    if argument in (None, "-") or sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return prompt
+    if not select.select([sys.stdin], [], [], _PIPE_SECONDS)[0]:
+        print_note(f"note: nothing was piped in within {_PIPE_SECONDS:.0f} s, so the prompt stands alone")
+        return prompt
+    piped = _read_pipe("what is piped in", max_bytes)
+    return f"{prompt}\n\n<stdin>\n{piped.rstrip()}\n</stdin>" if piped.strip() else prompt
+
+
+def _read_pipe(name: str, max_bytes: int) -> str:
     # One byte too many is enough to see that it is too long; a character cut in two by that is no matter.
     data = sys.stdin.buffer.read(max_bytes + 1)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shlex
 from pathlib import Path
@@ -22,7 +23,7 @@ from swarm.cli.output import one_line, output_console, plain, print_json, print_
 from swarm.cli.tables import Column, Listing
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import canonical_tool
-from swarm.definitions.tools import row_of
+from swarm.definitions.tools import all_rows, known_tools, row_of
 from swarm.errors import ConfigurationError
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.permissions.judge import Verdict, judge
@@ -117,6 +118,9 @@ def _describe_rule(rule: Rule) -> dict[str, Any]:
 def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Settings, *, as_json: bool) -> None:
     spec = prepared.spec
     name = canonical_tool(tool)
+    if name not in known_tools() and not name.startswith("mcp__"):
+        near = difflib.get_close_matches(name, known_tools(), n=3)
+        raise ConfigurationError(f"there is no tool {tool!r}; {_list_tools(near)}")
     given = _read_input(name, text)
     backend = choose_backend(settings.sandbox)
     sandboxed = isinstance(backend, Backend)
@@ -141,6 +145,12 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     has = choose_tools(spec, [], sandboxed=sandboxed, person_there=True)
     if name not in [one.name for one in has]:
         print_note(f"note: an agent of this type has no tool {plain(name)} here")
+
+
+def _list_tools(near: list[str]) -> str:
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"the tools are {', '.join(row.name for row in all_rows() if row.home)}"
 
 
 def _describe_verdict(verdict: Verdict, mode: PermissionMode, lasting: str, *, sandboxed: bool) -> dict[str, Any]:

@@ -113,9 +113,9 @@ class Prompter:
             case "permission":
                 rule = read_always(question)
                 always = f"[a]lways (from now on in this job: {rule}), " if rule else ""
-                print_note(f"  [y]es, [n]o, {always}{more}[s]kip?")
+                print_note(f"  [y]es, [n]o, {always}{more}[s]kip (leave it open)?")
             case "plan":
-                print_note(f"  [a]pprove (or: a MODE), [r]eject, {more}[s]kip?")
+                print_note(f"  [a]pprove (or: a MODE), [r]eject, {more}[s]kip (leave it open)?")
             case _:
                 number = "a number, or " if read_options(question) else ""
                 whole = "/details, " if more else ""

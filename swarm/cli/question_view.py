@@ -6,19 +6,24 @@ off without saying so.
 
 from __future__ import annotations
 
+import difflib
 import json
+from typing import Any
 
 from swarm.cli.output import one_line, plain
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Question
 
 _SHOWN_LINES = 12
+_CONTEXT_LINES = 2
+_CHANGES = ("old_string", "new_string", "content")
+"""Parameters that are shown as the change of a file that they are."""
 _SHOWN_LINE_CHARACTERS = 400
 
 
 def show_heading(question: Question) -> str:
     """Who asks for what, in a line."""
     asker = f"{reveal_line(question.label, 80)} ({question.agent_id})"
-    asks = {"permission": "asks for leave", "plan": "hands in a plan"}.get(question.kind, "asks")
+    asks = {"permission": "asks for permission", "plan": "asks you to approve a plan"}.get(question.kind, "asks")
     return f"{asker} {asks}: {reveal_line(question.title)}"
 
 
@@ -65,6 +70,8 @@ def _lines(question: Question) -> list[str]:
         lines = [*plain(text).split("\n"), *(f"{n}. {reveal_line(each, 1_000)}" for n, each in enumerate(options, 1))]
     else:
         lines = plain(question.detail.rstrip("\n")).split("\n")
+    if question.kind == "question" and lines and lines[0] == reveal_line(question.title):
+        del lines[0]  # the heading says it
     if len(question.detail) >= MAX_DETAIL_CHARACTERS:
         lines.append("… it is longer than what is kept of it; the agent's transcript has all of it")
     return lines
@@ -80,8 +87,23 @@ def _call_lines(detail: str) -> list[str]:
         return [*lines, *plain(document).split("\n")]
     if not isinstance(given, dict):
         return [*lines, plain(document)]
+    change = _change_lines(given)
+    given = {name: value for name, value in given.items() if not change or name not in _CHANGES}
     for name, value in given.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         first, *rest = plain(text).split("\n")
         lines += [f"{reveal_line(name)}: {first}", *(f"    {line}" for line in rest)]
-    return lines
+    return lines + change
+
+
+def _change_lines(given: dict[str, Any]) -> list[str]:
+    """What a call that changes a file takes out of it and puts into it; empty for any other call."""
+    old, new = given.get("old_string"), given.get("new_string")
+    if isinstance(old, str) and isinstance(new, str):
+        before, after = (plain(text).split("\n") for text in (old, new))
+        changed = difflib.unified_diff(before, after, n=_CONTEXT_LINES, lineterm="")
+        return [line for line in changed if not line.startswith(("---", "+++", "@@"))] or ["(no change)"]
+    content = given.get("content")
+    if isinstance(given.get("file_path"), str) and isinstance(content, str):
+        return [f"+{line}" for line in plain(content).removesuffix("\n").split("\n")]
+    return []

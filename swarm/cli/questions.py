@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from swarm.cli.completing import complete_question
 from swarm.cli.opening import find_job, find_question, open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import (
@@ -31,7 +32,11 @@ _JOBS_LOOKED_AT = 50
 
 QuestionArgument = Annotated[
     str,
-    typer.Argument(metavar="QUESTION", help="A question's id or the beginning of it, as `swarm questions` lists them."),
+    typer.Argument(
+        metavar="QUESTION",
+        help="A question's id or the beginning of it, as `swarm questions` lists them.",
+        autocompletion=complete_question,
+    ),
 ]
 
 
@@ -40,6 +45,7 @@ def list_questions(
         str | None,
         typer.Argument(
             metavar="[JOB|QUESTION]",
+            autocompletion=complete_question,
             help="An id or the beginning of it; a question is shown in full. Default: the questions of all jobs.",
         ),
     ] = None,
@@ -83,7 +89,7 @@ def approve(
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="What the agent is told with it about its plan.")] = "",
 ) -> None:
-    """Allow what an agent asks leave for, or approve its plan."""
+    """Allow what an agent asks permission for, or approve its plan."""
     with open_swarm() as swarm:
         found = find_question(swarm, question)
         _require_verdict(found)
@@ -105,7 +111,7 @@ def deny(
         str, typer.Option(metavar="TEXT", help="Why not, or what should be different; the agent is told.")
     ] = "",
 ) -> None:
-    """Refuse what an agent asks leave for, or send its plan back."""
+    """Refuse what an agent asks permission for, or send its plan back."""
     with open_swarm() as swarm:
         found = find_question(swarm, question)
         _require_verdict(found)

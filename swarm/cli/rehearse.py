@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from swarm.cli.completing import complete_scenario
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.output import print_line, print_note
 from swarm.errors import ConfigurationError
@@ -15,7 +16,12 @@ from swarm.rehearsal.server import RehearsalServer
 
 def rehearse(
     scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="A shipped scenario (hello, tree …) or a YAML file.")
+        str,
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A shipped scenario (hello, tree …) or a YAML file.",
+            autocompletion=complete_scenario,
+        ),
     ],
     host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on; 0 takes a free one.")] = 0,

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from swarm.agent.spec import Limits
+from swarm.cli.completing import complete_model, complete_scenario, complete_type
 from swarm.cli.credentials import require_credentials
 from swarm.cli.jobs import describe_job
 from swarm.cli.launch import Launch, place, prepare_trusted, run_job
@@ -25,7 +26,7 @@ from swarm.cli.options import (
     WorkspaceOption,
     parse_duration,
     parse_patience,
-    read_text,
+    read_prompt,
 )
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompting import open_terminal
@@ -39,22 +40,53 @@ from swarm.settings import Settings, load_settings
 
 def run(
     prompt: Annotated[
-        str | None, typer.Argument(metavar="[PROMPT]", help="What is to be done; - or nothing reads it from a pipe.")
+        str | None,
+        typer.Argument(
+            metavar="[PROMPT]",
+            help="What is to be done; - or nothing reads it from a pipe. What is piped in beside it is added to it.",
+        ),
     ] = None,
-    agent: Annotated[str, typer.Option("--agent", "-a", metavar="TYPE", help="Type of the first agent.")] = "build",
+    agent: Annotated[
+        str,
+        typer.Option("--agent", "-a", metavar="TYPE", help="Type of the first agent.", autocompletion=complete_type),
+    ] = "build",
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the job is called in lists.", show_default="the prompt")
+    ] = None,
     workspace: WorkspaceOption = Path(),
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Model of the first agent: haiku, sonnet, opus or a full id.")
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Model of the first agent: haiku, sonnet, opus or a full id.",
+            autocompletion=complete_model,
+            show_default="SWARM_MODEL, else sonnet",
+        ),
     ] = None,
-    max_depth: Annotated[int | None, typer.Option(min=0, max=64, help="How deep agents may nest.")] = None,
-    max_agents: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Agents in all.")] = None,
-    max_running: Annotated[int | None, typer.Option(min=1, max=100_000, help="Agents that run at once.")] = None,
-    max_turns: Annotated[int | None, typer.Option(min=1, max=100_000, help="Turns of each agent.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of the whole job.")] = None,
-    budget: Annotated[float | None, typer.Option(min=0, metavar="USD", help="Money for the whole job.")] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(min=0, max=64, help="How deep agents may nest.", show_default="2")
+    ] = None,
+    max_agents: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Agents in all.", show_default="200")
+    ] = None,
+    max_running: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Agents that run at once.", show_default="20")
+    ] = None,
+    max_turns: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Turns of each agent.", show_default="30")
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens of the whole job.", show_default="none")] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, metavar="USD", help="Money for the whole job.", show_default="none")
+    ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(parser=parse_duration, metavar="TIME", help="Time for the whole job: 90, 90s, 10m, 2h."),
+        typer.Option(
+            parser=parse_duration,
+            metavar="TIME",
+            help="Time for the whole job: 90, 90s, 10m, 2h; then a minute more for last words.",
+            show_default="none",
+        ),
     ] = None,
     mode: ModeOption = None,
     allow: AllowOption = None,
@@ -76,10 +108,19 @@ def run(
     ] = None,
     rehearse: Annotated[
         str | None,
-        typer.Option(metavar="SCENARIO", help="Play a scenario instead of asking a model: a name or a file."),
+        typer.Option(
+            metavar="SCENARIO",
+            help="Play a scenario instead of asking a model: a name or a file.",
+            autocompletion=complete_scenario,
+        ),
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Agents at once on the worker that is started for this job.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Agents at once on the worker that is started for this job.",
+            show_default="4 for each processor, 8 to 20",
+        ),
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Put the job on the queue and print its id.")] = False,
     as_json: JsonOption = False,
@@ -94,7 +135,8 @@ def run(
     """Run a job and print its answer; what happens meanwhile is shown on stderr.
 
     Without running workers (`swarm up`, or a fleet on SWARM_REDIS_URL) a local stack is started for the job and stopped after it.
-    Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 130 interrupted.
+    Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 4 stopped at a limit (its answer is what
+    there was by then), 130 interrupted, 143 terminated.
     """
     if detach and rehearse is not None:
         raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
@@ -111,10 +153,9 @@ def run(
         "timeout_seconds": timeout,
     }
     order = Order(
-        prompt=read_text(
-            prompt, name="PROMPT", usage="say what is to be done: swarm run PROMPT", max_bytes=MAX_PROMPT_BYTES
-        ),
+        prompt=read_prompt(prompt, usage="say what is to be done: swarm run PROMPT", max_bytes=MAX_PROMPT_BYTES),
         agent=agent,
+        title=title,
         workspace=workspace,
         model=model,
         limits=Limits(**{name: value for name, value in given.items() if value is not None}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import Annotated, Any
 from xml.etree import ElementTree  # only the runtime writes the tags, so this is not foreign XML
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from swarm.agent.entries import Answered, Assistant, Condition, Entry, Finished, Started, ToolFinished, encode_entry
+from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.output import (
     one_line,
@@ -36,6 +38,7 @@ def show_transcript(
         str | None,
         typer.Argument(
             metavar="[AGENT|JOB]",
+            autocompletion=complete_agent,
             help="An id or the beginning of it; for a job, its first agent. Default: the newest job.",
         ),
     ] = None,
@@ -58,6 +61,7 @@ class TranscriptPrinter:
     def __init__(self, console: Console, *, full: bool) -> None:
         self._console, self._full = console, full
         self._calls: dict[str, str] = {}
+        self._at = 0.0
 
     def print(self, entries: Sequence[Entry]) -> None:
         """Print all of it."""
@@ -67,6 +71,7 @@ class TranscriptPrinter:
             self._print("the agent has not begun yet", "dim")
 
     def _print_entry(self, entry: Entry) -> None:
+        self._at = entry.at
         match entry.kind:
             case "started":
                 self._print_start(entry)
@@ -142,8 +147,10 @@ class TranscriptPrinter:
 
     def _print_result(self, entry: ToolFinished) -> None:
         sort = "error" if entry.is_error else "result"
+        took = f" ({show_duration(entry.duration_seconds)})" if entry.duration_seconds >= 0.05 else ""
         self._print(
-            f"← {sort} of {self._calls.get(entry.tool_use_id, entry.tool_use_id)}", "red" if entry.is_error else "green"
+            f"← {sort} of {self._calls.get(entry.tool_use_id, entry.tool_use_id)}{took}",
+            "red" if entry.is_error else "green",
         )
         self._body(entry.text, indent="  ")
 
@@ -162,7 +169,8 @@ class TranscriptPrinter:
         self._print(f"■ {entry.state.replace('_', ' ')}{f': {entry.reason}' if entry.reason else ''}", f"bold {colour}")
 
     def _heading(self, text: str) -> None:
-        self._print(f"\n── {text}", "bold")
+        moment = time.strftime("  %H:%M:%S", time.localtime(self._at)) if self._at else ""
+        self._print(f"\n── {text}{moment}", "bold")
 
     def _body(self, text: str, style: str = "", indent: str = "") -> None:
         lines = plain(text).strip("\n").split("\n")

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 
 from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration, show_number
+from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.cli.prompting import Prompter
 from swarm.cli.question_view import show_heading
 from swarm.cli.tree_view import render_tree
@@ -179,11 +180,15 @@ class TreeDisplay(Display):
 
 
 class LineDisplay(Display):
-    """A plain line whenever an agent begins or ends, writes to the person or asks something: for logs."""
+    """A plain line whenever an agent begins or ends, writes to the person or asks something: for logs.
+
+    Where nothing of that happens for long, a line says what is waited for.
+    """
 
     def __init__(self, swarm: Swarm, job: Job) -> None:
         self._swarm, self._job = swarm, job
         self._began: float | None = None
+        self._said_at = time.monotonic()
 
     def show(self, events: Sequence[Event]) -> None:
         """Write what is worth a line."""
@@ -195,7 +200,13 @@ class LineDisplay(Display):
             if described is None:
                 continue
             self._began = event.at if self._began is None else self._began
-            print_note(f"[{event.at - self._began:7.1f}s] {described}")
+            self._say(event.at, described)
+        if time.monotonic() - self._said_at >= SILENCE_SECONDS:
+            self._say(time.time(), describe_waiting(self._job.agents()))
+
+    def _say(self, at: float, what: str) -> None:
+        self._said_at = time.monotonic()
+        print_note(f"[{max(0.0, at - (self._began or at)):7.1f}s] {what}")
 
 
 def describe_message(job: Job, event: Event) -> str | None:
@@ -244,5 +255,6 @@ def _describe(event: Event, agent: AgentView) -> str:
             return f"resumed {label}: somebody wrote to it"
     spent = f"{show_number(agent.turns, 'turn')}, {show_count(agent.usage.total_tokens)} tokens, {show_cost(agent.cost_usd)}"
     took = "" if agent.ended_at is None else f", {show_duration(agent.ended_at - agent.created_at)}"
-    reason = f": {one_line(event.fields.get('reason', ''), 300)}" if event.fields.get("reason") else ""
-    return f"ended   {label}: {event.fields.get('state', agent.state)}, {spent}{took}{reason}"
+    # Why the whole job ended is said once, at its end.
+    reason = one_line(event.fields.get("reason", ""), 300) if agent.parent_id is not None else ""
+    return f"ended   {label}: {event.fields.get('state', agent.state)}, {spent}{took}{f': {reason}' if reason else ''}"

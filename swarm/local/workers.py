@@ -38,9 +38,9 @@ _POLL_SECONDS = 0.02
 
 
 def default_concurrency() -> int:
-    """How many agents a worker runs at a time unless it is told: agents mostly wait, so two for each processor."""
+    """How many agents a worker runs at a time unless it is told: they mostly wait, so four for each processor, 8 to 20."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(8, max(2, 2 * processors))
+    return min(20, max(8, 4 * processors))
 
 
 def start_worker(

@@ -308,7 +308,8 @@ class AnthropicModel:
         cause = error.__cause__ or error
         reason = str(cause) or type(cause).__name__
         return TransientModelError(
-            f"no connection to {where}: {reason}. Check the network and SWARM_BASE_URL", kind="connection"
+            f"no connection to {where}: {reason}. Check the network, SWARM_BASE_URL and ANTHROPIC_BASE_URL",
+            kind="connection",
         )
 
     def _fell_silent(self) -> TransientModelError:

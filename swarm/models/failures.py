@@ -204,9 +204,9 @@ def _say(kind: str, where: str, detail: str, remedy: str = "") -> str:
 _REMEDIES = {
     "authentication": "To sign in, {sign_in}, where the workers run",
     "permission": "Use credentials that may use {model}, or choose another model",
-    "billing": "Correct the account's payment details or buy credit, then resume the job",
-    "spend_limit": "Raise the account's spend limit or wait until it resets, then resume the job",
-    "not_found": "Check the model id {model!r} and SWARM_BASE_URL; the known aliases are {aliases}",
+    "billing": "Correct the account's payment details or buy credit, then have it go on: `swarm send JOB 'go on'`",
+    "spend_limit": "Raise the account's spend limit or wait until it resets, then have it go on: `swarm send JOB 'go on'`",
+    "not_found": "Check the model id {model!r} and the server (SWARM_BASE_URL, ANTHROPIC_BASE_URL); the known aliases are {aliases}",
     "too_large": "Shorten the prompt or the tool results that went into it",
     "bad_request": "",
     "bad_image": "",

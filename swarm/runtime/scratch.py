@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -20,6 +21,12 @@ def scratch_root(settings: Settings) -> Path:
     scheme, _, rest = redis.rpartition("//")
     mark = hashlib.sha256(f"{scheme}//{rest.rpartition('@')[2]}\0{settings.key_prefix}".encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"swarm-{os.getuid()}-{mark}"
+
+
+def remove_scratch(settings: Settings) -> None:
+    """Remove the folder of all agents, if none of them has anything left in it."""
+    with contextlib.suppress(OSError):
+        scratch_root(settings).rmdir()
 
 
 def home_folder(context: ToolContext) -> Path:

@@ -155,14 +155,16 @@ def _host(host: str) -> str:
 # -- clients -----------------------------------------------------------------------------------------------
 
 
-def connect(target: Settings | str, *, timeout_seconds: float = SOCKET_TIMEOUT_SECONDS) -> redis.Redis:
+def connect(
+    target: Settings | str, *, timeout_seconds: float = SOCKET_TIMEOUT_SECONDS, retries: int = _RETRIES
+) -> redis.Redis:
     """A client for these settings or this URL. Connects on first use; safe across threads and forks.
 
     Raises `ConfigurationError` for a URL that cannot be used.
     """
     url = redis_url(target) if isinstance(target, Settings) else target
     # A timeout is not retried: the command may still be running on the server.
-    retry = Retry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), _RETRIES, (redis.ConnectionError,))
+    retry = Retry(ExponentialWithJitterBackoff(cap=0.5, base=0.05), retries, (redis.ConnectionError,))
     client: redis.Redis = _make_client(url, timeout_seconds, redis.Redis, Sentinel, retry=retry)
     return client
 
@@ -186,7 +188,7 @@ def _make_client(url: str, timeout_seconds: float, kind: Any, sentinel: Any, **h
     }
     if scheme != "unix":
         options |= {
-            "socket_connect_timeout": _CONNECT_TIMEOUT_SECONDS,
+            "socket_connect_timeout": min(timeout_seconds, _CONNECT_TIMEOUT_SECONDS),
             "socket_keepalive": True,
             "socket_keepalive_options": keepalive_options(),
         }

@@ -214,7 +214,7 @@ def test_ctrl_c_at_a_question_asks_about_the_job_and_the_question_comes_back(des
 
 def test_a_plan_is_sent_back_and_approved_with_a_mode(desk: Desk) -> None:
     terminal = desk.open_terminal("plan", "--mode", "plan")
-    assert "hands in a plan: Make it" in terminal.wait_for("1. write made.txt")
+    assert "asks you to approve a plan: Make it" in terminal.wait_for("1. write made.txt")
     terminal.wait_for("[r]eject")
     terminal.type("r say more\n")
     terminal.wait_for("sent back")

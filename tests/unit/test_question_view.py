@@ -26,8 +26,8 @@ def _call(reason: str = "no rule allows it", **given: Any) -> Question:
 
 
 def test_a_call_is_shown_with_the_reason_and_each_parameter() -> None:
-    lines = show_detail(_call(file_path="a.py", content="one\ntwo", count=2))
-    assert lines == ["because no rule allows it", "file_path: a.py", "content: one", "    two", "count: 2"]
+    lines = show_detail(_call(file_path="a.py", text="one\ntwo", count=2))
+    assert lines == ["because no rule allows it", "file_path: a.py", "text: one", "    two", "count: 2"]
 
 
 def test_a_reason_that_imitates_a_call_hides_nothing_of_the_real_one() -> None:
@@ -68,3 +68,14 @@ def test_a_lasting_approval_says_what_it_allows() -> None:
     rule = Rule(action="allow", tool="Bash", spec="git push:*", source="an approval for good")
     assert read_always(_call().model_copy(update={"always": rule.model_dump_json()})) == "Bash(git push:*)"
     assert read_always(_call()) == ""
+
+
+def test_a_change_of_a_file_is_shown_as_what_goes_and_what_comes() -> None:
+    given = {"file_path": "a.py", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree", "replace_all": True}
+    assert show_detail(_call(**given))[1:] == ["file_path: a.py", "replace_all: true", " one", "-two", "+2", " three"]
+    assert show_detail(_call(file_path="b.py", content="x = 1\ny = 2\n"))[1:] == ["file_path: b.py", "+x = 1", "+y = 2"]
+
+
+def test_a_question_that_is_its_own_heading_is_not_said_twice() -> None:
+    question = _question("question", "Which one?\n- a\n- b", title="Which one?")
+    assert show_detail(question) == ["1. a", "2. b"] and read_options(question) == ["a", "b"]
