@@ -195,6 +195,11 @@ def _check_redis(settings: Settings) -> Check:
         worries.append(f"it may evict data (maxmemory-policy {info['maxmemory_policy']}): set it to noeviction")
     if not info.get("aof_enabled"):
         worries.append("a restart of it loses the latest steps: set appendonly yes")
+    # The server tells how many replicas are good only where it has to have some.
+    if settings.redis_url.startswith("sentinel:") and "min_slaves_good_slaves" not in info:
+        worries.append(
+            "a change of primary may lose seconds of everything: set min-replicas-to-write 1 on all its servers"
+        )
     return Check("Redis", not worries, found, "; ".join(worries), needed=False)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from swarm import Settings
+from swarm.cli.doctor import run_checks
 from tests.fleet import Fleet
 from tests.needs import need_program
 from tests.redis_servers import Group
@@ -36,6 +38,15 @@ def group() -> Iterator[Group]:
     started = Group(need_program("redis-server"))
     yield started
     started.close()
+
+
+def test_doctor_asks_for_a_primary_that_takes_nothing_without_its_replica(group: Group) -> None:
+    def remedy() -> str:
+        return next(check.remedy for check in run_checks(Settings(redis_url=group.url)) if check.name == "Redis")
+
+    assert remedy() == ""
+    group.client().config_set("min-replicas-to-write", 0)
+    assert "set min-replicas-to-write 1" in remedy()
 
 
 def test_a_replica_takes_over_under_load_and_the_job_goes_on(group: Group) -> None:

@@ -94,6 +94,8 @@ def _check_calls(life: Life) -> Iterator[Fault]:
     asked: dict[str, str] = {}
     began: Counter[str] = Counter()
     ended: Counter[str] = Counter()
+    # A fork begins with calls of its parent's.
+    forked = any(entry["spec"].get("fork") for entry in entries_of(life, "started"))
     for _, entry in life.journal:
         match entry["kind"]:
             case "assistant":
@@ -109,14 +111,15 @@ def _check_calls(life: Life) -> Iterator[Fault]:
                     yield Fault("wrong", "call", life.id, f"{call} began when nobody waited for it")
             case "tool_finished":
                 ended[entry["tool_use_id"]] += 1
-                if entry["tool_use_id"] not in asked:
+                if entry["tool_use_id"] not in asked and not forked:
                     yield Fault(
                         "wrong", "call", life.id, f"{entry['tool_use_id']} has a result before it was asked for"
                     )
     for call, times in began.items():
         if times > 1:
             yield Fault("doubled", "call", life.id, f"{call} was begun {times} times", times - 1)
-        if not ended[call]:
+        # An end from outside says itself that the agent was interrupted.
+        if not ended[call] and (completed(life) or end_of(life) is None):
             yield Fault("unfinished", "call", life.id, f"{call} began, and nothing tells what became of it")
     for call, times in ended.items():
         if times > 1:
