@@ -12,7 +12,7 @@ from tests.chaos.scenarios import DISK, FLEET, QUARANTINE, SENTINEL, THREADS, TL
 from tests.chaos.section import Section
 from tests.needs import need
 
-TREE = Tree(depth=2, fanout=4, steps=2, think_ms=250)
+TREE = Tree(depth=2, fanout=3, steps=2, think_ms=250)
 TALK = Talk(fanout=5, messages=400, batch=10, think_ms=150)
 
 
@@ -36,28 +36,28 @@ def test_trees_and_talks_survive_every_kind_of_blow(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(180)
 def test_a_failover_by_sentinel_loses_nothing(tmp_path: Path) -> None:
-    _run(replace(SENTINEL, works=(TREE,), first=("failover",), processes=2), tmp_path)
+    _run(replace(SENTINEL, works=(TREE,), first=("failover",), workers=1), tmp_path)
 
 
 @pytest.mark.timeout(180)
 def test_a_fleet_goes_on_over_tls(tmp_path: Path) -> None:
-    _run(replace(TLS, works=(TREE,), first=("redis", "cut"), processes=2), tmp_path)
+    _run(replace(TLS, works=(TREE,), first=("redis", "cut"), workers=1), tmp_path)
 
 
 @pytest.mark.timeout(180)
 def test_a_full_disk_stops_work_and_loses_nothing(tmp_path: Path) -> None:
-    _run(replace(DISK, works=(TREE,), first=("disk", "child"), processes=2), tmp_path)
+    _run(replace(DISK, works=(TREE,), first=("disk", "child"), workers=1), tmp_path)
 
 
 @pytest.mark.timeout(180)
 def test_an_agent_that_kills_its_processes_is_quarantined_and_the_rest_is_counted(tmp_path: Path) -> None:
-    section = _run(replace(QUARANTINE, works=(TREE,), first=("drain",), processes=2), tmp_path)
+    section = _run(replace(QUARANTINE, works=(TREE,), first=("redis",), workers=1), tmp_path)
     assert section.quarantined == section.figures["jobs"]
 
 
 @pytest.mark.timeout(180)
 def test_a_pool_of_threads_loses_nothing(tmp_path: Path) -> None:
-    _run(replace(THREADS, works=(TREE,), first=("worker", "redis")), tmp_path)
+    _run(replace(THREADS, works=(TREE,), first=("worker", "redis"), workers=1), tmp_path)
 
 
 @pytest.mark.long
