@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from swarm.agent.entries import Condition, ToolFinished
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.tools import ToolRow, row_of
-from swarm.errors import RedisUnavailable, StepRefused, ToolError, UnreadableRecord
+from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
 from swarm.log import EventLog
 from swarm.models import Block
 from swarm.permissions.judge import may_read
@@ -53,7 +53,7 @@ class Toolbox:
     def __init__(self, segment: Segment) -> None:
         self._segment = segment
         spec = segment.spec
-        self._outputs = Outputs(segment.store, spec.agent_id, spec.parent_id if spec.fork is not None else None)
+        self._outputs = Outputs(segment.store, segment.claim, spec.parent_id if spec.fork is not None else None)
         self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
 
     def clear(self) -> None:
@@ -141,8 +141,8 @@ class Toolbox:
                 raise ToolError(f"There is no tool {name!r}; you have: {', '.join(sorted(names))}.")
             tool = load_tool(row_of(name).home)
             return act(tool, validate_input(tool, call["input"]))
-        except (RedisUnavailable, UnreadableRecord):
-            # Nothing about the call: it is made again, or reported as interrupted.
+        except (RedisUnavailable, UnreadableRecord, NotOwner, AgentCancelled):
+            # Nothing about the call: it is made again, or reported as interrupted, by whoever has the agent then.
             raise
         except ToolError as error:
             text = str(error)
@@ -160,6 +160,7 @@ class Toolbox:
             store=segment.store,
             publish=segment.publish,
             tool_use_id=tool_use_id,
+            generation=segment.claim.generation,
             workspace=Path(segment.spec.workspace).resolve(),
             outputs=self._outputs,
             folders=tuple(folder for given in segment.spec.folders if (folder := Path(given)).is_dir()),

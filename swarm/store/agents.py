@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, decode_entry, encode_entry
 from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
-from swarm.errors import JournalError, UnknownAgent
+from swarm.errors import AgentCancelled, JournalError, UnknownAgent
 from swarm.log import EventLog
 from swarm.plain import clean, clean_text
 from swarm.records import Counters
@@ -334,24 +334,23 @@ class Store(Upkeep):
 
     # -- from outside --------------------------------------------------------------------------------------
 
-    def cancel(self, agent_id: str, reason: str) -> Signals:
-        """Cancel an agent and all below it. Raises `UnknownAgent`; one that has ended stays as it is."""
-        answer = self.run("cancel", agent_id, reason)
+    def cancel(self, agent_id: str, reason: str, *, by: tuple[str, int] = ("", 0)) -> Signals:
+        """Cancel an agent and all below it; `by` is the agent that does so, and its generation.
+
+        Raises `UnknownAgent`, and `NotOwner` if that generation is over; one that has ended stays as it is.
+        """
+        answer = self.run("cancel", agent_id, reason, *(by if by[1] else ("", 0)))
         if answer[0] == "unknown":
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
+        if answer[0] == "refused":
+            raise AgentCancelled(by[0])
         return Signals(*answer[1:])
 
     # -- outputs -------------------------------------------------------------------------------------------
 
-    def keep_output(self, agent_id: str, key: str, text: str) -> None:
-        """Keep a text that is too long for the conversation; it lives as long as the agent's record."""
-        pipeline = self.client.pipeline()
-        pipeline.hset(self.key("outputs", agent_id), key, clean_text(text))
-        pipeline.pttl(self.key("agent", agent_id))
-        left = pipeline.execute()[1]
-        if left != -1:
-            # The job ended meanwhile, and its keys have been given their time: this one is new.
-            self.client.pexpire(self.key("outputs", agent_id), max(1, left))
+    def keep_output(self, claim: Claim, key: str, text: str) -> None:
+        """Keep a text that is too long for the conversation; it lives as long as the agent's record. Raises as `append`."""
+        self._check(self.run("keep_output", claim.agent_id, claim.generation, key, clean_text(text)), claim)
 
     def load_output(self, agent_id: str, key: str) -> str | None:
         """A kept text."""

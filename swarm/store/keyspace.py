@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any, Self
 
 import redis
@@ -59,8 +60,16 @@ class Keyspace:
         return [(entry_id, dict(fields)) for _, entries in found or () for entry_id, fields in entries]
 
     def run(self, step: str, *arguments: str | int | float, library: Library = STEPS) -> Any:
-        """Run one of the atomic steps, the swarm's own or a capability's."""
-        return library.run(self.client, step, self.prefix, *arguments)
+        """Run one of the atomic steps, the swarm's own or a capability's.
+
+        Raises `NotOwner` if it was in the name of an agent by a segment that does not own it any more.
+        """
+        answer = library.run(self.client, step, self.prefix, *arguments)
+        match answer:
+            case ["refused", "stale", about]:
+                told = json.loads(about)
+                raise NotOwner(told["agent"], told["generation"])
+        return answer
 
     def _effect(self, answer: list[Any], claim: Claim) -> Signals:
         self._check(answer, claim)

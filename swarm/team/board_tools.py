@@ -25,14 +25,14 @@ def _board(context: ToolContext) -> Board:
 
 
 def _add(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    number, effect = _board(context).add(context.agent_id, context.idempotency_key, **given)
+    number, effect = _board(context).add(context.agent_id, context.cause, **given)
     context.publish(effect)
     return ToolResult(text=f"Added as task {number}.")
 
 
 def _claim(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     try:
-        claimed, effect = _board(context).claim(context.agent_id, context.idempotency_key, given.get("task_id"))
+        claimed, effect = _board(context).claim(context.agent_id, context.cause, given.get("task_id"))
     except NothingOpen as error:
         return ToolResult(
             text=f"No task is open to you now: {error}. If nothing else is left to do, end your turn: a teammate is "
@@ -43,7 +43,7 @@ def _claim(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 
 def _update(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    board, number, key = _board(context), given["task_id"], context.idempotency_key
+    board, number, key = _board(context), given["task_id"], context.cause
     changes = {name: value for name, value in given.items() if name not in ("task_id", "owner")}
     if not changes and "owner" not in given:
         raise ToolError("BoardUpdate: say what is to change: subject, description, role, blocked_by, owner or note")
@@ -65,7 +65,7 @@ def _find_owner(context: ToolContext, who: str) -> str:
 
 def _complete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     number = given["task_id"]
-    unblocked, effect = _board(context).complete(context.agent_id, context.idempotency_key, number, given["result"])
+    unblocked, effect = _board(context).complete(context.agent_id, context.cause, number, given["result"])
     context.publish(effect)
     now = f" Open now: {', '.join(map(str, unblocked))}." if unblocked else ""
     return ToolResult(text=f"Task {number} is completed.{now}")

@@ -18,7 +18,7 @@ def _pad(context: ToolContext) -> Pad:
 
 def _write(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     page, version = given["page"], given.get("if_version")
-    by = (context.agent_id, context.idempotency_key)
+    by = (context.agent_id, context.cause)
     if given.get("delete"):
         if given.get("content"):
             raise ToolError("ScratchpadWrite: a page that is deleted has no `content`")
@@ -31,7 +31,7 @@ def _write(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 def _append(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     page = given["page"]
-    return _tell("Added", page, _pad(context).append(context.agent_id, context.idempotency_key, page, given["content"]))
+    return _tell("Added", page, _pad(context).append(context.agent_id, context.cause, page, given["content"]))
 
 
 def _tell(done: str, page: str, written: Written) -> ToolResult:

@@ -14,13 +14,13 @@ def _create(context: ToolContext, given: dict[str, Any]) -> ToolResult:
         # What the first agent starts is below it, and teams do not nest. A fork has its parent's tools.
         raise ToolError("Only the job's first agent can found a team.")
     name = given["name"]
-    _teams(context).create(context.agent_id, context.idempotency_key, name, given.get("description", ""))
+    _teams(context).create(context.agent_id, context.cause, name, given.get("description", ""))
     return ToolResult(text=f"The team {name} is founded, and you lead it. It has no teammates yet.")
 
 
 def _delete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     force = bool(given.get("force"))
-    stopped, effect = _teams(context).delete(context.agent_id, context.idempotency_key, force=force)
+    stopped, effect = _teams(context).delete(context.agent_id, context.cause, force=force)
     context.publish(effect)
     who = f"Stopped: {', '.join(stopped)}." if stopped else "Nobody had to be stopped."
     return ToolResult(text=f"The team is dissolved. {who}")

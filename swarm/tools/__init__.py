@@ -58,6 +58,8 @@ class ToolContext:
     workspace: Path
     """The root that no path may leave; absolute and resolved."""
     outputs: Outputs
+    generation: int = 0
+    """Of the agent's claim; 0: there is none."""
     folders: tuple[Path, ...] = ()
     """Further folders that the agent may work in; a call that is about a path of one of them has it as its `workspace`."""
     mode: PermissionMode = "default"
@@ -100,8 +102,13 @@ class ToolContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The same however often the call is delivered: a step that is given it changes something once."""
+        """The same however often the call is delivered."""
         return f"{self.agent_id}/{self.tool_use_id}"
+
+    @property
+    def cause(self) -> str:
+        """For a step in Redis, which then changes something once, and nothing once the agent is somebody else's."""
+        return f"{self.agent_id}:{self.generation}/{self.tool_use_id}" if self.generation else self.idempotency_key
 
 
 @dataclass(frozen=True)

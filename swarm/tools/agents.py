@@ -154,7 +154,8 @@ def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
             f"{given['agent_id']!r} is not below you: an agent can only stop what it, or its own agents, started."
         )
     # Below one that has ended, some may have gone on.
-    context.publish(context.store.cancel(found.id, str(given.get("reason") or "stopped by the agent that started it")))
+    reason = str(given.get("reason") or "stopped by the agent that started it")
+    context.publish(context.store.cancel(found.id, reason, by=(context.agent_id, context.generation)))
     if below[found.id].ended:
         return ToolResult(text=f"{found.name} had ended already: {below[found.id].state}.")
     return ToolResult(text=f"{found.name} is stopped, and all that it had started.")

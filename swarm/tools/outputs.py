@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from swarm.store.agents import Store
+from swarm.store.values import Claim
 from swarm.workspace import OUTPUT_PREFIX
 
 
 class Outputs:
     """The outputs of one agent that are too long for its conversation."""
 
-    def __init__(self, store: Store, agent_id: str, inherited: str | None = None) -> None:
-        self._store, self._agent_id = store, agent_id
+    def __init__(self, store: Store, claim: Claim, inherited: str | None = None) -> None:
+        self._store, self._claim = store, claim
         self._inherited = inherited
         """The agent whose conversation it began with, and so the handles in it."""
 
     def keep(self, key: str, text: str) -> str:
-        """Keep `text` and return its handle, `output:KEY`."""
-        self._store.keep_output(self._agent_id, key, text)
+        """Keep `text` and return its handle, `output:KEY`. Raises `NotOwner` or `AgentCancelled`."""
+        self._store.keep_output(self._claim, key, text)
         return f"{OUTPUT_PREFIX}{key}"
 
     def load(self, handle: str) -> str | None:
         """The text kept under `handle`, or None."""
         key = handle.removeprefix(OUTPUT_PREFIX)
-        found = self._store.load_output(self._agent_id, key)
+        found = self._store.load_output(self._claim.agent_id, key)
         return self._store.load_output(self._inherited, key) if found is None and self._inherited else found

@@ -8,6 +8,7 @@ import pytest
 
 from swarm.agent.entries import Condition, Finished, Prompt
 from swarm.agent.life import fold
+from swarm.errors import AgentCancelled
 from swarm.mailbox import Receiver
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters, OutgoingMessage, Refused
@@ -140,11 +141,11 @@ def test_a_place_that_was_given_to_one_that_is_cancelled_goes_to_the_next(unmann
 # -- what expires --------------------------------------------------------------------------------------------------
 
 
-def test_an_output_that_is_kept_after_the_end_expires_with_its_job(world: JobWorld) -> None:
+def test_an_output_expires_with_its_job_and_none_is_kept_after_the_end(world: JobWorld) -> None:
     outputs = world.store.key("outputs", world.ids["low"])
-    world.store.keep_output(world.ids["low"], "early", "text")
+    world.store.keep_output(world.claims["low"], "early", "text")
     assert world.store.client.ttl(outputs) == -1
-    world.store.client.delete(outputs)
     world.end("root")
-    world.store.keep_output(world.ids["low"], "late", "text")
     assert 0 < world.store.client.ttl(outputs) <= 60
+    with pytest.raises(AgentCancelled):
+        world.store.keep_output(world.claims["low"], "late", "text")

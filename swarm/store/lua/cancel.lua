@@ -1,6 +1,9 @@
 -- Cancel an agent and everything below it, at once and for good: every later write of theirs is refused.
--- Returns {'ok', publish, kill, rest} | {'unknown'}
-step('cancel', function(id, reason)
+--   by, gen  the agent that stops it, and its generation; '' for somebody outside
+-- Returns {'ok', publish, kill, rest} | {'unknown'} | {'refused', 'not live' | 'stale', JSON}
+step('cancel', function(id, reason, by, gen)
+  local refused = by ~= '' and fence(by, gen)
+  if refused then return refused end
   if redis.call('EXISTS', agent_key(id)) == 0 then return { 'unknown' } end
   if not end_agent(id, 'cancelled', '', reason, true) then
     local job = field(id, 'job')

@@ -13,7 +13,7 @@ STEPS = Library("votes")
 
 
 def _vote(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    key = f"votes/{context.idempotency_key}"
+    key = f"votes/{context.cause}"
     done, _, tally, *_ = context.store.run(
         "vote", context.job_id, context.agent_id, key, given["choice"], library=STEPS
     )
