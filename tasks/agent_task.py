@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +12,7 @@ from celery.worker.request import Request
 from celery.worker.state import task_ready
 from redis.exceptions import RedisError
 
-from swarm.agent.needs import Needs, find_common_lack, find_lack, needs_of, read_needs, read_workers
+from swarm.agent.needs import find_lack, read_needs
 from swarm.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
 from swarm.log import EventLog
 from swarm.runtime.journal import Journal
@@ -26,13 +25,13 @@ from swarm.store.values import Claim, Refused
 from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.payload import Payload, check_against_record, read_payload
-from swarm.tasks.publish import TASK_NAME, carry_out, publish_agents
+from swarm.tasks.publish import TASK_NAME, carry_out
 
 log = EventLog("swarm.agent")
 _ROW_CHARACTERS = 1_000
 """Celery cuts what a task returns at 1 024, and 4 096 bytes are the most that a pipe takes in one part."""
-_PASS_ON_SECONDS = 0.25
-"""How long a process that cannot serve an agent waits before it offers it again: others may be busy just now."""
+_ASIDE_SECONDS = 30.0
+"""After which one that nobody has fetched is offered to everybody again, as to workers of an older version, which do not fetch."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
         log.error("agent.unreadable", agent_id=agent_id, error="a newer version made it")
         return Row("open", "left to others")
     if lack := find_lack(needs, process.has()):
-        _leave_to_others(store, agent_id, needs, lack)
+        _leave_to_others(store, agent_id, lack)
         return Row("open", "left to others")
     claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
     return _run_if_claimed(task, runtime, store, claim, stop, patience)
@@ -177,13 +176,10 @@ def _run_if_claimed(
     return _run_claimed(task, runtime, store, claim, stop)
 
 
-def _leave_to_others(store: Store, agent_id: str, needs: Needs, lack: str) -> None:
-    """Leave a queued agent as it is. Where somebody can serve it, it is offered again at once, else later by the outbox."""
+def _leave_to_others(store: Store, agent_id: str, lack: str) -> None:
+    """Leave a queued agent as it is, for a worker that can serve it: that one fetches it."""
     log.debug("agent.left", agent_id=agent_id, why=lack)
-    others = read_workers(store.workers().values())
-    if not find_common_lack(needs, others):
-        time.sleep(_PASS_ON_SECONDS)
-        publish_agents(app, store, [agent_id])
+    carry_out(app, store, store.set_aside(agent_id, _ASIDE_SECONDS))
 
 
 class _Patience:
@@ -247,7 +243,7 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim:
         case Unserved(model=model, why=why):
             process.note_refusal(model, why)
             task.send_quietly("task-parked")
-            _leave_to_others(store, claim.agent_id, needs_of(claim.spec), why)
+            _leave_to_others(store, claim.agent_id, why)
             return Row("open", "left to others")
         case GaveUp(why=why, cancelled=cancelled):
             log.warning("agent.given_up", agent_id=claim.agent_id, why=why)

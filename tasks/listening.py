@@ -173,5 +173,8 @@ class Silence:
 
 
 def list_queued(store: Store, queue: str) -> list[str]:
-    """The agents whose messages are queued: few, for only few are sent for at a time."""
-    return [json.loads(message)["headers"]["id"] for message in store.client.lrange(queue, 0, -1)]
+    """The agents whose messages are queued, for all or for one worker: few, for only few are sent for at a time."""
+    pipeline = store.client.pipeline(transaction=False)
+    for name in (queue, *(f"{queue}.{worker}" for worker in store.staffed())):
+        pipeline.lrange(name, 0, -1)
+    return [json.loads(message)["headers"]["id"] for messages in pipeline.execute() for message in messages]

@@ -49,8 +49,8 @@ def _tell(app: Celery, store: Store, effect: Signals) -> None:
         app.control.broadcast(STOP_COMMAND, arguments={"agents": list(effect.kill)}, reply=False)
 
 
-def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
-    """Send a wake-up for each of these queued agents."""
+def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue: str | None = None) -> None:
+    """Send a wake-up for each of these queued agents, to all workers or by a queue of one."""
     hints = store.hints(agent_ids)
     with app.producer_pool.acquire(block=True) as producer:
         for agent_id, hint in zip(agent_ids, hints, strict=True):
@@ -68,6 +68,7 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str]) -> None:
                 TASK_NAME,
                 args=(payload.model_dump(mode="json"),),
                 task_id=agent_id,
+                queue=queue,
                 # Prompts stay out of logs and Flower: a row shows a readable name, and a root's is made from its prompt.
                 argsrepr=hint.label if hint.parent else f"{hint.definition}: {hint.job}",
                 kwargsrepr="{}",

@@ -29,6 +29,7 @@ from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
 from swarm.tasks import process
 from swarm.tasks.app import app
+from swarm.tasks.fetching import FETCH_SECONDS, Fetching
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tools.background import kill_orphans
@@ -131,6 +132,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("announce", process.ANNOUNCED_SECONDS / 4, Announcing())
         self._spawn("rescue", settings.sweep_seconds, Sweeper())
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
+        self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), Fetching(worker.pool))
         self._spawn("silence", LOOK_SECONDS, Silence())
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:

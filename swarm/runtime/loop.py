@@ -86,7 +86,7 @@ class Loop:
         except NotOwner as error:
             return GaveUp(str(error))
         except UnfitWorker as error:
-            self.store.hand_over(self.segment.claim, "its worker cannot have the model")
+            self.segment.publish(self.store.hand_over(self.segment.claim, "its worker cannot have the model"))
             return Unserved(error.model, str(error))
         except UnreadableRecord as error:
             # A newer worker can probably read it. Back to the queue, but unpublished: the outbox offers it again later.

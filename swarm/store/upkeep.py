@@ -46,9 +46,30 @@ class Upkeep(Mailboxes):
         """Whether anybody was sent for so long ago and has not been claimed."""
         return bool(self.client.zcount(self.key("ready"), "-inf", self.now() - age_seconds))
 
+    def staffed(self) -> list[str]:
+        """The workers that take agents now."""
+        return list(self.client.hkeys(self.key("slots")))
+
     def called(self) -> list[str]:
         """The agents that were sent for and have not been claimed."""
         return list(self.client.zrange(self.key("ready"), 0, -1))
+
+    def set_aside(self, agent_id: str, seconds: float) -> Signals:
+        """Leave a queued agent to workers that can serve it, and call others instead."""
+        return Signals(*self.run("set_aside", agent_id, seconds))
+
+    def aside_news(self) -> int:
+        """Grows whenever an agent is set aside; 0: there was none ever."""
+        return int(self.client.get(self.key("aside", "news")) or 0)
+
+    def aside(self, first: int, count: int) -> list[str]:
+        """Some of the agents that were set aside, those from the `first` on."""
+        return list(self.client.zrange(self.key("aside"), first, first + count - 1))
+
+    def take_aside(self, agent_ids: Sequence[str]) -> tuple[Signals, list[str]]:
+        """Take some of them; returns those whose message this worker must send to itself."""
+        publish, taken = self.run("take_aside", *agent_ids)
+        return Signals(publish), taken
 
     def announce(self, worker: str, has: str, seconds: float) -> None:
         """Say what a worker has, as JSON; it holds for so long."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -67,6 +68,36 @@ def test_agents_go_to_the_worker_that_has_the_model(keyless: Fleet) -> None:
     view = _submit(keyless, "TREE depth=1 fanout=4 steps=2").wait(60)
     assert (view.state, view.text) == ("completed", "DONE 5")
     assert able.text().count("agent.completed") == 5
+
+
+def test_many_that_nobody_can_serve_keep_nobody_from_being_served_and_no_worker_busy(keyless: Fleet) -> None:
+    keyless.start_worker(2)
+    store = keyless.swarm.store
+    jobs = [_submit(keyless) for _ in range(20)]
+    wait_for("all were left", lambda: store.client.zcard(store.key("aside")) == 20)
+    assert keyless.submit("hello", keyless.rehearse(ANSWER)).wait(20).text == "fine"
+    news = store.aside_news()
+    time.sleep(6)  # the outbox would have sent for them again by now
+    assert store.aside_news() == news, "nobody asks again and again"
+    server = keyless.rehearse(ANSWER)
+    keyless.start_worker(2, SWARM_BASE_URL=server.url)
+    assert {job.wait(30).text for job in jobs} == {"fine"}
+    assert server.stats()["requests"] == 20
+
+
+def test_who_can_serve_has_its_messages_while_it_is_busy_and_others_work_on(keyless: Fleet) -> None:
+    slow = keyless.rehearse("name: slow\nrules: [{reply: {text: fine, latency_seconds: 8}}]\n")
+    keyless.start_worker(2)
+    able = keyless.start_worker(2, SWARM_BASE_URL=slow.url)
+    jobs = [_submit(keyless) for _ in range(6)]
+    wait_for("it is busy", lambda: slow.stats()["in_flight"] == 2)
+    rehearsed = keyless.submit("hello", keyless.rehearse(ANSWER))
+    assert rehearsed.wait(6).text == "fine", "the other worker has nothing else to do"
+    for job in jobs:
+        keyless.swarm.cancel(job.view().root_id)
+    assert "agents.fetched" in able.text()
+    store = keyless.swarm.store
+    wait_for("nothing is left", lambda: not store.client.zcard(store.key("aside")))
 
 
 def test_a_worker_that_is_for_one_job_leaves_all_others(keyless: Fleet) -> None:

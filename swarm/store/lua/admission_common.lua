@@ -25,12 +25,15 @@ local function rank(id)
   return (fresh and 1e12 or 0) + (64 - count(depth)) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
 end
 
+local function places_left(job)
+  local most = tonumber(job_field(job, 'max_running') or '1000000')
+  return most - redis.call('SCARD', job_key(job, 'running')) - redis.call('SCARD', job_key(job, 'called'))
+end
+
 -- Whether a job has its turn depends on its line and its places: to be called when either has changed.
 local function line_up(job)
   moved = true
-  local most = tonumber(job_field(job, 'max_running') or '1000000')
-  if redis.call('EXISTS', job_key(job, 'line')) == 0
-    or redis.call('SCARD', job_key(job, 'running')) + redis.call('SCARD', job_key(job, 'called')) >= most then
+  if redis.call('EXISTS', job_key(job, 'line')) == 0 or places_left(job) <= 0 then
     redis.call('ZREM', P .. ':turns', job)
   elseif not redis.call('ZSCORE', P .. ':turns', job) then
     local turn = math.max(count(job_field(job, 'turn')), count(redis.call('GET', P .. ':turn')))
@@ -45,11 +48,12 @@ local function put_on_queue(id)
   line_up(job)
 end
 
--- It is not in line, nor called, any more.
+-- It is not in line, nor called, nor aside any more.
 local function leave_queue(id, job)
   redis.call('ZREM', job_key(job, 'line'), id)
   redis.call('SREM', job_key(job, 'called'), id)
   redis.call('ZREM', P .. ':ready', id)
+  redis.call('ZREM', P .. ':aside', id)
 end
 
 -- Give back what an agent set aside of the job's tokens and money and did not settle.

@@ -39,7 +39,7 @@ step('claim', function(id, worker, lease_seconds, token, told)
   gen = redis.call('HINCRBY', agent_key(id), 'gen', 1)
   redis.call('HSET', agent_key(id), 'state', 'running', 'worker', worker, 'claim', token,
     'waited', count(waited) + NOW - (queued or NOW))
-  redis.call('HDEL', agent_key(id), 'yielded')
+  redis.call('HDEL', agent_key(id), 'yielded', 'asides')
   if not started then redis.call('HSET', agent_key(id), 'started', NOW) end
   redis.call('ZADD', P .. ':leases', NOW + tonumber(lease_seconds), id)
   if redis.call('EXISTS', job_key(job, 'line')) == 1 then line_up(job) end

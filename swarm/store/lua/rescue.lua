@@ -80,6 +80,10 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
     ring(id)
   end
   for _, job in due('deadlines', NOW, batch) do time_out(job) end
+  for _, id in due('aside', NOW, batch) do
+    redis.call('ZREM', P .. ':aside', id)
+    if field(id, 'state') == 'queued' then put_on_queue(id) end
+  end
   -- Whose message is queued just has to wait, and is looked at again later.
   local queued = {}
   for _, id in ipairs(cjson.decode(messages)) do queued[id] = true end

@@ -1,0 +1,40 @@
+-- Agents whose message was taken by a worker that cannot serve them: they are called no more, so that others are, until a worker that
+-- can serve them takes them, or their time in line comes again.
+--
+-- P:aside       zset    such agents by when they are in line again in any case
+-- P:aside:news  string  grows with each of them: nothing is new to who has looked before
+
+local LONGEST_SECONDS = 600
+
+-- Put a queued agent aside: for `seconds`, twice as long each time.
+-- Returns {publish}
+step('set_aside', function(id, seconds)
+  local state, job = fields(id, 'state', 'job')
+  if state ~= 'queued' then return { publish } end
+  leave_queue(id, job)
+  line_up(job)
+  local times = redis.call('HINCRBY', agent_key(id), 'asides', 1)
+  redis.call('ZADD', P .. ':aside', NOW + math.min(LONGEST_SECONDS, seconds * 2 ^ (times - 1)), id)
+  redis.call('INCR', P .. ':aside:news')
+  return { publish }
+end)
+
+-- Take some of them for a worker that can serve them. One whose job has no place for it is in line again.
+-- Returns {publish, taken}
+step('take_aside', function(ids)
+  local taken = {}
+  for _, id in ipairs(ids) do
+    if redis.call('ZREM', P .. ':aside', id) == 1 and field(id, 'state') == 'queued' and not is_doomed(id) then
+      local job = field(id, 'job')
+      if places_left(job) > 0 then
+        redis.call('SADD', job_key(job, 'called'), id)
+        redis.call('ZADD', P .. ':ready', NOW, id)
+        line_up(job)
+        taken[#taken + 1] = id
+      else
+        put_on_queue(id)
+      end
+    end
+  end
+  return { publish, taken }
+end, { list_after = 0 })

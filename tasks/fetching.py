@@ -1,0 +1,81 @@
+"""Fetching: a worker that has a free process takes agents that others had to leave because they lack what those need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import signals
+from celery.worker import state as worker_state
+from kombu import Queue
+
+from swarm.agent.needs import Has, find_lack, read_needs
+from swarm.log import EventLog
+from swarm.store.agents import Store
+from swarm.tasks import process
+from swarm.tasks.app import app
+from swarm.tasks.publish import carry_out, publish_agents
+
+log = EventLog("swarm.fetching")
+FETCH_SECONDS = 0.5
+"""How often a worker with a free process looks."""
+_LOOKED_AT = 200
+_QUEUE_SECONDS = 600
+
+
+def own_queue() -> str:
+    """The queue that only this worker reads."""
+    return f"{process.runtime().settings.key_prefix}.{process.worker_name()}"
+
+
+@signals.celeryd_after_setup.connect  # type: ignore[untyped-decorator]
+def _read_own_queue(instance: Any, **_: Any) -> None:
+    # Not declared: that would leave a trace of each worker that ever was.
+    instance.app.amqp.queues.select_add(Queue(own_queue(), routing_key=own_queue(), no_declare=True))
+
+
+class Fetching:
+    """Looks for agents that were set aside and fit this worker, and sends itself as many as it can run soon."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self._seen: tuple[int, Has] | None = None
+        """As of when nothing that is there fits, and what this worker had then."""
+        self._first = 0
+
+    def __call__(self) -> None:
+        store, size = process.runtime().store, self._pool.num_processes
+        free = size - len(worker_state.reserved_requests)
+        if free <= 0 or process.draining():
+            return
+        now = (store.aside_news(), process.has())
+        if not now[0] or now == self._seen:
+            return
+        found = store.aside(self._first, _LOOKED_AT)
+        # Some more than can start at once, so that a process that becomes free finds a message.
+        fitting = _find_fitting(store, found, now[1])[: free + max(2, size // 4)]
+        if fitting:
+            _fetch(store, fitting)
+            self._first = 0
+        elif len(found) == _LOOKED_AT:
+            self._first += _LOOKED_AT
+        else:
+            self._seen, self._first = now, 0
+
+
+def _find_fitting(store: Store, agent_ids: list[str], has: Has) -> list[str]:
+    found = []
+    for agent_id, hint in zip(agent_ids, store.hints(agent_ids), strict=True):
+        needs = read_needs(hint.needs) if hint is not None else None
+        if needs is not None and not find_lack(needs, has):
+            found.append(agent_id)
+    return found
+
+
+def _fetch(store: Store, agent_ids: list[str]) -> None:
+    effect, taken = store.take_aside(agent_ids)
+    carry_out(app, store, effect)
+    if taken:
+        publish_agents(app, store, taken, queue=own_queue())
+        # Whoever ends leaves nothing behind; the outbox has what it did not read.
+        store.client.expire(own_queue(), _QUEUE_SECONDS)
+        log.info("agents.fetched", agents=len(taken))
