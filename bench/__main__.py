@@ -25,6 +25,7 @@ NAMES = (
     "throughput",
     "help",
     "sandbox",
+    "page",
 )
 
 

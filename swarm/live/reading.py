@@ -7,10 +7,11 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from swarm.agent.needs import Has, Needs, find_common_lack
 from swarm.errors import UnknownAgent
-from swarm.live.rows import AGENT_FIELDS, JOB_FIELDS, Record, Row, agent_row, job_row
+from swarm.live.rows import AGENT_FIELDS, JOB_FIELDS, Row, agent_row, job_row
 from swarm.live.state import Patch, Snapshot, touched
 from swarm.mailbox import Message
 from swarm.records import Event, read_event
@@ -20,6 +21,7 @@ from swarm.store.questions import Question, Questions
 _PAGE = 200
 """Records fetched at a time: others are served in between."""
 _LOOKED_AT_IN_LINE = 20
+_ANSWERS_OF_JOB = 4
 _ASKING = frozenset({"question", "answered"})
 
 
@@ -46,15 +48,23 @@ class Reader:
         ids = touched(events)
         if at_work:
             ids = list(dict.fromkeys([*ids, *self._at_work(job_id)]))
-        questions = self._questions.open(job_id)
-        job = self._jobs([job_id], questions).get(job_id)
+        pipeline = self._store.client.pipeline(transaction=False)
+        pipeline.time()
+        pipeline.get(self._store.key("job", job_id, "seq"))
+        pipeline.zrange(self._store.key("questions"), 0, -1)
+        self._ask_job(pipeline, job_id)
+        self._ask_agents(pipeline, ids)
+        (seconds, micro), seq, asked, *answers = pipeline.execute()
+        questions = self._questions.load_open(asked, job_id)
+        job = _read_job(job_id, answers[:_ANSWERS_OF_JOB], questions)
         if job is None:
             raise UnknownAgent(f"job {job_id} has expired")
         return Patch(
             events=events[-1].id if events else after.events,
-            seq=self.last_seq(job_id),
+            seq=int(seq or 0),
+            at=seconds + micro / 1e6,
             job=job,
-            agents=self.agents(ids),
+            agents=self._read_agents(ids, answers[_ANSWERS_OF_JOB:]),
             questions=questions if any(event.kind in _ASKING for event in events) else None,
             happened=events,
         )
@@ -65,21 +75,12 @@ class Reader:
 
     def agents(self, agent_ids: Sequence[str]) -> dict[str, Row]:
         """The rows of those of these agents that exist, in their order."""
-        found: dict[str, Record] = {}
+        answers: list[list[str | None]] = []
         for first in range(0, len(agent_ids), _PAGE):
-            page = agent_ids[first : first + _PAGE]
             pipeline = self._store.client.pipeline(transaction=False)
-            for agent_id in page:
-                pipeline.hmget(self._store.key("agent", agent_id), AGENT_FIELDS)
-            for agent_id, values in zip(page, pipeline.execute(), strict=True):
-                record = dict(zip(AGENT_FIELDS, values, strict=True))
-                if record["state"] is not None:
-                    found[agent_id] = record
-        lacks = self._find_lacks(record for record in found.values() if record["state"] == "queued")
-        return {
-            agent_id: agent_row(agent_id, record, lacks.get(record["needs"] or "", ""))
-            for agent_id, record in found.items()
-        }
+            self._ask_agents(pipeline, agent_ids[first : first + _PAGE])
+            answers += pipeline.execute()
+        return self._read_agents(agent_ids, answers)
 
     def events(self, job_id: str, after: str, count: int = 500) -> list[Event]:
         """The job's first events after that one."""
@@ -100,24 +101,41 @@ class Reader:
         """The last number that the job has given."""
         return int(self._store.client.get(self._store.key("job", job_id, "seq")) or 0)
 
-    def _jobs(self, job_ids: Sequence[str], questions: Iterable[Question]) -> dict[str, Row]:
-        asked = [question.job_id for question in questions if not question.to]
-        key, pipeline = self._store.key, self._store.client.pipeline(transaction=False)
+    def _jobs(self, job_ids: Sequence[str], questions: Sequence[Question]) -> dict[str, Row]:
+        pipeline = self._store.client.pipeline(transaction=False)
         for job_id in job_ids:
-            pipeline.hmget(key("job", job_id), JOB_FIELDS)
-            pipeline.scard(key("job", job_id, "running"))
-            pipeline.zcard(key("job", job_id, "line"))
-            pipeline.scard(key("job", job_id, "called"))
+            self._ask_job(pipeline, job_id)
         answers = pipeline.execute() if job_ids else []
         rows = {}
         for number, job_id in enumerate(job_ids):
-            values, running, line, called = answers[4 * number : 4 * number + 4]
-            record = dict(zip(JOB_FIELDS, values, strict=True))
-            if record["state"] is not None:
-                rows[job_id] = job_row(
-                    job_id, record, running=running, queued=line + called, questions=asked.count(job_id)
-                )
+            first = number * _ANSWERS_OF_JOB
+            row = _read_job(job_id, answers[first : first + _ANSWERS_OF_JOB], questions)
+            if row is not None:
+                rows[job_id] = row
         return rows
+
+    def _ask_job(self, pipeline: Any, job_id: str) -> None:
+        key = self._store.key
+        pipeline.hmget(key("job", job_id), JOB_FIELDS)
+        pipeline.scard(key("job", job_id, "running"))
+        pipeline.zcard(key("job", job_id, "line"))
+        pipeline.scard(key("job", job_id, "called"))
+
+    def _ask_agents(self, pipeline: Any, agent_ids: Sequence[str]) -> None:
+        for agent_id in agent_ids:
+            pipeline.hmget(self._store.key("agent", agent_id), AGENT_FIELDS)
+
+    def _read_agents(self, agent_ids: Sequence[str], answers: Sequence[Sequence[str | None]]) -> dict[str, Row]:
+        records = {
+            agent_id: dict(zip(AGENT_FIELDS, values, strict=True))
+            for agent_id, values in zip(agent_ids, answers, strict=True)
+        }
+        found = {agent_id: record for agent_id, record in records.items() if record["state"] is not None}
+        lacks = self._find_lacks(record for record in found.values() if record["state"] == "queued")
+        return {
+            agent_id: agent_row(agent_id, record, lacks.get(record["needs"] or "{}", ""))
+            for agent_id, record in found.items()
+        }
 
     def _at_work(self, job_id: str) -> list[str]:
         key, pipeline = self._store.key, self._store.client.pipeline(transaction=False)
@@ -133,3 +151,13 @@ class Reader:
             return {}
         workers = [Has.model_validate_json(has) for has in self._store.workers().values()]
         return {needs: find_common_lack(Needs.model_validate_json(needs), workers) for needs in wanted}
+
+
+def _read_job(job_id: str, answers: Sequence[Any], questions: Sequence[Question]) -> Row | None:
+    """The row of a job, from what `_ask_job` was answered; None if it does not exist."""
+    values, running, line, called = answers
+    record = dict(zip(JOB_FIELDS, values, strict=True))
+    if record["state"] is None:
+        return None
+    asked = sum(question.job_id == job_id and not question.to for question in questions)
+    return job_row(job_id, record, running=running, queued=line + called, questions=asked)

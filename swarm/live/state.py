@@ -39,6 +39,8 @@ class Patch:
     job: Row | None = None
     agents: Mapping[str, Row] = field(default_factory=dict)
     questions: Sequence[Question] | None = None
+    at: float = 0.0
+    """When it was read, by the server's clock."""
     happened: Sequence[Event] = ()
     """The events that it was made of."""
 

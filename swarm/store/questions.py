@@ -103,7 +103,11 @@ class Questions:
 
     def open(self, job_id: str | None = None) -> list[Question]:
         """Those that wait for an answer, oldest first; of one job or of all."""
-        found = self._load(self._store.client.zrange(self._store.key("questions"), 0, -1))
+        return self.load_open(self._store.client.zrange(self._store.key("questions"), 0, -1), job_id)
+
+    def load_open(self, ids: Sequence[str], job_id: str | None = None) -> list[Question]:
+        """Of these, those that wait for an answer, in their order; of one job or of all."""
+        found = self._load(ids)
         return [question for question in found if question.state == "open" and job_id in (None, question.job_id)]
 
     def of_job(self, job_id: str) -> list[Question]:

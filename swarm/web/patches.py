@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from swarm.client import Swarm
@@ -168,7 +168,10 @@ def make_patch(swarm: Swarm, viewed: Viewed, found: Found, *, look: bool) -> dic
         patch |= _patch_job(swarm, viewed, found.get("e", ()), look=look)
     if viewed.wanted.agent_id and "agent" not in viewed.gone:
         patch |= _patch_agent(swarm, viewed, found)
-    return {"now": swarm.store.now(), "at": viewed.cursors.shown(), **patch} if patch else {}
+    if not patch:
+        return {}
+    # A job's patch has brought the time along.
+    return {"now": patch.get("now") or swarm.store.now(), "at": viewed.cursors.shown(), **patch}
 
 
 def _patch_jobs(
@@ -208,7 +211,7 @@ def _patch_job(
     if not events and not agents and viewed.job == patch.job:
         return {}
     viewed.job = patch.job
-    shown = show_patch(Patch(patch.events, patch.seq, patch.job, agents, patch.questions, patch.happened))
+    shown = {"now": patch.at, **show_patch(replace(patch, agents=agents))}
     if inbox := [show_message(message) for message in reader.messages(_messages_to_user(events), job_id)]:
         shown["inbox"] = inbox
     return shown

@@ -91,10 +91,11 @@ class Watch:
 
     async def _begin(self) -> AsyncIterator[Told]:
         losses = await self._run(lambda: find_losses(self._swarm, self._viewed))
+        now = await self._run(self._swarm.store.now)
         if self._away:
             self._away = False
             yield self._tell("back", {})
-        yield self._tell("hello", {"now": time.time(), "at": self._viewed.cursors.shown()})
+        yield self._tell("hello", {"now": now, "at": self._viewed.cursors.shown()})
         for told in self._tell_losses(losses):
             yield told
 
