@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,7 +10,6 @@ from typing import Any, Literal
 from celery import Task
 from celery.exceptions import Terminated, WorkerLostError
 from celery.worker.request import Request
-from celery.worker.state import task_ready
 from redis.exceptions import RedisError
 
 from swarm.agent.needs import find_lack, read_needs
@@ -32,33 +32,30 @@ _ROW_CHARACTERS = 1_000
 """Celery cuts what a task returns at 1 024, and 4 096 bytes are the most that a pipe takes in one part."""
 _ASIDE_SECONDS = 30.0
 """After which one that nobody has fetched is offered to everybody again, as to workers of an older version, which do not fetch."""
+_ROW = re.compile(r"<(open|failed|completed) ([0-9.]+)> (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a delivery leaves of its agent's row in Flower, other than success.
+    """What a delivery leaves of its agent's row in Flower; `seconds` is how long the agent's life took, from its first segment on.
 
     It is returned, and never raised: a failure or an `Ignore` travels to the main process with its traceback, some 30 kB in two parts.
     A main process that is told to leave between the two reads the rest as a message of its own, fails to, and leaves its
     children waiting for half a minute. This travels as its `repr`, in one part.
     """
 
-    state: Literal["open", "failed"]
+    state: Literal["open", "failed", "completed"]
     about: str
+    seconds: float = 0.0
 
     def __repr__(self) -> str:
-        return f"<{self.state}> {self.about}"[:_ROW_CHARACTERS]
+        return f"<{self.state} {self.seconds:.3f}> {self.about}"[:_ROW_CHARACTERS]
 
     @classmethod
     def read(cls, text: str) -> Row | None:
-        """The row that has this `repr`; None for what a success returned, which is in quotes."""
-        state, _, about = text.partition("> ")
-        match state:
-            case "<open":
-                return cls("open", about)
-            case "<failed":
-                return cls("failed", about)
-        return None
+        """The row that has this `repr`; None for any other text."""
+        found = _ROW.fullmatch(text)
+        return None if found is None else cls(found[1], found[3], float(found[2]))  # type: ignore[arg-type]
 
 
 class AgentRequest(Request):  # type: ignore[misc]
@@ -66,16 +63,20 @@ class AgentRequest(Request):  # type: ignore[misc]
 
     reported_dead = False
 
-    def on_success(self, failed__retval__runtime: tuple[int, Any, float], **options: Any) -> Any:
-        """A row that is to stay open, or has failed, gets no event of success."""
-        failed, returned, _ = failed__retval__runtime
-        row = None if failed else Row.read(str(returned))
-        if row is None:
-            return super().on_success(failed__retval__runtime, **options)
-        task_ready(self)
-        if row.state == "failed":
-            self.send_event("task-failed", exception=row.about, traceback="")
-        return None
+    def send_event(self, type: str, **fields: Any) -> None:
+        """A success is what the row says: one that is to stay open gets no event, one that is over its agent's whole time.
+
+        Celery makes a class of this one whose `on_success` is its own, so the event is the first that can be changed.
+        """
+        row = Row.read(str(fields.get("result"))) if type == "task-succeeded" else None
+        match row:
+            case Row(state="open"):
+                return
+            case Row(state="failed", about=about, seconds=seconds):
+                type, fields = "task-failed", {"exception": about, "traceback": "", "runtime": seconds}
+            case Row(about=about, seconds=seconds):
+                fields |= {"result": about, "runtime": seconds}
+        super().send_event(type, **fields)
 
     def report_dead(self) -> None:
         """End the claim of the process that ran this delivery; once, for by now a sibling may have the next claim."""
@@ -113,11 +114,8 @@ class AgentTask(Task):  # type: ignore[misc]
 
 
 @app.task(name=TASK_NAME, bind=True, base=AgentTask, max_retries=0)  # type: ignore[untyped-decorator]
-def run_agent(self: AgentTask, payload: object) -> str | Row:
-    """Run the agent's next segment, if it is runnable and nobody else runs it.
-
-    Returns a summary of the agent that has completed, else what is left of its row.
-    """
+def run_agent(self: AgentTask, payload: object) -> Row:
+    """Run the agent's next segment, if it is runnable and nobody else runs it; returns what is left of its row."""
     runtime = process.runtime()
     process.drop_silent_connections()
     agent_id = str(self.request.id)
@@ -136,7 +134,7 @@ def run_agent(self: AgentTask, payload: object) -> str | Row:
                 runtime.forget_models()
 
 
-def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> str | Row:
+def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> Row:
     agent_id, patience = known.agent, _Patience(stop)
     store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
     if process.has().serves_all:
@@ -168,12 +166,17 @@ def _run_if_claimed(
     claim: Claim | Refused,
     stop: Stop,
     patience: _Patience,
-) -> str | Row:
+) -> Row:
     if isinstance(claim, Refused):
         log.debug("agent.not_runnable", agent_id=str(task.request.id), why=claim.why)
         return Row("open", "not runnable")
     patience.claim = claim
     return _run_claimed(task, runtime, store, claim, stop)
+
+
+def _age(claim: Claim) -> float:
+    """How long the agent has lived, in seconds: from its first segment on, its waits among it."""
+    return 0.0 if claim.began_at is None else max(0.0, claim.now() - claim.began_at)
 
 
 def _leave_to_others(store: Store, agent_id: str, lack: str) -> None:
@@ -201,7 +204,7 @@ class _Patience:
             raise RedisUnavailable("Redis was away until its job's time was over")
 
 
-def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> str | Row:
+def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> Row:
     if claim.generation > 1:
         task.send_quietly("task-running")
     log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.log_name)
@@ -228,10 +231,10 @@ def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim:
     match outcome:
         case Ended(state="completed", summary=summary):
             log.info("agent.completed", agent_id=claim.agent_id, summary=summary)
-            return summary
+            return Row("completed", summary, _age(claim))
         case Ended(state=state, summary=summary):
             log.warning(f"agent.{state}", agent_id=claim.agent_id, reason=summary)
-            return Row("failed", summary)
+            return Row("failed", summary, _age(claim))
         case Waits(condition=condition):
             log.info("agent.parked", agent_id=claim.agent_id, children=len(condition.children), until=condition.until)
             task.send_quietly("task-parked")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from celery import Celery
 
+from swarm.ids import root_agent_id
 from swarm.log import EventLog
 from swarm.store.agents import Store
 from swarm.store.values import Signals
@@ -72,8 +73,9 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
                 # Prompts stay out of logs and Flower: a row shows a readable name, and a root's is made from its prompt.
                 argsrepr=hint.label if hint.parent else f"{hint.definition}: {hint.job}",
                 kwargsrepr="{}",
-                root_id=agent_id if hint.parent is None else None,
-                parent_id=hint.parent,
+                root_id=root_agent_id(hint.job),
+                # A root has none; left to Celery it would be whoever woke it.
+                headers={"parent_id": hint.parent},
                 producer=producer,
                 # The list needs no declaring, and a connection that breaks meanwhile would cost the message.
                 declare=[],

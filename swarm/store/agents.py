@@ -204,6 +204,7 @@ class Store(Upkeep):
                     clock=clock,
                     definitions=answer[7],
                     permissions=JobPermissions(answer[8], answer[10], float(answer[9])),
+                    began_at=float(answer[11]),
                 )
             case "refused":
                 return Refused(answer[1])

@@ -50,6 +50,8 @@ class Claim:
     """The digest of the definitions that travel with its job."""
     permissions: JobPermissions | None = None
     """What its job permitted then."""
+    began_at: float | None = None
+    """When its first segment began."""
 
     def now(self) -> float:
         """The server's time, Unix seconds: the only one that decides anything, however wrong a worker's own is."""

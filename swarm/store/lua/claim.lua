@@ -2,13 +2,14 @@
 --   token  tells a repeated request from another claim
 --   told   what the message said of the agent {job, parent or '', depth, definition, the job's max depth}, or nothing: it was looked at
 -- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time, the digest of the job's
---   definitions or '', what the job permits: rules, seconds for questions, rules added since} | {'refused', state} | {'capped'}
+--   definitions or '', what the job permits: rules, seconds for questions, rules added since, when
+--   its first segment began} | {'refused', state} | {'capped'}
 --   | {'unknown'} | {'contradicted'}: the record says something else than the message; nothing was claimed
 
-local function granted(id, job, gen, spec, unread, length)
+local function granted(id, job, gen, spec, unread, length, started)
   local deadline, definitions, rules, seconds = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds')
   return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW), definitions or '',
-    rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1) }
+    rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1), tostring(started or NOW) }
 end
 
 local function contradicts(id, told)
@@ -25,7 +26,7 @@ step('claim', function(id, worker, lease_seconds, token, told)
     fields(id, 'state', 'job', 'spec', 'started', 'claim', 'gen', 'unread', 'length', 'queued', 'waited')
   if not state then return { 'unknown' } end
   if told[1] and contradicts(id, told) then return { 'contradicted' } end
-  if state == 'running' and claim == token then return granted(id, job, gen, spec, unread, length) end
+  if state == 'running' and claim == token then return granted(id, job, gen, spec, unread, length, started) end
   if state ~= 'queued' then return { 'refused', state } end
   if is_doomed(id) then return { 'refused', 'cancelled' } end
   leave_queue(id, job)
@@ -46,5 +47,5 @@ step('claim', function(id, worker, lease_seconds, token, told)
   -- Nobody would publish who is called here.
   moved = false
   emit(job, 'running', id, 'worker', worker, 'gen', gen)
-  return granted(id, job, gen, spec, unread, length)
+  return granted(id, job, gen, spec, unread, length, started)
 end, { list_after = 4 })
