@@ -203,7 +203,7 @@ class Neutral:
         self.url = url
 
     def tally(self) -> Tally:
-        """What it has seen since it was asked last."""
+        """What it has seen since it was asked last; its prompt cache is empty after that."""
         with urllib.request.urlopen(f"{self.url}/tally", timeout=120) as answer:
             return Tally(**json.load(answer))
 

@@ -49,7 +49,7 @@ class Reply(BaseModel, frozen=True):
 
 
 Progress = Callable[[str], None]
-"""Told now and then, while a reply streams, what it is about (a few words, for the activity line)."""
+"""Told when a reply begins (with nothing), and now and then, while it streams, what it is about (a few words, for the activity line)."""
 
 
 Hear = Callable[[int, Block, str], None]

@@ -23,6 +23,7 @@ from swarm.models import Usage
 
 DEFAULT_CONTEXT_WINDOW = 200_000
 DEFAULT_MAX_OUTPUT = 64_000
+DEFAULT_LEAST_CACHED = 4_096
 
 _SHIPPED = Path(__file__).with_name("prices.yaml")
 _TOKENS_PER_PRICE = 1_000_000
@@ -53,6 +54,8 @@ class Price(Rates):
 
     context_window: int = Field(default=DEFAULT_CONTEXT_WINDOW, gt=0)
     max_output: int = Field(default=DEFAULT_MAX_OUTPUT, gt=0)
+    least_cached: int = Field(default=1_024, ge=0)
+    """How many tokens a prefix must have for the prompt cache to hold it."""
     above: Tier | None = None
 
     def rates_for(self, prompt_tokens: int) -> Rates:
@@ -118,6 +121,12 @@ def max_output(model: str, *, prices_file: Path | None = None) -> int:
     """How many tokens one reply may have."""
     price = price_of(model, prices_file=prices_file)
     return price.max_output if price is not None else DEFAULT_MAX_OUTPUT
+
+
+def least_cached(model: str, *, prices_file: Path | None = None) -> int:
+    """How many tokens the prompt cache holds at least; of a model that nobody knows, the most that any asks for."""
+    price = price_of(model, prices_file=prices_file)
+    return price.least_cached if price is not None else DEFAULT_LEAST_CACHED
 
 
 def describe_aliases(prices_file: Path | None = None) -> str:

@@ -6,6 +6,7 @@ copies bytes for the rest; `encoded_parts` counts, so that a test can hold it to
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -21,6 +22,7 @@ encoded_parts = 0
 
 _tools: dict[int, tuple[list[dict[str, Any]], bytes]] = {}
 """By identity: an agent's tools are frozen for life, and a process shares them among all agents that have the same."""
+_named: dict[tuple[str, str, int], tuple[bytes, str]] = {}
 _heads: dict[tuple[str, int], tuple[list[dict[str, Any]], bytes]] = {}
 
 
@@ -40,6 +42,19 @@ def encode_tools(tools: list[dict[str, Any]]) -> bytes:
             _tools.clear()
         known = _tools[id(tools)] = (tools, _encode(tools))
     return known[1]
+
+
+def describe_prefix(model: str, system: str, tools: list[dict[str, Any]], also: str) -> tuple[str, int]:
+    """What tells prefixes apart for the prompt cache, `also` what else does, and how many bytes this one has."""
+    head = _head(ModelRequest.model_construct(model=model, system=system, messages=[], tools=tools))
+    key = (model, also, id(head))
+    known = _named.get(key)
+    if known is None or known[0] is not head:
+        if len(_named) >= _KEPT_PREFIXES:
+            _named.clear()
+        digest = hashlib.sha256(b"\0".join((model.encode(), also.encode(), head))).hexdigest()[:32]
+        known = _named[key] = (head, digest)
+    return known[1], len(head)
 
 
 class Encoder:

@@ -65,6 +65,8 @@ class ReplyBuilder:
                 self._end_block(event["index"])
             case "message_start":
                 self._model = event["message"]["model"]
+                if self._on_progress is not None:
+                    self._on_progress("")
                 self._add_usage(event["message"].get("usage"))
             case "message_delta":
                 self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason

@@ -45,6 +45,7 @@ from swarm.runtime.approvals import Approvals
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
+from swarm.runtime.sharing import name_prefixes
 from swarm.runtime.spawning import plan_children, refuse
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park, wait_for
@@ -255,6 +256,7 @@ class Loop:
                 entry,
                 list(plan.children.values()),
                 closing=self.model_call.closing(len(plan.children)),
+                prefixes=name_prefixes(self.segment, self.toolbox, list(plan.children.values())),
             )
             if isinstance(answer, Signals):
                 self.life.apply(entry)

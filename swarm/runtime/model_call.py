@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from swarm.models.catalogue import cost_usd
 from swarm.models.reply import tell_apart
 from swarm.runtime.purse import Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment
+from swarm.runtime.sharing import Gate
 from swarm.runtime.words import Words
 from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Signals
 
@@ -52,6 +54,7 @@ class ModelCall:
         self._told_activity_at = time.monotonic()
         self._kept: dict[str, Any] = {}
         self._words = Words(segment, 0)
+        self._gate: Gate | None = None
 
     @property
     def _life(self) -> Life:
@@ -74,7 +77,7 @@ class ModelCall:
             )
             began = time.monotonic()
             self._words = Words(self._segment, self._journal.next_number, watched=self._words.watched)
-            with self._stop.waiting():
+            with self._stop.waiting(), self._opening_for_others():
                 reply = self._model.complete(request, self._tell_activity, self._words.take)
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
             self._note_failure(error)
@@ -171,7 +174,26 @@ class ModelCall:
                 return self._describe(block)
         return "answering"
 
+    @contextmanager
+    def _opening_for_others(self) -> Iterator[None]:
+        """A stretch in which a first reply begins, which others may wait for."""
+        if not self._segment.claim.opens or self._life.turns:
+            yield
+            return
+        self._gate = Gate(self._segment)
+        self._gate.start()
+        try:
+            yield
+        finally:
+            self._gate.close()
+            self._gate = None
+
     def _tell_activity(self, activity: str) -> None:
+        if not activity:
+            if self._gate is not None:
+                with self._stop.unbroken():
+                    self._gate.open()
+            return
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
             with self._stop.unbroken():

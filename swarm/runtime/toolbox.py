@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from swarm.agent.entries import Condition, ToolFinished
+from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
@@ -78,8 +79,12 @@ class Toolbox:
 
     def open(self) -> Opening:
         """What this agent's requests begin with."""
+        return self.open_for(self._segment.spec)
+
+    def open_for(self, spec: AgentSpec) -> Opening:
+        """The same for another agent of the job, as far as it runs on a worker like this one."""
         return opening_of(
-            self._segment.spec,
+            spec,
             self._segment.claim.definitions,
             lambda: self.catalogue.for_spawning(),
             sandboxed=self.is_sandboxed(),

@@ -205,6 +205,7 @@ class Store(Upkeep):
                     definitions=answer[7],
                     permissions=JobPermissions(answer[8], answer[10], float(answer[9])),
                     began_at=float(answer[11]),
+                    opens=answer[12],
                 )
             case "refused":
                 return Refused(answer[1])
@@ -264,9 +265,17 @@ class Store(Upkeep):
         children: Sequence[AgentSpec | Continuation],
         *,
         closing: tuple[int, int] = (0, 0),
+        prefixes: Mapping[str, str] | None = None,
     ) -> Signals | NotSpawned:
-        """Make all the children, or have them go on, or none. `closing` is kept for the parent's last reply from now on."""
-        documents = [json.dumps(_child_fields(child)) for child in children]
+        """Make all the children, or have them go on, or none. `closing` is kept for the parent's last reply from now on.
+
+        `prefixes` names, by child, what requests begin with: of those that begin alike one begins first.
+        """
+        shared = prefixes or {}
+        documents = [
+            json.dumps(_child_fields(child) | ({"prefix": name} if (name := shared.get(child.agent_id)) else {}))
+            for child in children
+        ]
         answer = self.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *closing, *documents)
         match answer[0]:
             case "limit" | "children" as why:
@@ -278,6 +287,14 @@ class Store(Upkeep):
             case "team":
                 return NotSpawned("team", child=answer[1])
         return self._effect(answer, claim)
+
+    def let_others_begin(self, prefix: str, *, begun: bool) -> tuple[bool, Signals]:
+        """Have those go on that wait for the first reply to requests with this prefix; returns whether some still wait.
+
+        Whoever says so may be listening to that reply, so this does not wait for a Redis that is away.
+        """
+        left, publish = STEPS.run(self.hasty, "let_others_begin", self.prefix, prefix, int(begun))
+        return bool(left), Signals(publish=publish)
 
     def park(
         self,

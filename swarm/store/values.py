@@ -52,6 +52,8 @@ class Claim:
     """What its job permitted then."""
     began_at: float | None = None
     """When its first segment began."""
+    opens: str = ""
+    """The prefix of its requests, if others wait for its first reply to begin."""
 
     def now(self) -> float:
         """The server's time, Unix seconds: the only one that decides anything, however wrong a worker's own is."""

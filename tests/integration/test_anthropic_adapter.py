@@ -302,7 +302,7 @@ def test_progress_is_told_while_the_reply_streams(script: Script) -> None:
     script.answers.append(Answer(events=[START, *text_block(0, "x"), *calls, *end("tool_use")]))
     told: list[str] = []
     model_for(script).complete(a_request(), told.append)
-    assert told == ["writing", "calling Read"]
+    assert told == ["", "writing", "calling Read"]
 
 
 def test_one_connection_serves_one_request_after_the_other(script: Script) -> None:

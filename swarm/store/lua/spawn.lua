@@ -1,6 +1,7 @@
 -- Make children, or have some go on, and journal them in one step: a parent that crashed and spawns again finds them there already.
 --   closing_tokens, closing_cost  what is kept from now on for the parent's last reply
---   documents  JSON each: {id, fields...}: a new agent; or {id, resume: message body, background}: one of the parent's that goes on
+--   documents  JSON each: {id, fields...}: a new agent, with the `prefix` of its requests where it may have to wait for another one's first
+--     reply (sharing_common.lua); or {id, resume: message body, background}: one of the parent's that goes on
 -- Returns {'ok', publish} | {'limit', how many more agents the job may have} | {'children', how many more this one may have} | {'depth'} | {'name', child, name taken}
 --   | {'resume', child, its state or ''} | {'team', child that would need a team} | {'repeat'} | {'stale'} | {'cancelled'}
 
@@ -46,6 +47,8 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       redis.call('HDEL', agent_key(child.id), 'earlier', 'earlier_reason', 'earlier_ended')
       deliver(child.id, parent, name or parent, 'task', child.resume)
     elseif redis.call('EXISTS', agent_key(child.id)) == 0 then
+      local prefix = child.prefix
+      child.prefix = nil
       for name, value in pairs(child) do redis.call('HSET', agent_key(child.id), name, value) end
       redis.call('HSET', agent_key(child.id), 'job', job, 'parent', parent, 'depth', tonumber(depth) + 1, 'gen', 0, 'created', NOW,
         'era', era(job))
@@ -54,9 +57,9 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       -- Siblings keep the order of their calls.
       redis.call('ZADD', job_key(job, 'agents'), NOW + i * 1e-6, child.id)
       redis.call('HINCRBY', job_key(job), 'agents', 1)
-      put_on_queue(child.id)
       emit(job, 'spawned', child.id, 'parent', parent)
       tally('agents')
+      if not (prefix and wait_for_first(child.id, job, prefix)) then put_on_queue(child.id) end
     end
   end
   return { 'ok', publish }
