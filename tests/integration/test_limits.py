@@ -143,6 +143,33 @@ rules:
     assert "child begins" in str(at_work.swarm.journal(root.id))
 
 
+def test_a_root_that_is_busy_at_its_time_limit_is_interrupted_at_half_of_its_grace(at_work: Fleet) -> None:
+    server = at_work.rehearse(
+        """
+name: busy
+rules:
+  - when: {turn: 0}
+    reply: {text: so far, tools: [{name: Bash, input: {command: "echo begun >> log; sleep 300"}}]}
+  - reply: {text: "LAST WORDS after {last_result}"}
+"""
+    )
+    job = at_work.submit("go", server, timeout_seconds=600)
+    store, root = at_work.swarm.store, job.view().root_id
+    wait_for("it is busy", lambda: (at_work.workspace / "log").exists())
+    store.client.hset(store.key("job", job.id), "deadline", store.now())
+    for overtime in ("1", "2"):
+        # Its time is over now; and now half of its grace is.
+        store.client.zadd(store.key("deadlines"), {job.id: 1}, xx=True)
+        wait_for("it is seen", lambda n=overtime: store.client.hget(store.key("job", job.id), "overtime") == n)
+        assert store.agent(root).state == "running" or overtime == "2", "what it began before has half of the grace"
+    view = job.wait(20)
+    assert (view.state, view.text[:20]) == ("timed_out", "LAST WORDS after Thi")
+    assert "interrupted" in view.text
+    assert (at_work.workspace / "log").read_text() == "begun\n"
+    assert store.client.hget(store.key("agent", root), "deaths") is None
+    assert store.client.zscore(store.key("deadlines"), job.id) is None
+
+
 def test_a_text_that_was_said_is_the_answer_of_an_agent_that_is_ended_from_outside(at_work: Fleet) -> None:
     server = at_work.rehearse(
         f"""

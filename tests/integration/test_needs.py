@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -109,6 +112,27 @@ def test_a_worker_that_is_for_one_job_leaves_all_others(keyless: Fleet) -> None:
     assert other.agents()[0].state == "queued"
     keyless.start_worker(1)
     assert other.wait(30).text == "fine"
+
+
+def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_and_why(keyless: Fleet) -> None:
+    keyless.start_worker(1)
+    job = _submit(keyless)
+    lack = wait_for("it is known that nobody can run it", job.find_lack)
+
+    def run(*words: str) -> str:
+        command = [sys.executable, "-m", "swarm", *words]
+        ran = subprocess.run(command, env=keyless.environment(), cwd=keyless.folder, capture_output=True, text=True)
+        return ran.stdout
+
+    assert f"waits   {job.id}: nobody can run it: {lack}" in run("status")
+    assert json.loads(run("status", "--json"))["unserved"] == {job.id: lack}
+    assert f"nobody can run it: {lack}"[:60] in run("tree", job.id)
+    [check] = [check for check in json.loads(run("doctor", "--json")) if check["name"] == "waiting jobs"]
+    assert (check["ok"], check["found"]) == (False, f"nobody can run {job.id}: {lack}")
+    assert check["found"] in " ".join(run("doctor").split())
+    keyless.swarm.cancel(job.view().root_id)
+    assert "nobody can run it" not in run("status")
+    assert json.loads(run("status", "--json"))["unserved"] == {}
 
 
 def test_what_a_worker_lacks_is_found_by_model_and_job() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 
 import psutil
 import pytest
+import redis
 
 from swarm import Job
 from swarm.errors import JobLost
@@ -87,6 +89,58 @@ def _demoted(fleet: Fleet) -> Iterator[None]:
     client.replicaof("NO", "ONE")
 
 
+@contextlib.contextmanager
+def _unable_to_save(fleet: Fleet) -> Iterator[None]:
+    """It cannot write its snapshot, so it takes no writes: MISCONF."""
+    client, file = fleet.swarm.store.client, fleet.folder / "s" / "redis" / "dump.rdb"
+    file.mkdir()
+    client.config_set("save", "3600 1")
+    client.bgsave()
+    wait_for("it has failed", lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
+    with pytest.raises(redis.ResponseError, match="MISCONF"):
+        client.set("x", 1)
+    yield
+    time.sleep(OUTAGE_SECONDS)
+    file.rmdir()
+    client.config_set("save", "")
+
+
+@contextlib.contextmanager
+def _loading(fleet: Fleet) -> Iterator[None]:
+    """It was started again and reads its file, for as long as the other outages."""
+    client, process = fleet.swarm.store.client, _redis(fleet)
+    pipeline = client.pipeline(transaction=False)
+    for number in range(20_000):
+        pipeline.set(f"filler:{number}", 1)
+    pipeline.execute()
+    binary, config = process.exe(), fleet.folder / "s" / "redis" / "redis.conf"
+    process.kill()
+    process.wait(5)
+    each = str(int(OUTAGE_SECONDS / 20_000 * 1e6))
+    # The server is told by its name from the other programs that the file is.
+    command = ["redis-server", str(config), "--key-load-delay", each]
+    server = subprocess.Popen(command, executable=binary, stdout=subprocess.DEVNULL)
+    try:
+        hasty = redis.Redis.from_url(fleet.url, retry=None)
+        wait_for("it loads", lambda: _is_loading(hasty))
+        yield
+        fleet.restart_redis()
+        assert server.poll() is None, "it is that one still"
+    except BaseException:
+        server.kill()
+        raise
+
+
+def _is_loading(client: redis.Redis) -> bool:
+    try:
+        client.get("x")
+    except redis.BusyLoadingError:
+        return True
+    except redis.RedisError:
+        pass
+    return False
+
+
 def _deaths(fleet: Fleet, job: Job) -> int:
     return sum(int(fleet.swarm.store.client.hget(f"swarm:agent:{agent.id}", "deaths") or 0) for agent in job.agents())
 
@@ -110,7 +164,7 @@ rules:
     return server, jobs
 
 
-@pytest.mark.parametrize("away", [_down, _hung, _busy, _full, _demoted])
+@pytest.mark.parametrize("away", [_down, _hung, _busy, _full, _demoted, _unable_to_save, _loading])
 def test_what_was_paid_for_and_what_a_command_said_outlast_an_outage(fleet: Fleet, away) -> None:  # type: ignore[no-untyped-def]
     worker = fleet.start_worker(2)
     server, jobs = _paid_calls(fleet)

@@ -167,6 +167,36 @@ rules:
         ), (first.usage, last.usage)
 
 
+def test_a_fork_reads_what_was_kept_of_its_parents_long_outputs_and_keeps_its_own(at_work: Fleet) -> None:
+    server = at_work.rehearse(
+        r"""
+name: fork
+rules:
+  - when: {prompt: '^go', turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "seq 1 30000"}}]}
+  - when: {turn: 1, last_result: '"(?P<handle>output:[^"]+)"'}
+    reply: {tools: [{name: Agent, input: {description: one, prompt: 'read {handle}', fork: true}}]}
+  - when: {turn: 2, last_text: 'read (?P<handle>output:\S+)'}
+    reply: {tools: [{name: Read, input: {file_path: '{handle}', offset: 15000, limit: 2}}]}
+  - when: {turn: 3, last_result: '15001'}
+    reply: {tools: [{name: Bash, input: {command: "seq 40000 70000"}}]}
+  - when: {turn: 4, last_result: '"(?P<handle>output:[^"]+)"'}
+    reply: {tools: [{name: Read, input: {file_path: '{handle}', offset: 15000, limit: 1}}]}
+  - when: {turn: 5}
+    reply: {text: "THE FORK READ {last_result}"}
+  - reply: {text: "{last_result}"}
+""".replace("\\S", "\S")
+    )
+    job = at_work.submit("go", server)
+    text = job.wait(40).text
+    assert "THE FORK READ" in text and "54999" in text, text
+    root, fork = job.agents()
+    store = at_work.swarm.store
+    kept = [store.client.hkeys(store.key("outputs", agent.id)) for agent in (root, fork)]
+    assert [len(keys) for keys in kept] == [1, 1] and kept[0] != kept[1]
+    assert store.load_output(fork.id, kept[0][0]) is None, "it has no copy"
+
+
 def test_stopping_an_agent_reaches_down_and_never_up(at_work: Fleet) -> None:
     server = at_work.rehearse(
         """
