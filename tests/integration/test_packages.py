@@ -19,6 +19,7 @@ NEEDED = (
     "swarm/definitions/shipped/build.md",
     "swarm/rehearsal/scenarios/demo.yaml",
     "swarm/py.typed",
+    "swarm/web/templates/swarm.html",
 )
 
 
@@ -39,6 +40,8 @@ def test_a_package_holds_every_module_script_and_definition_once(kind: str, tmp_
         with zipfile.ZipFile(package) as wheel:
             names = wheel.namelist()
     assert not [name for name in NEEDED if names.count(name) != 1]
+    served = [path.relative_to(ROOT).as_posix() for path in (ROOT / "swarm/web/static").rglob("*") if path.is_file()]
+    assert served and set(served) <= set(names), "what the page loads is packed"
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "swarm").rglob("*.py")}
     packed = {name for name in names if name.startswith("swarm/") and name.endswith(".py")}
     assert {name for name in sources if "__pycache__" not in name} <= packed
