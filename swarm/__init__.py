@@ -15,8 +15,22 @@ if TYPE_CHECKING:
     from swarm.errors import SwarmError
     from swarm.records import AgentView, Event, JobView
     from swarm.settings import Settings
+    from swarm.streaming.events import StreamEvent
+    from swarm.streaming.telling import stream
 
-__all__ = ["AgentDefinition", "AgentView", "Event", "Job", "JobView", "Limits", "Settings", "Swarm", "SwarmError"]
+__all__ = [
+    "AgentDefinition",
+    "AgentView",
+    "Event",
+    "Job",
+    "JobView",
+    "Limits",
+    "Settings",
+    "StreamEvent",
+    "Swarm",
+    "SwarmError",
+    "stream",
+]
 
 _HOMES = {
     "AgentDefinition": "swarm.definitions.model",
@@ -26,6 +40,8 @@ _HOMES = {
     "JobView": "swarm.records",
     "Limits": "swarm.agent.spec",
     "Settings": "swarm.settings",
+    "StreamEvent": "swarm.streaming.events",
+    "stream": "swarm.streaming.telling",
     "Swarm": "swarm.client",
     "SwarmError": "swarm.errors",
 }

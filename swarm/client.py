@@ -6,7 +6,7 @@
     print(job.wait().text)
 
 A client needs Redis, nothing else: it runs no agent itself. Workers (`swarm up`, `swarm worker`, `celery -A swarm.tasks
-worker`) do.
+worker`) do. `swarm.aio` has the same for asyncio.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from swarm.agent.entries import Entry, Mail
 from swarm.agent.needs import Has, find_common_lack, read_needs, read_workers
@@ -31,7 +31,7 @@ from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
 from swarm.records import AgentView, Event, JobView, read_event
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
-from swarm.store.connection import connect, explained
+from swarm.store.connection import connect, explained, hide_password, redis_url
 from swarm.store.durable import Disk
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.questions import Questions
@@ -40,6 +40,7 @@ from swarm.team.board import Board, TaskTexts, TaskView
 from swarm.team.scratchpad import Pad, PageView
 
 log = EventLog("swarm.client")
+_IDLE_SECONDS = 1.0
 
 
 def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
@@ -60,6 +61,9 @@ class Job(Correspondence):
         self.warnings = list(warnings)
         """What the settings files held that could not be used, when it was submitted."""
 
+    def __repr__(self) -> str:
+        return f"Job({self.id!r})"
+
     def view(self) -> JobView:
         """The job as it stands now. Raises `UnknownAgent` once it has expired."""
         return self._store.job(self.id)
@@ -75,12 +79,23 @@ class Job(Correspondence):
         """Why nobody can run what is queued of this job now; empty if somebody can, or nothing waits for it."""
         return next((agent.unserved for agent in self.agents() if agent.unserved), "")
 
-    def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[Event | None]:
+    @overload
+    def follow(self, *, after: str = "0") -> Iterator[Event]: ...
+
+    @overload
+    def follow(self, *, after: str = "0", idle_seconds: float) -> Iterator[Event | None]: ...
+
+    def follow(self, *, after: str = "0", idle_seconds: float | None = None) -> Iterator[Event | None]:
         """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
 
-        Yields None whenever nothing has happened for `idle_seconds`, so that the caller can redraw or give up. A Redis that is
-        away is waited for, however long that takes, and `Swarm.tell` is told so. Raises `JobLost` if it comes back without the job.
+        With `idle_seconds`, None is yielded whenever nothing has happened for so long, so that the caller can redraw or give up. A Redis
+        that is away is waited for, however long that takes, and `Swarm.tell` is told so. Raises `JobLost` if it comes back without
+        the job.
         """
+        happened = self._watch(after, _IDLE_SECONDS if idle_seconds is None else idle_seconds)
+        return happened if idle_seconds is not None else (event for event in happened if event is not None)
+
+    def _watch(self, after: str, idle_seconds: float) -> Iterator[Event | None]:
         over = False
         while True:
             try:
@@ -148,6 +163,19 @@ class Swarm:
         self.store = Store(connect(self.settings), self.settings.key_prefix)
         self.tell = tell or (lambda what: log.warning("redis.away", what=what))
         """Told that somebody waits for Redis, and for what job, whenever and as long as that is so; default: the log."""
+
+    def __repr__(self) -> str:
+        return f"Swarm({hide_password(redis_url(self.settings))!r})"
+
+    def __enter__(self) -> Swarm:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back; they are made anew if it is used again."""
+        self.store.client.close()
 
     def outlasting(self, job_id: str) -> Swarm:
         """The same for somebody who watches one job: every call waits for a Redis that is away, and says that the job does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -82,6 +82,8 @@ class Counters:
         return {name: value for name, value in vars(self).items() if value}
 
 
+_TOLD = ("id", "state", "label", "title", "reason", "turns", "agents", "cost_usd", "text")
+_TOLD_CHARACTERS = 60
 COUNTERS = tuple(field.name for field in fields(Counters))
 
 
@@ -109,6 +111,17 @@ class _View(BaseModel, frozen=True):
     ended_at: float | None = None
     unread: int = 0
     """Messages in its mailbox (a job's: its person's) that have not been taken in."""
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """What tells one from another: who it is and how it stands, its texts short; nothing that is as it always is."""
+        for name, value in super().__repr_args__():
+            if name in _TOLD and value not in ("", None):
+                yield (
+                    name,
+                    value
+                    if not isinstance(value, str) or len(value) <= _TOLD_CHARACTERS
+                    else f"{value[:_TOLD_CHARACTERS]}…",
+                )
 
     @property
     def ended(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from swarm.cli.completing import complete_agent
+from swarm.cli.event_lines import describe_event
 from swarm.cli.job_filters import WANTED, JobFilter
 from swarm.cli.messages import hint_at_unread
 from swarm.cli.opening import find_agent, find_job, open_swarm
@@ -18,6 +19,7 @@ from swarm.cli.output import (
     one_line,
     output_console,
     print_json,
+    print_json_text,
     print_line,
     print_note,
     show_ago,
@@ -25,10 +27,12 @@ from swarm.cli.output import (
     show_count,
     show_duration,
 )
+from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.cli.questions import count_open, hint_at_questions
 from swarm.cli.tables import Column, Listing
 from swarm.cli.tree_view import render_tree
-from swarm.records import AgentView, Event, JobView
+from swarm.records import AgentView, JobView
+from swarm.streaming import Teller
 
 _SAME_MOMENT_SECONDS = 0.05
 
@@ -132,27 +136,24 @@ def show_events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job ends.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what has happened in a job: one line, or one JSON object, for each event."""
+    """Print what has happened in a job: one line, or one JSON object, for each event.
+
+    The objects are those of `swarm run --json --stream`, described in docs/reference/stream.md.
+    """
     with open_swarm() as swarm:
         found = find_job(swarm, job)
+        teller, said_at = Teller(swarm, found), time.monotonic()
         for event in found.follow(idle_seconds=1.0 if follow else _SAME_MOMENT_SECONDS):
-            if event is not None:
-                _print_event(event, as_json=as_json)
-            elif not follow:
+            for told in [] if event is None else teller.tell(event):
+                line = told.model_dump_json() if as_json else describe_event(told)
+                if line:
+                    (print_json_text if as_json else print_line)(line)
+                    said_at = time.monotonic()
+            if event is None and not follow:
                 break
-
-
-def _print_event(event: Event, *, as_json: bool) -> None:
-    if as_json:
-        print_json(event.model_dump(), indent=None)
-        return
-    fields = " ".join(
-        f"{name}={one_line(value, 200)!r}" if " " in value else f"{name}={one_line(value)}"
-        for name, value in event.fields.items()
-        if value
-    )
-    moment = time.strftime("%H:%M:%S", time.localtime(event.at))
-    print_line(f"{moment}.{int(event.at * 1000) % 1000:03d} {event.kind:<11} {event.agent_id} {fields}".rstrip())
+            if event is None and time.monotonic() - said_at >= SILENCE_SECONDS:
+                print_note(describe_waiting(found.agents()))
+                said_at = time.monotonic()
 
 
 def cancel(

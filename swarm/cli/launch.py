@@ -17,6 +17,7 @@ from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.output import message_console, one_line, print_note
 from swarm.cli.patience import said
 from swarm.cli.prompting import Prompter, open_terminal
+from swarm.cli.stream_display import StreamDisplay
 from swarm.cli.trust import ask_for_trust
 from swarm.cli.watching import Display, choose_display, watch
 from swarm.client import Job, Swarm
@@ -50,6 +51,8 @@ class Launch:
     concurrency: int | None = None
     """Processes of a worker that has to be started."""
     quiet: bool = False
+    stream: bool = False
+    """Print what happens as JSON, a line for each event."""
 
 
 def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
@@ -169,7 +172,11 @@ class _Watching:
 
     def run(self, deliver: Deliver) -> int:
         """Watch, deliver, and return the exit code."""
-        display = choose_display(self.swarm, self.job, quiet=self.launch.quiet)
+        display: Display
+        if self.launch.stream:
+            display = StreamDisplay(self.swarm, self.job)
+        else:
+            display = choose_display(self.swarm, self.job, quiet=self.launch.quiet)
         prompter = None if self.terminal is None else Prompter(self.swarm, self.terminal, self.interrupts)
         try:
             while True:

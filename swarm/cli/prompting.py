@@ -99,7 +99,7 @@ class Prompter:
         self._show_lines(show_detail(question))
         left = show_duration(question.expires_at - time.time())
         more = f", {show_number(len(self._waiting), 'more question')} after it" if self._waiting else ""
-        print_note(f"  ({question.id}, to be answered within {left}{more})")
+        print_note(f"  ({question.id}, to be answered within {left}{more}; skipped, it stays open)")
         self._prompt(question)
         self._shown = True
 
@@ -113,9 +113,9 @@ class Prompter:
             case "permission":
                 rule = read_always(question)
                 always = f"[a]lways (from now on in this job: {rule}), " if rule else ""
-                print_note(f"  [y]es, [n]o, {always}{more}[s]kip (leave it open)?")
+                print_note(f"  [y]es, [n]o, {always}{more}[s]kip?")
             case "plan":
-                print_note(f"  [a]pprove (or: a MODE), [r]eject, {more}[s]kip (leave it open)?")
+                print_note(f"  [a]pprove (or: a MODE), [r]eject, {more}[s]kip?")
             case _:
                 number = "a number, or " if read_options(question) else ""
                 whole = "/details, " if more else ""

@@ -130,6 +130,10 @@ def run(
     priority: Annotated[
         int, typer.Option(min=1, max=100, help="Turns the job has on the fleet where others have one.")
     ] = 1,
+    stream: Annotated[
+        bool,
+        typer.Option("--stream", help="With --json: print each event as it happens, one JSON object a line."),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Run a job and print its answer; what happens meanwhile is shown on stderr.
@@ -140,6 +144,8 @@ def run(
     """
     if detach and rehearse is not None:
         raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
+    if stream and (not as_json or detach):
+        raise typer.BadParameter("it goes with --json, and without --detach", param_hint="--stream")
     if budget == 0:
         raise typer.BadParameter("a budget must be more than nothing", param_hint="--budget")
 
@@ -169,12 +175,13 @@ def run(
         home_workspace=home_workspace,
         priority=priority,
     )
-    launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet)
+    launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet, stream=stream)
     settings = load_settings()
     if detach:
         _submit_and_leave(launch, settings, as_json=as_json)
     else:
-        raise typer.Exit(run_job(launch, settings, _deliver_json if as_json else _deliver_text))
+        deliver = _deliver_nothing if stream else _deliver_json if as_json else _deliver_text
+        raise typer.Exit(run_job(launch, settings, deliver))
 
 
 def _read_schema(path: Path) -> Any:
@@ -215,6 +222,10 @@ def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
         print_json(view.data)
     elif view.text.strip():
         print_result(view.text)
+
+
+def _deliver_nothing(view: JobView, agents: Sequence[AgentView]) -> None:
+    """The stream's last event has told it all."""
 
 
 def _deliver_json(view: JobView, agents: Sequence[AgentView]) -> None:

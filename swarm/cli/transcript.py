@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 from xml.etree import ElementTree  # only the runtime writes the tags, so this is not foreign XML
 from xml.etree.ElementTree import Element
@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from swarm.agent.entries import Answered, Assistant, Condition, Entry, Finished, Started, ToolFinished, encode_entry
+from swarm.agent.entries import Answered, Assistant, Entry, Finished, Started, ToolFinished, encode_entry
+from swarm.agent.waits import describe_wait
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.output import (
@@ -21,11 +22,13 @@ from swarm.cli.output import (
     output_console,
     plain,
     print_json_text,
+    print_note,
     show_cost,
     show_count,
     show_duration,
-    show_number,
 )
+from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
+from swarm.client import Swarm
 from swarm.definitions.tools import Kind, row_of
 
 _SHOWN_LINES = 12
@@ -43,16 +46,39 @@ def show_transcript(
         ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the system prompt.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the agent ends.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one journal entry per line, as it is stored.")] = False,
 ) -> None:
     """Print everything an agent has lived: prompts, replies, tool calls and their results, waits."""
+    printer = TranscriptPrinter(output_console(), full=full)
     with open_swarm() as swarm:
-        entries = swarm.journal(find_agent(swarm, target))
-    if as_json:
-        for entry in entries:
-            print_json_text(encode_entry(entry))
-    else:
-        TranscriptPrinter(output_console(), full=full).print(entries)
+        agent_id = find_agent(swarm, target)
+        for entries in follow_journal(swarm, agent_id) if follow else [swarm.journal(agent_id)]:
+            if as_json:
+                for entry in entries:
+                    print_json_text(encode_entry(entry))
+            elif entries or not follow:
+                printer.print(entries)
+
+
+def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
+    """The agent's journal as it grows, up to its end; says on stderr what is waited for when that takes long."""
+    swarm = swarm.outlasting(swarm.agent(agent_id).job_id)
+    told, said_at = 0, time.monotonic()
+    while True:
+        # Asked for first: what was written before the end is found below.
+        agent = swarm.agent(agent_id)
+        entries = list(swarm.store.journal(agent_id, told))
+        if entries:
+            told, said_at = told + len(entries), time.monotonic()
+            yield entries
+        elif agent.ended:
+            return
+        elif time.monotonic() - said_at >= SILENCE_SECONDS:
+            said_at = time.monotonic()
+            print_note(describe_waiting([agent]))
+        else:
+            swarm.store.wait_entries("journal", agent_id, f"{told}-0", 1.0)
 
 
 class TranscriptPrinter:
@@ -96,7 +122,7 @@ class TranscriptPrinter:
                     self._heading(heading)
                     self._body(text)
             case "parked":
-                self._print(f"⏸ {_describe_wait(entry.condition)}", "dim")
+                self._print(f"⏸ waits for {describe_wait(entry.condition)}, holding no process", "dim")
             case "answered":
                 self._print_answer(entry)
             case "resumed":
@@ -213,20 +239,3 @@ def _read_message(element: Element) -> tuple[str, str]:
 def _show_input(given: dict[str, Any], *, full: bool) -> str:
     text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
     return text if full else one_line(text, _SHOWN_INPUT_CHARACTERS)
-
-
-def _describe_wait(condition: Condition) -> str:
-    reasons = []
-    if condition.children:
-        reasons.append(show_number(len(condition.children), "agent"))
-    if condition.tasks:
-        reasons.append(show_number(len(condition.tasks), "task"))
-    if condition.question:
-        reasons.append("an answer")
-    if condition.rest:
-        reasons.append("those who work for it")
-    elif condition.mail:
-        reasons.append("a message")
-    if condition.until is not None:
-        reasons.append("a moment")
-    return f"waits for {' or '.join(reasons) or 'nothing'}, holding no process"

@@ -207,7 +207,7 @@ def ping_or_raise(client: redis.Redis) -> None:
     except (redis.RedisError, OSError) as error:
         where, remedy = _describe(client)
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise RedisUnavailable(f"no answer from Redis at {where} ({reason}). {remedy}") from error
+        raise RedisUnavailable(f"no answer from Redis at {where} ({reason}). {remedy}") from None
 
 
 def refuse_old_server(client: redis.Redis, error: redis.ResponseError) -> None:
@@ -228,9 +228,13 @@ def explained(client: redis.Redis) -> Iterator[None]:
     """Whatever fails inside because Redis does not answer fails as `RedisUnavailable`; costs nothing when it does."""
     try:
         yield
-    except (redis.RedisError, OSError):
-        ping_or_raise(client)
-        raise
+    except (redis.RedisError, OSError) as error:
+        try:
+            ping_or_raise(client)
+        except RedisUnavailable as told:
+            # It says all there is to say; the driver's own errors would fill the screen.
+            raise told from None
+        raise error
 
 
 def _connect_to_group(group: _Group, options: dict[str, Any], kind: Any) -> Any:

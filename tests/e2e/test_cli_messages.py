@@ -98,8 +98,9 @@ def test_a_message_to_a_job_goes_to_its_root_which_answers_with_its_result(town:
     assert (ran.returncode, ran.stdout.decode()) == (0, "root has read it\n"), ran.stderr.decode()
     assert "delivered to root" in ran.stderr.decode()
     # Every end of the job is told, and so is that it went on.
-    kinds = [json.loads(line)["kind"] for line in town.output("events", job.id, "--json").splitlines()]
-    assert kinds.count("job_ended") == 2 and "resumed" in kinds
+    told = [json.loads(line) for line in town.output("events", job.id, "--json").splitlines()]
+    assert [event["type"] for event in told].count("job_ended") == 2
+    assert "resumed" in [event.get("why") for event in told]
     told = town.output("transcript", job.id)
     assert f"✉ message from user ({job.id})" in told and "do you read me?" in told and "<message" not in told
 

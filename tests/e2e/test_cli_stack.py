@@ -35,10 +35,10 @@ def test_a_detached_job_can_be_followed_and_read_before_and_after_down(
     job_id = detached.stdout.decode().strip()
 
     followed = world.run("events", job_id, "--follow", "--json")
-    kinds = [json.loads(line)["kind"] for line in followed.stdout.splitlines()]
-    assert kinds[0] == "job_started"
-    assert kinds.count("spawned") == 2
-    assert kinds[-1] == "job_ended"
+    types = [json.loads(line)["type"] for line in followed.stdout.splitlines()]
+    assert types[0] == "job_started"
+    assert types.count("agent_spawned") == 2
+    assert types[-1] == "job_ended"
     _check_views(world, job_id)
 
     assert world.run("down").returncode == 0
@@ -68,7 +68,7 @@ def _check_views(world: World, job_id: str) -> None:
     assert child["id"] in told
     assert "completed" in told
 
-    assert b"job_ended" in world.run("events", job_id).stdout
+    assert f"{job_id} completed" in world.run("events", job_id).stdout.decode()
     cancelled = world.run("cancel", job_id)
     assert (cancelled.returncode, cancelled.stdout.decode()) == (0, f"{job_id} had already ended: completed\n")
 

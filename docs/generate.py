@@ -1,0 +1,215 @@
+"""Writes `docs/reference/` from the code: `python -m docs.generate`. A test asks whether it is current.
+
+What a class or a field means is said where it is written: docstrings, and the strings below fields.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from pydantic import BaseModel
+
+import swarm
+from swarm import aio
+from swarm.cli.app import SECTIONS
+from swarm.settings import Settings
+from swarm.streaming.events import StreamEvent, ToolCall
+
+FOLDER = Path(__file__).with_name("reference")
+_HEAD = "<!-- Written by `python -m docs.generate`; change the code's words instead. -->\n"
+
+
+def pages() -> dict[str, str]:
+    """The pages by their file names."""
+    made = {"python.md": _python(), "stream.md": _stream(), "cli.md": _cli(), "settings.md": _settings()}
+    return {name: f"{_HEAD}\n{text.rstrip()}\n" for name, text in made.items()}
+
+
+# -- pages -----------------------------------------------------------------------------------------------------
+
+
+def _python() -> str:
+    parts = [
+        "# Python\n\n`from swarm import Swarm` for programs, `from swarm.aio import Swarm` for asyncio. A client needs Redis and runs no"
+        " agent: workers do (`swarm up`, `swarm worker`).\n"
+    ]
+    for name in swarm.__all__:
+        found = getattr(swarm, name)
+        if name != "StreamEvent":
+            parts.append(_describe(name, found))
+    parts.append("# swarm.aio\n\n" + _clean(aio.__doc__))
+    parts += [_describe(f"aio.{one.__name__}", one) for one in (aio.Swarm, aio.Job)]
+    return "\n".join(parts)
+
+
+def _stream() -> str:
+    union = get_args(get_args(StreamEvent)[0])
+    parts = [
+        "# The stream of events\n\n`swarm run --json --stream`, `swarm events JOB --json`, `swarm.stream(swarm, job)` and"
+        " `aio.Job.stream()` tell the same events. On a command line each is one JSON object on a line of its own;"
+        " `type` says which it is.\n\n"
+        "Within version 1 (`v`) events and fields are only added: leave out what you do not know. Read a line with"
+        " `swarm.streaming.events.STREAM_EVENT.validate_json(line)`.\n",
+        "## Every event\n\n" + _fields(union[0].__bases__[0]),
+    ]
+    for one in union:
+        type_name = one.model_fields["type"].default
+        own = [name for name in one.__annotations__ if name != "type"]
+        parts.append(f"## `{type_name}`\n\n{_clean(one.__doc__)}\n\n{_fields(one, own)}")
+    return "\n".join([*parts, f"## ToolCall\n\n{_clean(ToolCall.__doc__)}\n\n{_fields(ToolCall)}"])
+
+
+def _cli() -> str:
+    parts = [
+        "# Commands\n\nExit codes: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 4 stopped at a limit,"
+        " 130 interrupted, 143 terminated. An id may be shortened to a beginning that is unique; `@last` is the newest job, `@2` the one"
+        " before it.\n"
+    ]
+    for title, entries in SECTIONS.items():
+        parts.append(f"## {title}\n")
+        for name, home in entries.items():
+            module_name, _, function = home.partition(":")
+            module = import_module(f"swarm.cli.{module_name}")
+            parts += [_command(f"swarm {path}", one) for path, one in _commands(name, module, function)]
+    return "\n".join(parts)
+
+
+def _commands(name: str, module: Any, function: str) -> Iterator[tuple[str, Any]]:
+    """The command's function, and those of the commands below it."""
+    group = getattr(module, "group", None)
+    if group is None or function:
+        yield name, getattr(module, function)
+    for below in group.registered_commands if group is not None else ():
+        yield f"{name} {below.name or below.callback.__name__}", below.callback
+
+
+def _command(path: str, function: Any) -> str:
+    # From the annotations alone: what versions of Typer make of them differs.
+    hints = get_type_hints(function, include_extras=True)
+    arguments, options = [], []
+    for name, parameter in inspect.signature(function).parameters.items():
+        found = [each for each in getattr(hints[name], "__metadata__", ()) if hasattr(each, "param_decls")]
+        if not found:
+            continue
+        told = found[0]
+        if "Argument" in type(told).__name__:
+            shown = told.metavar or (name.upper() if parameter.default is parameter.empty else f"[{name.upper()}]")
+            arguments.append((shown, told.help or ""))
+        else:
+            options.append((_option(name, hints[name], told), _explain(told)))
+    usage = " ".join([path, *(["[OPTIONS]"] if options else []), *(name for name, _ in arguments)])
+    table = "".join(f"| `{_cell(name)}` | {_cell(told)} |\n" for name, told in [*arguments, *options])
+    text = f"### `{usage}`\n\n{_clean(function.__doc__)}\n"
+    return text + (f"\n| | |\n|---|---|\n{table}" if table else "")
+
+
+def _option(name: str, hint: Any, told: Any) -> str:
+    # In an annotation the first name stands where a default would.
+    first = [told.default] if isinstance(told.default, str) and told.default.startswith("-") else []
+    names = ", ".join([*first, *(told.param_decls or ())] or [f"--{name.replace('_', '-')}"])
+    kinds = [each for each in (get_args(hint.__origin__) or (hint.__origin__,)) if each is not type(None)]
+    if bool in kinds:
+        return names
+    choices = [str(each) for kind in kinds for each in get_args(kind)] or [
+        str(each) for each in kinds if isinstance(each, str)
+    ]
+    return f"{names} {told.metavar or '|'.join(choices) or kinds[0].__name__.upper()}"
+
+
+def _explain(told: Any) -> str:
+    default = told.show_default if isinstance(told.show_default, str) else ""
+    return f"{told.help or ''}{f' Default: {default}.' if default else ''}"
+
+
+def _settings() -> str:
+    docs, rows = _field_docs(Settings), []
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default is None else f"`{field.default}`" if field.default != "" else ""
+        rows.append(f"| `SWARM_{name.upper()}` | {default} | {_cell(docs.get(name, ''))} |\n")
+    return (
+        "# Settings\n\nVariables of the environment; durations in seconds.\n\n| variable | default | |\n|---|---|---|\n"
+        + "".join(rows)
+    )
+
+
+# -- parts -----------------------------------------------------------------------------------------------------
+
+
+def _describe(name: str, found: Any) -> str:
+    if not inspect.isclass(found):
+        return f"## `{name}{_signature(found)}`\n\n{_clean(found.__doc__)}\n"
+    head = f"## {name}\n\n{_clean(found.__doc__)}\n"
+    if issubclass(found, BaseModel):
+        return f"{head}\n{_fields(found)}"
+    methods = [f"### `{each}{_signature(one)}`\n\n{_clean(one.__doc__)}\n" for each, one in _methods(found)]
+    return "\n".join([head, *methods])
+
+
+def _methods(found: type) -> Iterator[tuple[str, Any]]:
+    for name, one in inspect.getmembers(found, lambda one: inspect.isfunction(one) or isinstance(one, property)):
+        if not name.startswith("_") and one.__doc__:
+            yield name, one
+
+
+def _signature(one: Any) -> str:
+    if isinstance(one, property):
+        return ""
+    text = str(inspect.signature(one)).replace("'", "")
+    return re.sub(r"\b(?:swarm|collections|pathlib|typing)\.(?:\w+\.)*", "", text)
+
+
+def _fields(model: type[BaseModel], only: list[str] | None = None) -> str:
+    rows = []
+    for name, field in model.model_fields.items():
+        if field.exclude or (only is not None and name not in only):
+            continue
+        rows.append(f"| `{name}` | `{_cell(_type_name(model, name))}` | {_cell(_field_docs(model).get(name, ''))} |\n")
+    return "| field | type | |\n|---|---|---|\n" + "".join(rows) if rows else ""
+
+
+def _type_name(model: type, name: str) -> str:
+    for each in model.__mro__:
+        if name in (told := inspect.get_annotations(each)):
+            return str(told[name]).replace('"', "'")
+    return ""
+
+
+@cache
+def _field_docs(model: type) -> dict[str, str]:
+    """The strings below the fields of a class, and of those that it inherits from."""
+    docs: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        if not each.__module__.startswith("swarm"):
+            continue
+        tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
+        body = tree.body[0].body  # type: ignore[attr-defined]
+        for field, below in zip(body, body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+            ):
+                docs[field.target.id] = _clean(str(below.value.value))  # type: ignore[union-attr]
+    return docs
+
+
+def _clean(text: str | None) -> str:
+    return inspect.cleandoc(text or "")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

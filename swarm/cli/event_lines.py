@@ -1,0 +1,80 @@
+"""The events of a job as lines for people: the time, who, and what, in words."""
+
+from __future__ import annotations
+
+import time
+
+from swarm.cli.output import one_line, show_cost, show_count, show_number
+from swarm.streaming.events import (
+    AgentEnded,
+    AgentSpawned,
+    AgentState,
+    JobEnded,
+    JobStarted,
+    MessageSent,
+    ModelFailed,
+    Notice,
+    Prompt,
+    QuestionAsked,
+    QuestionClosed,
+    Reply,
+    StreamEvent,
+    ToolResult,
+)
+
+_LONG = 200
+
+
+def describe_event(event: StreamEvent) -> str:
+    """One line; empty for what people need not see one by one."""
+    what = _describe(event)
+    moment = time.strftime("%H:%M:%S", time.localtime(event.at)) + f".{int(event.at * 1000) % 1000:03d}"
+    return f"{moment}  {one_line(event.label, 60)} ({event.agent_id})  {what}" if what else ""
+
+
+def _describe(event: StreamEvent) -> str:
+    match event:
+        case JobStarted():
+            return f"started {event.job_id}{' (rehearsed)' if event.rehearsed else ''}: {one_line(event.title, _LONG)}"
+        case AgentSpawned():
+            return f"spawned by {event.parent_id}"
+        case AgentState(state="parked"):
+            return f"parked{f', waits for {event.waits_for}' if event.waits_for else ''}"
+        case AgentState():
+            return event.why.replace("_", " ")
+        case Prompt():
+            return "" if event.purpose == "task" else f"is told: {one_line(event.text, _LONG)}"
+        case Reply():
+            return _describe_reply(event)
+        case ToolResult():
+            return f"{event.name} {'failed' if event.is_error else 'returned'}: {one_line(event.text, _LONG)}"
+        case ModelFailed():
+            return f"the model failed ({event.error_kind}): {one_line(event.error, _LONG)}"
+        case MessageSent():
+            return f"{event.kind.replace('_', ' ')} to {event.to}: {one_line(event.body, _LONG)}"
+        case QuestionAsked():
+            return f"asks {event.question_id} ({event.kind}): {one_line(event.title, _LONG)}"
+        case QuestionClosed():
+            return f"{event.question_id} {event.state}: {one_line(event.answer, _LONG)} {f'by {event.by}' if event.by else ''}".rstrip()
+        case Notice():
+            about = " ".join(f"{name}={one_line(value, _LONG)!r}" for name, value in event.about.items() if value)
+            return f"{event.kind} {about}".rstrip()
+        case AgentEnded() | JobEnded():
+            return _describe_end(event)
+
+
+def _describe_reply(event: Reply) -> str:
+    calls = ", ".join(call.name for call in event.tool_calls)
+    said = one_line(event.text, _LONG)
+    return (
+        f"says {said!r}{f', calls {calls}' if calls else ''}" if said else f"calls {calls}" if calls else "says nothing"
+    )
+
+
+def _describe_end(event: AgentEnded | JobEnded) -> str:
+    who = f"{event.job_id} " if isinstance(event, JobEnded) else ""
+    limit = f" at its limit of {event.stopped_at}" if event.stopped_at else ""
+    reason = f": {one_line(event.reason, _LONG)}" if event.reason else ""
+    tokens = f"{show_count(event.usage.total_tokens)} tokens"
+    spent = f"{show_number(event.turns, 'turn')}, {tokens}, {show_cost(event.cost_usd)}"
+    return f"{who}{event.state.replace('_', ' ')}{limit} ({spent}){reason}"

@@ -1,0 +1,209 @@
+"""The events of a stream, as `swarm run --json --stream` prints them and `swarm.stream` yields them.
+
+The schema is stable: within version 1 fields and types are only added, so readers ignore what they do not know. `docs/reference/stream.md`
+is generated from here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from swarm.records import State, Usage
+
+
+class _Told(BaseModel):
+    """What every event says."""
+
+    model_config = ConfigDict(frozen=True)
+
+    v: Literal[1] = 1
+    seq: int
+    """Its place among all that happened in the job: the same whenever the job is streamed again. Several events may share one."""
+    at: float
+    """Unix seconds."""
+    job_id: str
+    agent_id: str
+    label: str
+    """What people call the agent: its type and its task."""
+
+
+class JobStarted(_Told):
+    """The job is on the queue; the agent is its root."""
+
+    type: Literal["job_started"] = "job_started"
+    title: str
+    workspace: str
+    rehearsed: bool
+    """The model's words come from a script, and nothing is paid for them."""
+
+
+class AgentSpawned(_Told):
+    """An agent was started by another one."""
+
+    type: Literal["agent_spawned"] = "agent_spawned"
+    parent_id: str
+    definition: str
+    model: str
+    depth: int
+
+
+class AgentState(_Told):
+    """An agent has gone from one state to another, without ending."""
+
+    type: Literal["agent_state"] = "agent_state"
+    state: Literal["queued", "running", "parked"]
+    why: str
+    """`running`, `parked`, `woken`, `handed_over`, `rescued` or `resumed`."""
+    waits_for: str
+    """Of one that parked, in a few words; empty where that is not known."""
+
+
+class Prompt(_Told):
+    """Text was put into an agent's conversation: its task, or a word of the runtime's."""
+
+    type: Literal["prompt"] = "prompt"
+    purpose: str
+    text: str
+
+
+class ToolCall(BaseModel):
+    """A call that a reply makes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool_use_id: str
+    name: str
+    input: Any
+
+
+class Reply(_Told):
+    """The model's whole reply."""
+
+    type: Literal["reply"] = "reply"
+    text: str
+    thinking: str
+    tool_calls: list[ToolCall]
+    stop_reason: str
+    model: str
+    usage: Usage
+    cost_usd: float
+
+
+class ToolResult(_Told):
+    """A call has its result."""
+
+    type: Literal["tool_result"] = "tool_result"
+    tool_use_id: str
+    name: str
+    text: str
+    is_error: bool
+    duration_seconds: float
+
+
+class ModelFailed(_Told):
+    """A request to the model failed; unless it is permanent it is made again."""
+
+    type: Literal["model_failed"] = "model_failed"
+    error: str
+    error_kind: str
+    permanent: bool
+
+
+class MessageSent(_Told):
+    """The agent wrote to another one, or to the person; or the person wrote to an agent, which is `agent_id` then."""
+
+    type: Literal["message"] = "message"
+    to: str
+    """An agent's id, or `user`."""
+    sender: str
+    kind: str
+    message_id: str
+    body: str
+
+
+class QuestionAsked(_Told):
+    """The agent asks and waits for the answer."""
+
+    type: Literal["question"] = "question"
+    question_id: str
+    kind: Literal["permission", "plan", "question"]
+    title: str
+    detail: str
+    options: list[str]
+    """The answers that a question in words offers."""
+    expires_at: float
+
+
+class QuestionClosed(_Told):
+    """A question was answered, expired, or is void because its agent ended."""
+
+    type: Literal["question_closed"] = "question_closed"
+    question_id: str
+    state: Literal["answered", "expired", "void"]
+    answer: str
+    by: str
+
+
+class Notice(_Told):
+    """Something else that people should know: a call was denied, a worker bounds the agent, the board or a page changed."""
+
+    type: Literal["notice"] = "notice"
+    kind: str
+    """The event's name: `denied`, `bounded`, `held`, `board`, `pad`, `team` or one that newer versions have."""
+    about: dict[str, str]
+
+
+class AgentEnded(_Told):
+    """An agent has ended, and with it all below it."""
+
+    type: Literal["agent_ended"] = "agent_ended"
+    state: State
+    text: str
+    """Its answer."""
+    reason: str
+    stopped_at: Literal["", "turns", "tokens", "budget", "time"]
+    turns: int
+    tools: int
+    usage: Usage
+    cost_usd: float
+
+
+class JobEnded(_Told):
+    """The job has ended; the stream ends with it, unless somebody writes to its root at once."""
+
+    type: Literal["job_ended"] = "job_ended"
+    state: State
+    result: str
+    """The root's answer."""
+    data: Any = None
+    """The answer as data, if a schema was given."""
+    reason: str
+    stopped_at: Literal["", "turns", "tokens", "budget", "time"]
+    agents: int
+    turns: int
+    usage: Usage
+    cost_usd: float
+    rehearsed: bool
+
+
+StreamEvent = Annotated[
+    JobStarted
+    | AgentSpawned
+    | AgentState
+    | Prompt
+    | Reply
+    | ToolResult
+    | ModelFailed
+    | MessageSent
+    | QuestionAsked
+    | QuestionClosed
+    | Notice
+    | AgentEnded
+    | JobEnded,
+    Field(discriminator="type"),
+]
+
+STREAM_EVENT: TypeAdapter[StreamEvent] = TypeAdapter(StreamEvent)
+"""Reads a line of the stream again: `STREAM_EVENT.validate_json(line)`."""
