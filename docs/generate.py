@@ -118,7 +118,8 @@ def _option(name: str, hint: Any, told: Any) -> str:
     kinds = [each for each in (get_args(hint.__origin__) or (hint.__origin__,)) if each is not type(None)]
     if bool in kinds:
         return names
-    choices = [str(each) for kind in kinds for each in get_args(kind)] or [
+    # Sorted: Python may take two literals of one set for the same, and keeps the order of either.
+    choices = sorted(str(each) for kind in kinds for each in get_args(kind)) or [
         str(each) for each in kinds if isinstance(each, str)
     ]
     return f"{names} {told.metavar or '|'.join(choices) or kinds[0].__name__.upper()}"

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 SECTIONS = {
     "Jobs": {
         "run": "run:run",
+        "attach": "attach:attach",
         "jobs": "jobs:list_jobs",
         "tree": "jobs:show_tree",
         "transcript": "transcript:show_transcript",

@@ -18,10 +18,12 @@ from swarm.cli.output import message_console, one_line, print_note
 from swarm.cli.patience import said
 from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.stream_display import StreamDisplay
+from swarm.cli.talking import Left, choose_talking, read_line
 from swarm.cli.trust import ask_for_trust
-from swarm.cli.watching import Display, choose_display, watch
+from swarm.cli.watching import Display, watch
 from swarm.client import Job, Swarm
-from swarm.errors import JobLost, SwarmError, UnknownAgent
+from swarm.errors import JobLost, MessageRefused, SwarmError, UnknownAgent
+from swarm.live.reading import Reader
 from swarm.local.processes import tail_log
 from swarm.local.records import load_records
 from swarm.local.stack import StackStatus, status, temporary_stack
@@ -53,6 +55,8 @@ class Launch:
     quiet: bool = False
     stream: bool = False
     """Print what happens as JSON, a line for each event."""
+    converse: bool = False
+    """After each answer the person says the next thing."""
 
 
 def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
@@ -169,20 +173,27 @@ class _Watching:
     launch: Launch
     interrupts: Interrupts
     terminal: TextIO | None
+    _spoken_at: str = "0"
+    """The event after which comes what followed on the person's last word."""
 
     def run(self, deliver: Deliver) -> int:
         """Watch, deliver, and return the exit code."""
-        display: Display
-        if self.launch.stream:
-            display = StreamDisplay(self.swarm, self.job)
-        else:
-            display = choose_display(self.swarm, self.job, quiet=self.launch.quiet)
+        display, after = self._choose_display(), "0"
         prompter = None if self.terminal is None else Prompter(self.swarm, self.terminal, self.interrupts)
         try:
             while True:
                 try:
-                    view = watch(self.job, display, self._check, prompter)
-                    break
+                    view = watch(self.job, display, self._check, prompter, after=after)
+                    if not self.launch.converse:
+                        break
+                    self._finish(display, view, deliver)
+                    if not self._talk_on():
+                        return exit_code(view)
+                    after = self._spoken_at
+                except Left:
+                    display.pause()
+                    self._say_how_it_goes_on()
+                    return 0
                 except KeyboardInterrupt:
                     display.pause()
                     match self._ask():
@@ -211,6 +222,25 @@ class _Watching:
         self.interrupts.disarm()
         self._finish(display, view, deliver)
         return exit_code(view)
+
+    def _choose_display(self) -> Display:
+        if self.launch.stream:
+            return StreamDisplay(self.swarm, self.job)
+        terminal = self.terminal if self.launch.converse else None
+        return choose_talking(self.swarm, self.job, terminal, quiet=self.launch.quiet)
+
+    def _talk_on(self) -> bool:
+        """Have the person say the next thing; whether they did."""
+        assert self.terminal is not None
+        with contextlib.suppress(KeyboardInterrupt):
+            while line := read_line(self.terminal, "\nyour turn (Ctrl-D ends):"):
+                self._spoken_at = Reader(self.swarm.store).last_event(self.job.id)
+                try:
+                    self.job.send("root", line)
+                    return True
+                except MessageRefused as error:
+                    print_note(f"not sent: {error}")
+        return False
 
     def _finish(self, display: Display, view: JobView, deliver: Deliver) -> None:
         display.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,6 +31,7 @@ from swarm.cli.options import (
 )
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompting import open_terminal
+from swarm.cli.talking import read_line
 from swarm.client import Swarm
 from swarm.errors import ConfigurationError
 from swarm.local.stack import has_worker, running
@@ -43,7 +45,7 @@ def run(
         str | None,
         typer.Argument(
             metavar="[PROMPT]",
-            help="What is to be done; - or nothing reads it from a pipe. What is piped in beside it is added to it.",
+            help="What is to be done, and what is piped in with it; - takes the pipe alone. Without it, at a terminal: a conversation.",
         ),
     ] = None,
     agent: Annotated[
@@ -149,6 +151,7 @@ def run(
     if budget == 0:
         raise typer.BadParameter("a budget must be more than nothing", param_hint="--budget")
 
+    begun = None if prompt is not None or as_json or detach else _begin_conversation()
     given: dict[str, Any] = {
         "max_depth": max_depth,
         "max_agents": max_agents,
@@ -159,7 +162,9 @@ def run(
         "timeout_seconds": timeout,
     }
     order = Order(
-        prompt=read_prompt(prompt, usage="say what is to be done: swarm run PROMPT", max_bytes=MAX_PROMPT_BYTES),
+        prompt=read_prompt(
+            begun or prompt, usage="say what is to be done: swarm run PROMPT", max_bytes=MAX_PROMPT_BYTES
+        ),
         agent=agent,
         title=title,
         workspace=workspace,
@@ -175,13 +180,22 @@ def run(
         home_workspace=home_workspace,
         priority=priority,
     )
-    launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet, stream=stream)
+    converse = prompt is None and begun is not None
+    launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet, stream=stream, converse=converse)
     settings = load_settings()
     if detach:
         _submit_and_leave(launch, settings, as_json=as_json)
     else:
-        deliver = _deliver_nothing if stream else _deliver_json if as_json else _deliver_text
+        deliver = _deliver_nothing if stream else _deliver_json if as_json else deliver_text
         raise typer.Exit(run_job(launch, settings, deliver))
+
+
+def _begin_conversation() -> str | None:
+    """What a person at a terminal says first; None if nobody is there, or says nothing."""
+    with contextlib.ExitStack() as opened:
+        if sys.stdin is None or not sys.stdin.isatty() or (terminal := open_terminal(opened)) is None:
+            return None
+        return read_line(terminal, "What is to be done? (Ctrl-D ends)")
 
 
 def _read_schema(path: Path) -> Any:
@@ -209,7 +223,8 @@ def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> N
         print_note("note: no worker answers; the job waits until one does (`swarm worker`)")
 
 
-def _deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
+def deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
+    """Say how the job ended, and print its answer."""
     spent = f"{show_number(len(agents), 'agent')}, {show_count(view.usage.total_tokens)} tokens"
     if view.state != "completed":
         print_note(

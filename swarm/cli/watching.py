@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration, show_number
@@ -44,8 +44,8 @@ class Display:
 class Feed:
     """The events of one job, fetched by a thread while entered."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, job: Job, after: str) -> None:
+        self._job, self._after = job, after
         self._arrived: queue.SimpleQueue[Event | BaseException | None] = queue.SimpleQueue()
         self._leave = threading.Event()
         self._thread = threading.Thread(target=self._fetch, name="swarm-feed", daemon=True)
@@ -78,7 +78,7 @@ class Feed:
 
     def _fetch(self) -> None:
         try:
-            for event in self._job.follow(idle_seconds=_FEED_SECONDS):
+            for event in self._job.follow(after=self._after, idle_seconds=_FEED_SECONDS):
                 if self._leave.is_set():
                     return
                 if event is not None:
@@ -88,14 +88,17 @@ class Feed:
             self._arrived.put(error)
 
 
-def watch(job: Job, display: Display, check: Callable[[], None], asker: Prompter | None = None) -> JobView:
-    """Show the job until it ends. `check` is called now and then while nothing happens, and raises if nothing will.
+def watch(
+    job: Job, display: Display, check: Callable[[], None], asker: Prompter | None = None, *, after: str = "0"
+) -> JobView:
+    """Show the job, from the event `after` on, until it ends. `check` is called now and then while nothing happens, and raises if
+    nothing will.
 
     While `asker` has something to ask the display waits; what happens meanwhile is shown after it.
     """
     checked = time.monotonic()
     unseen: list[Event] = []
-    with Feed(job) as feed:
+    with Feed(job, after) as feed:
         while not feed.ended:
             events = feed.take(_TAKE_SECONDS)
             unseen += events
@@ -158,7 +161,11 @@ class TreeDisplay(Display):
         """Draw the tree as it is now, for good."""
         self._take_snapshot()
         self.pause()
-        self._console.print(render_tree(self._agents, self._console, room=self._room(), job_id=self._job.id))
+        self._console.print(self.picture(live=False))
+
+    def picture(self, *, live: bool) -> RenderableType:
+        """What is drawn: the tree as it was last asked for."""
+        return render_tree(self._agents, self._console, room=self._room(), live=live, job_id=self._job.id)
 
     def _take_snapshot(self) -> None:
         began = time.monotonic()
@@ -171,8 +178,7 @@ class TreeDisplay(Display):
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
             self._live.start()
-        tree = render_tree(self._agents, self._console, room=self._room(), live=True, job_id=self._job.id)
-        self._live.update(tree, refresh=True)
+        self._live.update(self.picture(live=True), refresh=True)
         self._drawn_at = time.monotonic()
 
     def _room(self) -> int:

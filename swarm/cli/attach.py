@@ -1,0 +1,61 @@
+"""`swarm attach`: back to a job that runs, as if one had never left; leaving it again never ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Annotated, TextIO
+
+import typer
+
+from swarm.cli.interrupts import Interrupts
+from swarm.cli.launch import exit_code
+from swarm.cli.opening import find_job, open_swarm
+from swarm.cli.options import JobArgument
+from swarm.cli.output import print_note
+from swarm.cli.prompting import Prompter, open_terminal
+from swarm.cli.run import deliver_text
+from swarm.cli.talking import Left, choose_talking
+from swarm.cli.watching import Display, watch
+from swarm.client import Job, Swarm
+from swarm.errors import JobLost, UnknownAgent
+from swarm.records import JobView
+
+
+def attach(
+    job: JobArgument = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, wait for the answer only.")] = False,
+) -> None:
+    """Watch a job as `swarm run` does, type to its agents, answer what they ask, and print its answer at its end.
+
+    A line goes to the first agent, `@NAME LINE` to another one. Ctrl-D or Ctrl-C leaves; the job goes on. Exit code as `swarm run`; 0
+    after leaving by Ctrl-D, 130 by Ctrl-C.
+    """
+    with open_swarm() as swarm, contextlib.ExitStack() as cleanup:
+        found = find_job(swarm, job)
+        interrupts = cleanup.enter_context(Interrupts())
+        patient = swarm.outlasting(found.id)
+        terminal = open_terminal(cleanup) if sys.stdin is not None and sys.stdin.isatty() else None
+        raise typer.Exit(_watch(patient, Job(patient, found.id), interrupts, terminal, quiet=quiet))
+
+
+def _watch(swarm: Swarm, job: Job, interrupts: Interrupts, terminal: TextIO | None, *, quiet: bool) -> int:
+    display = choose_talking(swarm, job, terminal, quiet=quiet)
+    prompter = None if terminal is None else Prompter(swarm, terminal, interrupts)
+    try:
+        view = watch(job, display, lambda: None, prompter)
+    except UnknownAgent as error:
+        raise JobLost(job.id) from error
+    except (Left, KeyboardInterrupt) as left:
+        display.pause()
+        print_note(f"left {job.id}; it goes on. Back to it: swarm attach {job.id}")
+        return 0 if isinstance(left, Left) else 130
+    finally:
+        display.pause()
+    return _end(display, job, view)
+
+
+def _end(display: Display, job: Job, view: JobView) -> int:
+    display.close()
+    deliver_text(view, job.agents())
+    return exit_code(view)
