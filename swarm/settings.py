@@ -50,6 +50,10 @@ class Settings(BaseSettings):
     """After this long without a sign of life from the model's server (a ping is one) a request counts as hung."""
     recheck_seconds: float = Field(default=60.0, gt=0)
     """Of a worker: for how long it leaves agents to others whose model it was refused, before it tries again."""
+    job_file: Path | None = None
+    """Of a worker: the file that names the one job it is there for now; nothing in it: none."""
+    keep_seconds: float = Field(default=300.0, ge=0)
+    """How long what `swarm run` started stays up for the next one; 0: it ends with the command."""
     only_job: str | None = None
     """Of a worker: the one job that it is for."""
 

@@ -27,6 +27,7 @@ from kombu import pools
 from swarm.agent.needs import ANY_MODEL, Has
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ToolError
+from swarm.local.records import read_job
 from swarm.log import EventLog
 from swarm.models import Model
 from swarm.models.credentials import explain_missing
@@ -155,7 +156,8 @@ def has() -> Has:
     settings = _settings()
     missing = explain_missing(settings)
     refused = {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
-    return Has(only_job=settings.only_job, lacks={ANY_MODEL: missing} if missing else refused)
+    only_job = settings.only_job if settings.job_file is None else read_job(settings.job_file)
+    return Has(only_job=only_job, lacks={ANY_MODEL: missing} if missing else refused)
 
 
 def note_refusal(model: str, why: str) -> None:

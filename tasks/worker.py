@@ -23,6 +23,7 @@ from redis.exceptions import RedisError
 
 from swarm.errors import SwarmError
 from swarm.exposure import find_exposures
+from swarm.local.keeping import Keeper
 from swarm.log import EventLog
 from swarm.runtime.scratch import scratch_root
 from swarm.store.agents import Store
@@ -38,6 +39,7 @@ log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
 """How long an agent that was sent for may go unclaimed, with no message queued, before that counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
+KEEPER_SECONDS = 0.1
 
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
@@ -131,6 +133,8 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
         self._spawn("announce", process.ANNOUNCED_SECONDS / 4, Announcing())
         self._spawn("rescue", settings.sweep_seconds, Sweeper())
+        if settings.job_file is not None:
+            self._spawn("keep", KEEPER_SECONDS, Keeper(settings, process.announce))
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
         self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), Fetching(worker.pool))
         self._spawn("silence", LOOK_SECONDS, Silence())

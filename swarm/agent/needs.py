@@ -31,6 +31,7 @@ class Has(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     only_job: str | None = None
+    """Empty: for none now."""
     """It is for this job alone."""
     lacks: Mapping[str, str] = {}
     """Models that it cannot use now, and why; `*`: all of them."""
@@ -66,7 +67,7 @@ def needs_of(spec: AgentSpec) -> Needs:
 def find_lack(needs: Needs, has: Has) -> str:
     """Why a worker cannot serve an agent; empty if it can."""
     if has.only_job is not None and needs.job != has.only_job:
-        return f"it is there for {has.only_job} only"
+        return f"it is there for {has.only_job} only" if has.only_job else "it is kept for the next command's job"
     if not needs.model:
         return ""
     return has.lacks.get(ANY_MODEL) or has.lacks.get(needs.model, "")

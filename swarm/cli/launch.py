@@ -1,7 +1,7 @@
 """Running one job from its submission to its end, with whatever it needs on this machine, for `run` and `demo`.
 
-Guarantee: however the command ends (done, failed, Ctrl-C, SIGTERM), what it started is stopped, and a job that was not cancelled
-stays on the queue, durable.
+Guarantee: however the command ends (done, failed, Ctrl-C, SIGTERM), what it started is stopped, or, when its job has ended, kept for
+the next command for some minutes; and a job that was not cancelled stays on the queue, durable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TextIO
 
 from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
-from swarm.cli.output import message_console, one_line, print_note
+from swarm.cli.output import message_console, one_line, print_note, show_duration
 from swarm.cli.patience import said
 from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.stream_display import StreamDisplay
@@ -24,9 +24,10 @@ from swarm.cli.watching import Display, watch
 from swarm.client import Job, Swarm
 from swarm.errors import JobLost, MessageRefused, SwarmError, UnknownAgent
 from swarm.live.reading import Reader
+from swarm.local.keeping import JobStack, job_stack
 from swarm.local.processes import tail_log
 from swarm.local.records import load_records
-from swarm.local.stack import StackStatus, status, temporary_stack
+from swarm.local.stack import StackStatus, status
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.records import AgentView, JobView
 from swarm.rehearsal.scenario import load_scenario
@@ -85,8 +86,10 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
                 prepared = replace(prepared, spec=spec)
             job = place(swarm, prepared)
         swarm = swarm.outlasting(job.id)
-        watching = _Watching(swarm, Job(swarm, job.id), settings, stack, launch, interrupts, terminal)
+        watching = _Watching(swarm, Job(swarm, job.id), settings, stack.status, launch, interrupts, terminal)
         code = watching.run(deliver)
+        # Whoever was interrupted wants an end; whoever has an answer probably asks again.
+        stack.keep = code in (0, 1, AT_LIMIT)
         if server is not None:
             _report_problems(server)
         return code
@@ -122,18 +125,20 @@ def place(swarm: Swarm, prepared: PreparedJob) -> Job:
 
 
 @contextlib.contextmanager
-def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[StackStatus]:
+def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[JobStack]:
     with contextlib.ExitStack() as cleanup:
         with _busy("getting workers ready", launch):
-            own = temporary_stack(settings, concurrency=launch.concurrency, only_job=job_id)
-            status = cleanup.enter_context(own)
-        if launch.scenario is not None and not status.workers and not launch.quiet:
+            stack = cleanup.enter_context(job_stack(settings, job_id, concurrency=launch.concurrency))
+        if launch.scenario is not None and not stack.status.workers and not launch.quiet:
             print_note("note: the rehearsal's server is on this machine; workers on other machines cannot reach it")
         try:
-            yield status
+            yield stack
         finally:
             with _busy("stopping what was started for this job", launch):
                 cleanup.close()
+            if stack.newly_kept and not launch.quiet:
+                kept = show_duration(settings.keep_seconds)
+                print_note(f"note: what was started stays up for {kept} for the next `swarm run`; `swarm down` ends it")
 
 
 @contextlib.contextmanager

@@ -34,6 +34,10 @@ class ProcessRecord(BaseModel, frozen=True):
     """Where its page is (Flower)."""
     only_job: str | None = None
     """The one job that it is for (workers)."""
+    job_file: Path | None = None
+    """What names the job that it is for now; nothing in it: it is kept for the next one (workers)."""
+    fingerprint: str = ""
+    """What it was started with; only who has the same may use it (workers with a `job_file`)."""
     temporary: bool = False
     """It ends with the last command that uses it, instead of with `swarm down`."""
 
@@ -41,6 +45,11 @@ class ProcessRecord(BaseModel, frozen=True):
     def started_at(self) -> datetime:
         """When it was started."""
         return datetime.fromtimestamp(self.created, UTC)
+
+    @property
+    def kept(self) -> bool:
+        """Whether it has no job, and waits for the next command's."""
+        return self.job_file is not None and not read_job(self.job_file)
 
     def process(self) -> psutil.Process | None:
         """Its living process, or None."""
@@ -56,6 +65,14 @@ class ProcessRecord(BaseModel, frozen=True):
         leader = self.process()
         orphans = session_members(self.pid, (READY_VARIABLE, str(self.ready_file)))
         return orphans if leader is None else {leader, *descendants(leader), *orphans}
+
+
+def read_job(job_file: Path) -> str:
+    """The job that a worker is there for now; empty for none."""
+    try:
+        return job_file.read_text().strip()
+    except OSError:
+        return ""
 
 
 def stack_folder(settings: Settings) -> Path:
@@ -87,6 +104,8 @@ def load_records(settings: Settings) -> list[ProcessRecord]:
 def remove_record(settings: Settings, record: ProcessRecord) -> None:
     """Forget a process that has ended; its log stays."""
     record.ready_file.unlink(missing_ok=True)
+    if record.job_file is not None:
+        record.job_file.unlink(missing_ok=True)
     _path(settings, record).unlink(missing_ok=True)
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from swarm.errors import ConfigurationError
 from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, try_lock
-from swarm.local.records import ProcessRecord, load_records, save_record, stack_folder
+from swarm.local.records import ProcessRecord, load_records, read_job, save_record, stack_folder
 from swarm.local.redis_server import RedisStatus, ensure_redis, find_redis, read_redis_status, stop_redis
 from swarm.local.workers import default_concurrency, end_processes, start_flower, start_worker, wait_until_ready
 from swarm.settings import Settings
@@ -47,6 +47,8 @@ class WorkerStatus(BaseModel, frozen=True, from_attributes=True):
     """The one job that it is for."""
     temporary: bool
     """It was started for the time of a command."""
+    kept: bool = False
+    """It waits for the job of the next command."""
 
 
 class FlowerStatus(BaseModel, frozen=True, from_attributes=True):
@@ -77,8 +79,8 @@ def up(
 
     If something does not start, what this call started is stopped again and `ConfigurationError` says why.
     """
-    with _changing(settings):
-        _start_missing(settings, workers, concurrency, flower_port, base_url or settings.base_url, temporary=False)
+    with changing(settings):
+        start_missing(settings, workers, concurrency, flower_port, base_url or settings.base_url, temporary=False)
         _keep(settings)
     return status(settings)
 
@@ -87,7 +89,7 @@ def down(settings: Settings, *, keep_redis: bool = False, grace_seconds: float =
     """Stop the stack and return when all of it has ended; does nothing if nothing runs."""
     if not settings.state_folder().is_dir():
         return
-    with _changing(settings):
+    with changing(settings):
         records = load_records(settings)
         _end(settings, records, grace_seconds)
         if not keep_redis:
@@ -104,7 +106,10 @@ def status(settings: Settings) -> StackStatus:
         if record.kind == "flower":
             flower = FlowerStatus.model_validate(record)
         else:
-            workers.append(WorkerStatus.model_validate(record))
+            worker = WorkerStatus.model_validate(record)
+            if record.job_file is not None:
+                worker = worker.model_copy(update={"only_job": read_job(record.job_file)})
+            workers.append(worker)
     return StackStatus(redis=read_redis_status(settings), workers=workers, flower=flower)
 
 
@@ -133,34 +138,41 @@ def temporary_stack(
     makes it permanent. With `only_job`, a worker that is started takes that job alone, and is nobody else's.
     """
     base_url = base_url or settings.base_url
-    with _changing(settings):
-        # Shared by those who use the stack; the system drops it for those who are killed.
-        use = os.open(stack_folder(settings) / "users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try_lock(use, fcntl.LOCK_SH)
-    try:
-        with _changing(settings):
-            if _fleet_answers(settings) and not _ready_workers(settings):
-                _refuse_fleet(settings, base_url)
-            else:
-                _start_missing(settings, workers, concurrency, None, base_url, temporary=True, only_job=only_job)
-        yield status(settings)
-    finally:
+    with hold_stack(settings) as use:
         try:
-            with _changing(settings):
+            with changing(settings):
+                if _fleet_answers(settings) and not _ready_workers(settings):
+                    _refuse_fleet(settings, base_url)
+                else:
+                    start_missing(settings, workers, concurrency, None, base_url, temporary=True, only_job=only_job)
+            yield status(settings)
+        finally:
+            with changing(settings):
                 if try_lock(use, fcntl.LOCK_EX):
-                    _stop_temporary(settings)
+                    stop_temporary(settings)
                 elif only_job is not None:
                     # The stack stays for others, but nobody else has a use for this job's worker.
                     own = [record for record in load_records(settings) if record.only_job == only_job]
                     _end(settings, own, GRACE_SECONDS)
-        finally:
-            os.close(use)
+
+
+@contextlib.contextmanager
+def hold_stack(settings: Settings) -> Iterator[int]:
+    """Be one of those who use the stack; yields the descriptor of their lock, which whoever is alone can have for itself."""
+    with changing(settings):
+        # Shared by those who use the stack; the system drops it for those who are killed.
+        use = os.open(stack_folder(settings) / "users", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try_lock(use, fcntl.LOCK_SH)
+    try:
+        yield use
+    finally:
+        os.close(use)
 
 
 # -- starting ----------------------------------------------------------------------------------------------
 
 
-def _start_missing(
+def start_missing(
     settings: Settings,
     workers: int,
     concurrency: int | None,
@@ -169,11 +181,18 @@ def _start_missing(
     *,
     temporary: bool,
     only_job: str | None = None,
-) -> None:
+    job_file: Path | None = None,
+    fingerprint: str = "",
+) -> list[ProcessRecord]:
+    """Start what is missing of so many workers, with a `job_file` one that is there for that; returns what it started, ready."""
     dead = [record for record in load_records(settings) if record.process() is None]
     end_processes(settings, dead, grace_seconds=0.0)  # a worker that was killed may have left its children
     present = load_records(settings)
-    running_workers = [record for record in present if record.kind == "worker" and record.only_job in (None, only_job)]
+    running_workers = [
+        record
+        for record in present
+        if record.kind == "worker" and record.job_file is None and record.only_job in (None, only_job)
+    ]
     _refuse_other_server(running_workers, base_url)
     started: list[ProcessRecord] = []
     had_redis = settings.redis_url is not None or find_redis(settings) is not None
@@ -185,12 +204,21 @@ def _start_missing(
         for _ in range(workers - len(running_workers)):
             size = concurrency or default_concurrency()
             started.append(
-                start_worker(settings, concurrency=size, base_url=base_url, temporary=temporary, only_job=only_job)
+                start_worker(
+                    settings,
+                    concurrency=size,
+                    base_url=base_url,
+                    temporary=temporary,
+                    only_job=only_job,
+                    job_file=job_file,
+                    fingerprint=fingerprint,
+                )
             )
         if flower_port is not None and not any(record.kind == "flower" for record in present):
             started.append(start_flower(settings, port=flower_port))
         # Also those that another command started and did not see to the end.
         wait_until_ready([*running_workers, *started])
+        return started
     except BaseException:
         end_processes(settings, started, grace_seconds=1.0)
         if not had_redis:
@@ -221,7 +249,7 @@ def _keep(settings: Settings) -> None:
     _redis_mark(settings).unlink(missing_ok=True)
     for record in load_records(settings):
         # A worker for one job ends with it.
-        if record.temporary and record.only_job is None:
+        if record.temporary and record.only_job is None and record.job_file is None:
             save_record(settings, record.model_copy(update={"temporary": False}))
 
 
@@ -235,8 +263,13 @@ def _end(settings: Settings, records: Sequence[ProcessRecord], grace_seconds: fl
     _prune_logs(settings)
 
 
-def _stop_temporary(settings: Settings) -> None:
-    _end(settings, [record for record in load_records(settings) if record.temporary], GRACE_SECONDS)
+def stop_temporary(settings: Settings) -> None:
+    """Stop what was started for the time of commands, once none of them is left, but for what is kept for the next one."""
+    records = [record for record in load_records(settings) if record.temporary]
+    _end(settings, [record for record in records if not record.kept], GRACE_SECONDS)
+    if any(record.kept and record.process() is not None for record in records):
+        # They need it.
+        return
     if _redis_mark(settings).exists():
         stop_redis(settings)
         _redis_mark(settings).unlink(missing_ok=True)
@@ -253,8 +286,8 @@ def _prune_logs(settings: Settings) -> None:
 
 def _ready_workers(settings: Settings) -> list[ProcessRecord]:
     """Those that take any job."""
-    records = [record for record in load_records(settings) if record.kind == "worker" and record.only_job is None]
-    return [record for record in records if record.ready]
+    records = [record for record in load_records(settings) if record.kind == "worker"]
+    return [record for record in records if record.only_job is None and record.job_file is None and record.ready]
 
 
 def _fleet_answers(settings: Settings) -> bool:
@@ -270,7 +303,8 @@ def _fleet_answers(settings: Settings) -> bool:
 
 
 @contextlib.contextmanager
-def _changing(settings: Settings) -> Iterator[None]:
+def changing(settings: Settings) -> Iterator[None]:
+    """A stretch in which this command alone changes the stack."""
     make_state_folder(settings)
     folder = make_private_folder(stack_folder(settings))
     with hold_lock(folder / "lock", deadline_seconds=_LOCK_SECONDS):

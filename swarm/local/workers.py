@@ -44,12 +44,20 @@ def default_concurrency() -> int:
 
 
 def start_worker(
-    settings: Settings, *, concurrency: int, base_url: str | None, temporary: bool, only_job: str | None = None
+    settings: Settings,
+    *,
+    concurrency: int,
+    base_url: str | None,
+    temporary: bool,
+    only_job: str | None = None,
+    job_file: Path | None = None,
+    fingerprint: str = "",
 ) -> ProcessRecord:
     """Start a worker, for one job if it is named, and note it; `wait_until_ready` tells when it takes tasks."""
-    settings = settings.model_copy(update={"only_job": only_job})
+    settings = settings.model_copy(update={"only_job": only_job, "job_file": job_file})
     arguments = ["worker", "-c", str(concurrency), "--loglevel", "INFO"]
-    facts = {"concurrency": concurrency, "temporary": temporary, "only_job": only_job}
+    facts: dict[str, Any] = {"concurrency": concurrency, "temporary": temporary, "only_job": only_job}
+    facts |= {"job_file": job_file, "fingerprint": fingerprint}
     return _start(settings, "worker", arguments, base_url, **facts)
 
 

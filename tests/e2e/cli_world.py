@@ -35,7 +35,8 @@ class World:
             for name, value in os.environ.items()
             if not name.startswith(("SWARM_", "ANTHROPIC_", "XDG_", "FLOWER_"))
         }
-        return {**kept, "HOME": str(self.home), "SWARM_STATE_DIR": str(self.state), **variables}
+        own = {"HOME": str(self.home), "SWARM_STATE_DIR": str(self.state), "SWARM_KEEP_SECONDS": "0"}
+        return {**kept, **own, **variables}
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of `swarm`."""
