@@ -64,6 +64,7 @@ def _measure(report: Report, fleet: Fleet, end: Callable[[Store, Claim], Any], r
     beside.join()
     slow = [one["duration"] / 1e3 for one in client.slowlog_get(10_000)]
     report.note(f"ended in {steps:,} steps, {spent:.1f} s; {len(appends):,} appends of another job meanwhile")
+    report.note(f"{sum(one > LONGEST_STEP_MS for one in slow)} steps took longer than {LONGEST_STEP_MS:g} ms")
     report.note(f"appends: p50 {quantile(appends, 0.5):.2f} ms, p99 {quantile(appends, 0.99):.2f} ms")
     report.figure("slowest append of another job", max(appends), " ms", target=SLOWEST_APPEND_MS)
     report.figure("longest step in Redis", max(slow, default=2.0), " ms", target=LONGEST_STEP_MS)

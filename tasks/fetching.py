@@ -43,9 +43,11 @@ class Fetching:
         self._first = 0
 
     def __call__(self) -> None:
+        if process.draining():
+            return  # it takes no more, and soon has no pool
         store, size = process.runtime().store, self._pool.num_processes
         free = size - len(worker_state.reserved_requests)
-        if free <= 0 or process.draining():
+        if free <= 0:
             return
         now = (store.aside_news(), process.has())
         if not now[0] or now == self._seen:

@@ -185,7 +185,7 @@ rules:
   - when: {turn: 5}
     reply: {text: "THE FORK READ {last_result}"}
   - reply: {text: "{last_result}"}
-""".replace("\\S", "\S")
+"""
     )
     job = at_work.submit("go", server)
     text = job.wait(40).text
