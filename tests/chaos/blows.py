@@ -92,8 +92,8 @@ class Blows:
         self._leaving: dict[Worker, threading.Thread] = {}
         self._gone: set[Worker] = set()
         self.dealt: list[Blow] = []
-        self.drains: list[float] = []
-        """How long each worker that was told to leave took, in seconds."""
+        self.drains: dict[int, float] = {}
+        """How long each worker that was told to leave took, in seconds, by its main process."""
         self.complaints: list[str] = []
         """Workers that ended when they should not have, or did not end when they should have."""
 
@@ -203,7 +203,7 @@ class Blows:
             self._complain(worker, f"a worker has not left {DRAIN_SECONDS:.0f} s after it was told to")
             worker.kill()
             return
-        self.drains.append(time.monotonic() - told_at)
+        self.drains[worker.process.pid] = time.monotonic() - told_at
         if code != 0:
             self._complain(worker, f"a worker that was told to leave ended with code {code}")
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
+import redis
 
 from swarm import Job
+from swarm.errors import SwarmError
+from swarm.rehearsal.server import RehearsalServer
 from tests.chaos import blows, leftovers
 from tests.chaos.check import dump
 from tests.chaos.crashing_worker import CrashingWorker, orders_folder
@@ -26,6 +31,8 @@ from tests.redis_servers import Group, OwnServer
 from tests.waiting import wait_for
 
 _REPOSITORY = Path(__file__).parents[2]
+_ATTEMPTS = 60
+"""To submit a job while Redis is being hit."""
 _SAMPLES = 400
 """Of memory, at least in a long campaign; never more often than once a second."""
 
@@ -66,7 +73,11 @@ class Campaign:
             section.began_at, began = time.time(), time.monotonic()
             self._next_at = began + 1.0
             sampler.start()
-            self._play(began)
+            try:
+                self._play(began)
+            except Exception:
+                # The sections after this one are played all the same.
+                section.complaints.append(f"it broke off:\n{traceback.format_exc()[-3000:]}")
             section.seconds = time.monotonic() - began
             sampler.stop()
             self._leave()
@@ -108,7 +119,7 @@ class Campaign:
         self._happenings, self._seen, first = [], "-", len(self._blows.dealt)
         # No limit is reached: that of tokens is there so that they are reserved and settled under fire, too.
         server = self.fleet.rehearse(work.scenario)
-        job = self.fleet.submit(work.prompt, server, max_tokens=10**12, max_turns=100_000, max_resumes=100_000)
+        job = self._submit(work, server)
         give_up = time.monotonic() + self.plan.job_seconds
         while not job.view().ended and time.monotonic() < give_up:
             self._blows.tend()
@@ -125,6 +136,14 @@ class Campaign:
         self._listen(job)
         self._tell_recoveries(first)
         server.close()
+
+    def _submit(self, work: Tree | Talk, server: RehearsalServer) -> Job:
+        # A client that submits does not wait for a Redis that is away; whoever submits decides.
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(redis.RedisError, SwarmError):
+                return self.fleet.submit(work.prompt, server, max_tokens=10**12, max_turns=100_000, max_resumes=100_000)
+            time.sleep(1.0)
+        raise AssertionError(f"no job could be submitted in {_ATTEMPTS} attempts")
 
     def _strike(self, until: float) -> None:
         now = time.monotonic()

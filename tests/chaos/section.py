@@ -39,7 +39,8 @@ class Section:
     complaints: list[str] = field(default_factory=list)
     """What the campaign itself saw: a job that did not end, a worker that ended, a process that was left."""
     recovery: dict[str, list[float]] = field(default_factory=dict)
-    drains: list[float] = field(default_factory=list)
+    drains: dict[int, float] = field(default_factory=dict)
+    """How long each worker took that was told to leave, by its main process."""
     errors: dict[str, int] = field(default_factory=dict)
     slopes: Mapping[str, Slope] = field(default_factory=dict)
     samples: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
@@ -64,6 +65,10 @@ class Section:
         for kind, values in found.items():
             self.recovery.setdefault(kind, []).extend(values)
 
+    def _duration(self, blow: Blow) -> float:
+        leaving = self.drains.get(blow.worker_pid or 0) if blow.kind == "drain" else None
+        return blow.over_at - blow.at if leaving is None else leaving
+
     def as_json(self) -> dict[str, Any]:
         """The section as plain data."""
         plan = self.plan
@@ -84,14 +89,14 @@ class Section:
                 for name in ("lost", "doubled", "reordered", "quarantined", "rescued", "handed_over")
             },
             "recovery_seconds": {kind: _spread(values) for kind, values in self.recovery.items() if values},
-            "drain_seconds": _spread(self.drains) if self.drains else None,
+            "drain_seconds": _spread(list(self.drains.values())) if self.drains else None,
             "memory": {name: asdict(slope) for name, slope in self.slopes.items()},
             "faults": self.faults,
             "waived": self.waived,
             "complaints": self.complaints,
             "errors_logged": self.errors,
             "timeline": [
-                {"kind": blow.kind, "at": round(blow.at - self.began_at, 2), "lasted": round(blow.over_at - blow.at, 2)}
+                {"kind": blow.kind, "at": round(blow.at - self.began_at, 2), "lasted": round(self._duration(blow), 2)}
                 for blow in self.blows
             ],
             "memory_samples": {name: _thin(samples) for name, samples in self.samples.items()},
