@@ -32,12 +32,12 @@ AGENT_FIELDS = (
     *_AGENT_NAMES.values(),
     *_FLAGS,
     *_COUNTS,
-    *("cost", "depth", "needs", "waited", "unread", "unread_notes", "deaths"),
+    *("cost", "depth", "needs", "model", "rehearsed", "waited", "unread", "unread_notes", "deaths"),
 )
 """What is read of an agent's record."""
 JOB_FIELDS = (
     *("root", "title", "workspace", "state", "reason", "created", "ended", "agents", "unread", "deadline"),
-    *("max_running", "max_tokens", "max_cost", "reserved_tokens", "reserved_cost", "cost"),
+    *("max_running", "max_tokens", "max_cost", "reserved_tokens", "reserved_cost", "cost", "rehearsed"),
     *_COUNTS,
 )
 """What is read of a job's record."""
@@ -48,14 +48,14 @@ def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
     row: Row = {
         "id": agent_id,
         "depth": _count(found, "depth"),
-        "model": json.loads(found["needs"] or "{}").get("model", ""),
+        "model": found["model"] or json.loads(found["needs"] or "{}").get("model", ""),
     }
     row |= {name: found[field] or "" for name, field in _AGENT_TEXTS.items()}
     row |= {name: found[field] or None for name, field in _AGENT_NAMES.items()}
     row |= {name: _time(found, field) for name, field in _AGENT_TIMES.items()}
     row |= {name: found[name] == "1" for name in _FLAGS}
     row |= {name: _count(found, name) for name in _COUNTS}
-    row["cost_usd"] = _count(found, "cost") / NANO
+    row |= _cost(found)
     row["queued_seconds"] = float(found["waited"] or 0)
     row["unread"] = _count(found, "unread") - _count(found, "unread_notes")
     row["deaths"] = _count(found, "deaths")
@@ -69,7 +69,7 @@ def job_row(job_id: str, found: Record, *, running: int, queued: int, questions:
     row |= {name: found[name] or "" for name in ("title", "workspace", "state", "reason")}
     row |= {name: _time(found, field) for name, field in (("created_at", "created"), ("ended_at", "ended"))}
     row |= {name: _count(found, name) for name in (*_COUNTS, "agents", "unread", "max_running")}
-    row["cost_usd"] = _count(found, "cost") / NANO
+    row |= _cost(found)
     row["budget_usd"] = None if found["max_cost"] is None else int(found["max_cost"]) / NANO
     row["max_tokens"] = None if found["max_tokens"] is None else int(found["max_tokens"])
     row["deadline"] = _time(found, "deadline")
@@ -80,6 +80,12 @@ def job_row(job_id: str, found: Record, *, running: int, queued: int, questions:
     over = row["state"] in TERMINAL_STATES
     row["group"] = "needs_you" if questions or row["unread"] else "ended" if over else "running"
     return row
+
+
+def _cost(found: Record) -> Row:
+    """What was paid, nothing for a rehearsal; and what the limits go by."""
+    reckoned, rehearsed = _count(found, "cost") / NANO, bool(found["rehearsed"])
+    return {"cost_usd": 0.0 if rehearsed else reckoned, "reckoned_usd": reckoned, "rehearsed": rehearsed}
 
 
 def _count(found: Record, name: str) -> int:

@@ -166,12 +166,13 @@ class Store(Upkeep):
                 if number != after + 1:
                     raise JournalError(f"agent {agent_id}: journal entry {after + 1} is missing")
                 entry = decode_entry(fields["e"], agent_id=agent_id, number=number)
-                yield self._prefixes.put_back(entry, self._prefix) if isinstance(entry, Started) else entry
+                yield self._prefixes.put_back(entry, self.find_prefix) if isinstance(entry, Started) else entry
                 after = number
             if len(page) < JOURNAL_PAGE:
                 return
 
-    def _prefix(self, job_id: str, digest: str) -> str | None:
+    def find_prefix(self, job_id: str, digest: str) -> str | None:
+        """The system prompt and tools, as JSON, that a journal of the job names."""
         # Jobs from before there were documents have their own.
         return self.document(digest) or self.client.hget(self.key("job", job_id, "prefixes"), digest)
 

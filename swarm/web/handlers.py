@@ -42,6 +42,8 @@ class Guarded(BaseHandler):  # type: ignore[misc]
 
     swarm: Swarm
     token: str
+    is_linked = False
+    """Pages of other sites may lead here, but read and act no more than anywhere else."""
 
     def initialize(self, swarm: Swarm, token: str) -> None:
         self.swarm, self.token = swarm, token
@@ -59,7 +61,8 @@ class Guarded(BaseHandler):  # type: ignore[misc]
         self.check_login()
         if self._finished:
             return
-        check_site(self.request.headers, self.request.host, acts=acting)
+        if acting or not self.is_linked:
+            check_site(self.request.headers, self.request.host, acts=acting)
         if acting:
             check_act(self.request.headers, read_only=self.application.options.read_only)
             if len(self.request.body) > _MOST_BODY_BYTES:
@@ -163,6 +166,8 @@ class Guarded(BaseHandler):  # type: ignore[misc]
 
 class Page(Guarded):
     """The page itself. It is where a token is exchanged for the cookie."""
+
+    is_linked = True
 
     def check_login(self) -> None:
         given = self.get_query_argument("token", "")

@@ -51,7 +51,9 @@ class Stream(Guarded):
             # The tab is closed.
             pass
         finally:
-            _open[who] -= 1
+            _open.subtract([who])
+            if not _open[who]:
+                del _open[who]
 
     def on_connection_close(self) -> None:
         if self._task is not None:

@@ -94,6 +94,7 @@ def test_pages_of_other_sites_can_do_nothing(target: Target, flower: Flower) -> 
         target.all_refused(flower, 403, "foreign", **{"Sec-Fetch-Site": None, "Origin": origin})
         target.none_readable(flower, 403, "foreign", Origin=origin)
     target.none_readable(flower, 403, "foreign", **{"Sec-Fetch-Site": "cross-site"})
+    assert flower.get("", **{"Sec-Fetch-Site": "cross-site"}).status == 200, "a link may lead to the page"
     for path in ("/api/jobs", ""):
         found = flower.get(path)
         assert found.headers["Access-Control-Allow-Origin"] is None

@@ -9,7 +9,7 @@ from swarm.client import Swarm
 from swarm.live.reading import Reader
 from swarm.live.rows import Row
 
-_SUMS = ("turns", "tools", "input", "output", "cache_write", "cache_read", "cost_usd")
+_SUMS = ("turns", "tools", "input", "output", "cache_write", "cache_read", "cost_usd", "reckoned_usd")
 _TOKENS = ("input", "output", "cache_write", "cache_read")
 _SHOWN_AGENTS = 100
 
@@ -19,7 +19,7 @@ def read_cost(swarm: Swarm, job_id: str) -> dict[str, Any]:
     snapshot = Reader(swarm.store).snapshot(job_id)
     agents, job = list(snapshot.agents.values()), snapshot.job
     below = sum_below(snapshot.agents)
-    dearest = sorted(agents, key=lambda row: -row["cost_usd"])[:_SHOWN_AGENTS]
+    dearest = sorted(agents, key=lambda row: -row["reckoned_usd"])[:_SHOWN_AGENTS]
     return {
         "total": {name: job[name] for name in _SUMS},
         "limits": {name: job[name] for name in ("budget_usd", "max_tokens", "reserved_usd", "reserved_tokens")},
@@ -31,11 +31,12 @@ def read_cost(swarm: Swarm, job_id: str) -> dict[str, Any]:
 
 def sum_below(agents: Mapping[str, Row]) -> dict[str, dict[str, float]]:
     """By agent, what those below it have spent; parents come before their children."""
-    below = {agent_id: {"below_usd": 0.0, "below_tokens": 0} for agent_id in agents}
+    below = {agent_id: {"below_usd": 0.0, "below_reckoned_usd": 0.0, "below_tokens": 0} for agent_id in agents}
     for agent_id in reversed(list(agents)):
         row = agents[agent_id]
         if (above := below.get(row["parent_id"] or "")) is not None:
             above["below_usd"] += row["cost_usd"] + below[agent_id]["below_usd"]
+            above["below_reckoned_usd"] += row["reckoned_usd"] + below[agent_id]["below_reckoned_usd"]
             above["below_tokens"] += sum(row[name] for name in _TOKENS) + below[agent_id]["below_tokens"]
     return below
 
@@ -45,7 +46,7 @@ def _group(agents: Iterable[Row], name_of: Callable[[Row], str]) -> list[dict[st
     for row in agents:
         groups.setdefault(name_of(row), []).append(row)
     found = [{"name": name, "agents": len(rows), **_sums(rows)} for name, rows in groups.items()]
-    return sorted(found, key=lambda group: -group["cost_usd"])
+    return sorted(found, key=lambda group: -group["reckoned_usd"])
 
 
 def _sums(rows: Iterable[Row]) -> dict[str, Any]:
