@@ -14,6 +14,7 @@ SECTIONS = {
     "Jobs": {
         "run": "run:run",
         "attach": "attach:attach",
+        "top": "top:top",
         "jobs": "jobs:list_jobs",
         "tree": "jobs:show_tree",
         "transcript": "transcript:show_transcript",

@@ -16,7 +16,7 @@ from swarm.client import Job, Swarm
 from swarm.errors import SwarmError
 from swarm.records import Event
 
-HINT = "a line goes to the first agent, @NAME LINE to another one; Ctrl-D leaves, and the job goes on"
+_HINT = "Ctrl-D leaves, and the job goes on; a line goes to the first agent, @NAME LINE to another one"
 
 
 class Left(BaseException):
@@ -53,17 +53,19 @@ class TalkingDisplay(TreeDisplay):
     def picture(self, *, live: bool) -> RenderableType:
         """The tree with the line below it."""
         tree = super().picture(live=live)
-        return Group(tree, self._line()) if live else tree
-
-    def _line(self) -> Text:
-        width, text = self._console.width - 3, plain(self._editor.text)
-        while cell_len(text) > width:
-            text = text[1:]
-        line = Text("› ", style="bold", no_wrap=True)
-        return line.append(text, style="not bold") if text else line.append(one_line(HINT, width), style="not bold dim")
+        return Group(tree, draw_typed(self._editor.text, self._console.width)) if live else tree
 
     def _room(self) -> int:
         return max(3, super()._room() - 1)
+
+
+def draw_typed(typed: str, width: int) -> Text:
+    """The line that is being typed, its end if there is no room for all of it; or what can be typed."""
+    room, text = width - 3, plain(typed)
+    while cell_len(text) > room:
+        text = text[1:]
+    line = Text("› ", style="bold", no_wrap=True)
+    return line.append(text, style="not bold") if text else line.append(one_line(_HINT, room), style="not bold dim")
 
 
 def say(job: Job, line: str) -> str:

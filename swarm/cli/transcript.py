@@ -87,7 +87,7 @@ class TranscriptPrinter:
     def __init__(self, console: Console, *, full: bool) -> None:
         self._console, self._full = console, full
         self._calls: dict[str, str] = {}
-        self._at = 0.0
+        self._at, self._rehearsed = 0.0, False
 
     def print(self, entries: Sequence[Entry]) -> None:
         """Print all of it."""
@@ -136,13 +136,17 @@ class TranscriptPrinter:
         self._print(
             f"model {spec.model}, depth {spec.depth} of {spec.limits.max_depth}, workspace {spec.workspace}", "dim"
         )
+        self._rehearsed = spec.base_url is not None
+        if self._rehearsed:
+            self._print("rehearsed: the model's words come from a script and cost nothing", "dim")
         self._print(f"tools {', '.join(str(tool['name']) for tool in entry.tools) or 'none'}", "dim")
         if self._full:
             self._heading("system")
             self._body(entry.system)
 
     def _print_reply(self, entry: Assistant) -> None:
-        spent = f"{show_count(entry.usage.total_tokens)} tokens, {show_cost(entry.cost_usd)}, {show_duration(entry.duration_seconds)}"
+        cost = show_cost(0.0 if self._rehearsed else entry.cost_usd)
+        spent = f"{show_count(entry.usage.total_tokens)} tokens, {cost}, {show_duration(entry.duration_seconds)}"
         self._heading(
             f"assistant ({spent}{'' if entry.stop_reason in ('end_turn', 'tool_use') else f', {entry.stop_reason}'})"
         )

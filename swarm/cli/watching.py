@@ -247,7 +247,7 @@ def _describe(event: Event, agent: AgentView) -> str:
     label = one_line(agent.label)
     match event.kind:
         case "job_started":
-            return f"started {label} ({agent.job_id})"
+            return f"started {label} ({agent.job_id}{', rehearsed' if agent.rehearsed else ''})"
         case "spawned":
             return f"spawned {label} ({agent.id})"
         case "denied":

@@ -21,7 +21,9 @@ from rich.console import Console
 from swarm.cli.definitions import table_of_definitions
 from swarm.cli.jobs import table_of_jobs
 from swarm.cli.questions import table_of_questions
+from swarm.cli.screens.lines import job_line
 from swarm.cli.tables import Column, lay_out
+from swarm.cli.talking import draw_typed
 from swarm.cli.tree_view import render_tree
 from swarm.definitions.catalogue import load_catalogue
 from swarm.records import AgentView, JobView, Usage
@@ -85,6 +87,12 @@ QUESTIONS = [
 ]
 
 
+JOB_ROW: dict[str, Any] = {
+    **{"id": _id("job", 1), "title": JOBS[0].title, "state": "running", "group": "running", "created_at": NOW - 200},
+    **{"questions": 0, "running": 4, "agents": 12, "cost_usd": 1.25, "rehearsed": False},
+}
+
+
 def _jobs(console: Console) -> None:
     table_of_jobs(JOBS, Counter({JOBS[0].id: 2}), NOW).print(console)
 
@@ -101,6 +109,17 @@ def _run(console: Console) -> None:
     console.print(render_tree(AGENTS, console, room=20, job_id=_id("job", 1), now=NOW))
 
 
+def _attach(console: Console) -> None:
+    console.print(render_tree(AGENTS, console, room=20, job_id=_id("job", 1), now=NOW))
+    console.print(draw_typed("", console.width))
+    console.print(draw_typed("tell me what you have found so far, and above all " * 5, console.width))
+
+
+def _top(console: Console) -> None:
+    for row in (JOB_ROW, {**JOB_ROW, "id": _id("job", 2), "questions": 2, "group": "needs_you", "rehearsed": True}):
+        console.print(job_line(row, NOW), no_wrap=True, overflow="ellipsis")
+
+
 def _agents(console: Console) -> None:
     definitions = load_catalogue(None).definitions
     told = [one.model_copy(update={"source": "shipped"}) for _, one in sorted(definitions.items())]
@@ -112,6 +131,8 @@ PICTURES: dict[str, tuple[Callable[[Console], None], list[str]]] = {
     "questions": (_questions, [question.id for question in QUESTIONS]),
     "tree": (_tree, [agent.id for agent in AGENTS]),
     "run": (_run, [_id("job", 1)]),
+    "attach": (_attach, [_id("job", 1), "Ctrl-D"]),
+    "top": (_top, [_id("job", 1), _id("job", 2)]),
     "agents": (_agents, ["build", "general-purpose", "code-reviewer", "researcher"]),
 }
 

@@ -1,0 +1,124 @@
+"""What `swarm top` asks the person: a line of text, a yes, the answer to a question."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from swarm.cli.question_view import read_always, show_detail, show_heading
+from swarm.store.questions import Question
+
+Answer = tuple[str, dict[str, Any]]
+"""The answer, and the further arguments of `Swarm.answer`."""
+
+
+class LineDialog(ModalScreen[str | None]):
+    """Asks for a line; None if the person thinks better of it."""
+
+    BINDINGS: ClassVar = [("escape", "dismiss(None)", "back")]
+    CSS = "LineDialog { align: center bottom; } LineDialog Static { width: 100%; } LineDialog Input { width: 100%; }"
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def compose(self) -> ComposeResult:
+        """The heading and the line."""
+        yield Static(Text(self._title), id="heading")
+        yield Input(id="line")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        self.dismiss(event.value.strip() or None)
+
+
+class ConfirmDialog(ModalScreen[bool]):
+    """Asks for a yes; any other key is a no."""
+
+    CSS = "ConfirmDialog { align: center middle; } ConfirmDialog Static { width: auto; padding: 1 2; background: $panel; }"
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        """The question."""
+        yield Static(Text(f"{self._question}  [y]es, any other key: no"), id="heading")
+
+    def on_key(self, event: Any) -> None:
+        """The answer."""
+        event.stop()
+        self.dismiss(event.key == "y")
+
+
+class QuestionDialog(ModalScreen[Answer | None]):
+    """Shows a question in full and takes its answer; Escape leaves it open."""
+
+    BINDINGS: ClassVar = [
+        ("escape", "dismiss(None)", "leave it open"),
+        ("a", "allow", "approve"),
+        ("d", "deny", "deny"),
+        ("w", "always", "always"),
+    ]
+    CSS = """
+    QuestionDialog { align: center middle; }
+    QuestionDialog VerticalScroll { width: 90%; height: 80%; background: $panel; padding: 1 2; }
+    """
+
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        """Who asks, what about, and what keys there are; words are typed."""
+        question = self._question
+        with VerticalScroll():
+            yield Static(Text(show_heading(question), style="bold"), id="heading")
+            yield Static(Text("\n".join(show_detail(question, full=True))), id="detail")
+            yield Static(Text(f"\n{self._keys()}", style="dim"))
+            if question.kind == "question":
+                yield Input(placeholder="your answer, or the number of one", id="line")
+
+    def on_mount(self) -> None:
+        """Words go into the line; else no key lands in a field that is not there."""
+        if self._question.kind == "question":
+            self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """An answer in words, or the number of one that is offered."""
+        text, options = event.value.strip(), self._question.options
+        if text.isdecimal() and 1 <= int(text) <= len(options):
+            text = options[int(text) - 1]
+        if text:
+            self.dismiss((text, {}))
+
+    def action_allow(self) -> None:
+        """Allow the call, or approve the plan."""
+        if self._question.kind != "question":
+            self.dismiss(("allow", {}))
+
+    def action_always(self) -> None:
+        """Allow it, and what is plainly of the same kind from now on."""
+        if self._question.kind == "permission" and self._question.always:
+            self.dismiss(("allow", {"always": True}))
+
+    def action_deny(self) -> None:
+        """Refuse it, with the reason that is asked for."""
+        if self._question.kind != "question":
+            self.app.push_screen(LineDialog("Why not? (Enter: no reason)"), self._deny)
+
+    def _deny(self, reason: str | None) -> None:
+        self.dismiss(("deny", {"reason": reason or ""}))
+
+    def _keys(self) -> str:
+        if self._question.kind == "question":
+            return "Enter answers, Escape leaves it open"
+        rule = read_always(self._question)
+        return (
+            f"a approves{f', w also from now on in this job ({rule})' if rule else ''}, d denies, Escape leaves it open"
+        )

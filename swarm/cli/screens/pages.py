@@ -1,0 +1,177 @@
+"""The three screens of `swarm top`: the fleet's jobs, a job's agents, an agent's life."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from rich.console import Console
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widgets import Footer, Input, OptionList, RichLog, Static
+
+from swarm.cli.output import one_line, show_cost
+from swarm.cli.screens.lines import agent_lines, job_line, sort_jobs, sum_up_fleet
+from swarm.cli.screens.watching import REFRESH_SECONDS, ListScreen
+from swarm.cli.transcript import TranscriptPrinter
+from swarm.live.reading import Reader
+from swarm.live.rows import Row
+from swarm.live.state import Snapshot, fold
+
+_JOBS = 200
+
+
+class FleetScreen(ListScreen):
+    """All jobs, those that need somebody first."""
+
+    BINDINGS: ClassVar = [("slash", "filter", "filter"), ("escape", "clear", "")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: dict[str, Row] = {}
+        self._words = ""
+        self._asked = 0
+
+    def load(self) -> Callable[[], None]:
+        """The newest jobs and the workers."""
+        store = self.swarm.store
+        rows, workers = Reader(store).jobs(store.job_ids(_JOBS)), len(store.workers())
+        return lambda: self._show(rows, workers)
+
+    def _show(self, rows: dict[str, Row], workers: int) -> None:
+        self._rows, now = rows, time.time()
+        lines = [(row["id"], job_line(row, now)) for row in sort_jobs(rows, self._words)]
+        words = f" · /{self._words}" if self._words else ""
+        self.show(sum_up_fleet(list(rows.values()), workers) + words, lines)
+        asked = sum(row["questions"] for row in rows.values())
+        if asked > self._asked:
+            self.app.bell()
+        self._asked = asked
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter goes into the job."""
+        self.app.push_screen(JobScreen(str(event.option.id)))
+
+    def job_of(self, chosen: str) -> str:
+        """The job itself."""
+        return chosen
+
+    def count_below(self, chosen: str) -> str:
+        """All its agents."""
+        return f"{self._rows[chosen]['agents']} agents"
+
+    def action_filter(self) -> None:
+        """Show only jobs with some words."""
+        line = Input(value=self._words, placeholder="words of the title, id or state", id="filter")
+        self.mount(line, before="#list")
+        line.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """The words are complete."""
+        self._words = event.value.strip()
+        event.input.remove()
+        self.query_one(OptionList).focus()
+
+    def action_clear(self) -> None:
+        """All jobs again."""
+        self._words = ""
+        self.query("#filter").remove()
+        self.query_one(OptionList).focus()
+
+
+class JobScreen(ListScreen):
+    """One job: its tree of agents."""
+
+    BINDINGS: ClassVar = [("escape", "app.pop_screen", "back")]
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__()
+        self._job_id = job_id
+        self._now: Snapshot | None = None
+
+    def load(self) -> Callable[[], None]:
+        """The whole tree once, then what has changed."""
+        reader = Reader(self.swarm.store)
+        if self._now is None:
+            self._now = reader.snapshot(self._job_id)
+        else:
+            events = reader.events(self._job_id, self._now.events)
+            self._now = fold(self._now, reader.patch(self._job_id, self._now, events, at_work=True))
+        now = self._now
+        return lambda: self._show(now)
+
+    def _show(self, now: Snapshot) -> None:
+        job, asking = now.job, {one.agent_id: one for one in now.questions if not one.to}
+        cost = "rehearsed" if job["rehearsed"] else show_cost(job["cost_usd"])
+        told = f"{self._job_id} · {job['state'].replace('_', ' ')} · {len(now.agents)} agents · {cost}"
+        self.show(f"{told} · {one_line(job['title'], 120)}", agent_lines(now.agents, asking, time.time()))
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter goes into the agent."""
+        self.app.push_screen(AgentScreen(str(event.option.id)))
+
+    def job_of(self, chosen: str) -> str:
+        """The job of the screen."""
+        return self._job_id
+
+    def count_below(self, chosen: str) -> str:
+        """The agent and all below it."""
+        agents = {} if self._now is None else self._now.agents
+        ended: list[str] = [chosen]
+        for agent_id, row in agents.items():  # parents come before their children
+            if row["parent_id"] in ended:
+                ended.append(agent_id)
+        return f"{len(ended)} agents" if len(ended) > 1 else "1 agent"
+
+
+class AgentScreen(Screen[None]):
+    """One agent: everything it has lived, as it goes on."""
+
+    BINDINGS: ClassVar = [("escape", "app.pop_screen", "back"), ("q", "app.quit", "leave")]
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__()
+        self._agent_id, self._told, self._loading = agent_id, 0, False
+        self._printer: TranscriptPrinter | None = None
+
+    def compose(self) -> ComposeResult:
+        """The heading and the transcript."""
+        yield Static(self._agent_id, id="heading", markup=False)
+        yield RichLog(id="life", wrap=True, markup=False, highlight=False)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.query_one(RichLog).focus()
+        self._printer = TranscriptPrinter(_Writing(self.query_one(RichLog)), full=False)
+        self._refresh()
+        self.set_interval(REFRESH_SECONDS, self._refresh)
+
+    def _refresh(self) -> None:
+        if not self._loading:
+            self._loading = True
+            self.run_worker(self._load, thread=True, group="load", exit_on_error=False)
+
+    def _load(self) -> None:
+        swarm: Any = self.app.swarm  # type: ignore[attr-defined]
+        try:
+            entries = list(swarm.store.journal(self._agent_id, self._told))
+            self._told += len(entries)
+            if entries and self._printer is not None:
+                self.app.call_from_thread(self._printer.print, entries)
+        finally:
+            self._loading = False
+
+
+class _Writing(Console):
+    """A console that writes into a log on the screen."""
+
+    def __init__(self, life: RichLog) -> None:
+        super().__init__()
+        self._life = life
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Add lines."""
+        for each in objects:
+            self._life.write(each)

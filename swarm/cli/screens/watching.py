@@ -1,0 +1,183 @@
+"""What the screens of `swarm top` have in common: a list that is kept up to date by a thread, and acts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widgets import Footer, OptionList, Static
+from textual.widgets.option_list import Option
+
+from swarm.cli.screens.dialogs import Answer, ConfirmDialog, LineDialog, QuestionDialog
+from swarm.client import Swarm
+from swarm.errors import SwarmError
+from swarm.store.outage import REDIS_ERRORS
+from swarm.store.questions import Question
+
+if TYPE_CHECKING:
+    from swarm.cli.screens.app import Top
+
+REFRESH_SECONDS = 0.5
+
+
+class ListScreen(Screen[None]):
+    """A heading, and a list of lines that each stand for something with an id."""
+
+    BINDINGS: ClassVar = [
+        ("j", "move(1)", ""),
+        ("k", "move(-1)", ""),
+        ("n", "next_question", "next question"),
+        ("m", "message", "message"),
+        ("c", "cancel", "cancel"),
+        ("q", "app.quit", "leave"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: dict[str, Text] = {}
+        self._loading = False
+
+    @property
+    def swarm(self) -> Swarm:
+        """The client."""
+        return cast("Top", self.app).swarm
+
+    def compose(self) -> ComposeResult:
+        """The heading, the list and the keys."""
+        yield Static(id="heading")
+        yield OptionList(id="list")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to look; the keys are the list's."""
+        self.query_one(OptionList).focus()
+        self._refresh()
+        self.set_interval(REFRESH_SECONDS, self._refresh)
+
+    def load(self) -> Callable[[], None]:
+        """Fetch what is to be shown, on a thread; returns what shows it."""
+        raise NotImplementedError
+
+    def _refresh(self) -> None:
+        if not self._loading and self.is_current:
+            self._loading = True
+            self.run_worker(self._load, thread=True, group="load", exit_on_error=False)
+
+    def _load(self) -> None:
+        try:
+            show = self.load()
+        except (SwarmError, *REDIS_ERRORS) as error:
+            told = str(error)
+            self.app.call_from_thread(self._tell, told)
+        else:
+            self.app.call_from_thread(show)
+        finally:
+            self._loading = False
+
+    def _tell(self, what: str) -> None:
+        self.query_one("#heading", Static).update(Text(what, style="red"))
+
+    def show(self, heading: str, lines: Sequence[tuple[str, Text]]) -> None:
+        """Show these lines; those that are as they were are not touched, and the one that was chosen stays chosen."""
+        self.query_one("#heading", Static).update(Text(heading, style="bold"))
+        listed = self.query_one(OptionList)
+        if [key for key, _ in lines] == list(self._shown):
+            for key, line in lines:
+                if line != self._shown[key]:
+                    listed.replace_option_prompt(key, line)
+        else:
+            chosen = self.chosen
+            listed.clear_options()
+            listed.add_options([Option(line, id=key) for key, line in lines])
+            keys = [key for key, _ in lines]
+            if keys:
+                listed.highlighted = keys.index(chosen) if chosen in keys else 0
+        self._shown = dict(lines)
+
+    @property
+    def chosen(self) -> str | None:
+        """The id of the line that the person is on."""
+        listed = self.query_one(OptionList)
+        if listed.highlighted is None or listed.highlighted >= listed.option_count:
+            return None
+        return listed.get_option_at_index(listed.highlighted).id
+
+    # -- acts --------------------------------------------------------------------------------------------------
+
+    def job_of(self, chosen: str) -> str:
+        """The job that the chosen line belongs to."""
+        raise NotImplementedError
+
+    def count_below(self, chosen: str) -> str:
+        """What a cancel of the chosen line would end, in words."""
+        raise NotImplementedError
+
+    def action_move(self, by: int) -> None:
+        """Up or down, by the keys of vi."""
+        listed = self.query_one(OptionList)
+        (listed.action_cursor_down if by > 0 else listed.action_cursor_up)()
+
+    def action_message(self) -> None:
+        """Write to the chosen agent, or to a job's first."""
+        if (chosen := self.chosen) is None:
+            return
+
+        def send(text: str | None) -> None:
+            if text:
+                job, to = self.job_of(chosen), chosen if chosen.startswith("agent-") else "root"
+                self.act(lambda: self.swarm.job(job).send(to, text), f"sent to {to}")
+
+        self.app.push_screen(LineDialog(f"To {chosen}:"), send)
+
+    def action_cancel(self) -> None:
+        """Cancel what was chosen, once the person has read how much that is."""
+        if (chosen := self.chosen) is None:
+            return
+
+        def cancel(sure: bool | None) -> None:
+            if sure:
+                self.act(lambda: self._cancel(chosen), f"cancelled {chosen}")
+
+        self.app.push_screen(ConfirmDialog(f"Cancel {chosen} ({self.count_below(chosen)})?"), cancel)
+
+    def _cancel(self, chosen: str) -> None:
+        if chosen.startswith("job-"):
+            self.swarm.job(chosen).cancel()
+        else:
+            self.swarm.cancel(chosen)
+
+    def action_next_question(self) -> None:
+        """Show the question that has waited longest."""
+        self.run_worker(self._find_question, thread=True, group="question", exit_on_error=False)
+
+    def _find_question(self) -> None:
+        waiting = [question for question in self.swarm.questions.open() if not question.to]
+        self.app.call_from_thread(self._ask, waiting[0] if waiting else None)
+
+    def _ask(self, question: Question | None) -> None:
+        if question is None:
+            self.notify("no question waits for you")
+            return
+
+        def answer(given: Answer | None) -> None:
+            if given is not None:
+                words, more = given
+                self.act(lambda: self.swarm.answer(question.id, words, **more), f"answered {question.id}")
+
+        self.app.push_screen(QuestionDialog(question), answer)
+
+    def act(self, do: Callable[[], Any], told: str) -> None:
+        """Do something on a thread, and say what became of it."""
+
+        def work() -> None:
+            try:
+                do()
+            except (SwarmError, *REDIS_ERRORS) as error:
+                self.app.call_from_thread(self.notify, str(error), severity="error", markup=False)
+            else:
+                self.app.call_from_thread(self.notify, told, markup=False)
+
+        self.run_worker(work, thread=True, group="act", exit_on_error=False)
