@@ -127,7 +127,7 @@ def describe_job(view: JobView, agents: Sequence[AgentView]) -> dict[str, Any]:
         "job_id": view.id,
         "result": view.text,
         **view.model_dump(exclude={"id", "root_id", "text"}),
-        "agents": [agent.model_dump(exclude={"job_id"}) for agent in agents],
+        "agents": [{"agent_id": agent.id, **agent.model_dump(exclude={"job_id"})} for agent in agents],
     }
 
 

@@ -230,7 +230,7 @@ class _Watching:
 
     def _choose_display(self) -> Display:
         if self.launch.stream:
-            return StreamDisplay(self.swarm, self.job)
+            return StreamDisplay(self.swarm, self.job, quiet=self.launch.quiet)
         terminal = self.terminal if self.launch.converse else None
         return choose_talking(self.swarm, self.job, terminal, quiet=self.launch.quiet)
 

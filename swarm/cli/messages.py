@@ -189,6 +189,7 @@ def describe_sender(message: Message) -> str:
 
 def _describe(message: Message, *, unread: bool | None) -> dict[str, Any]:
     described: dict[str, Any] = {
+        "message_id": message.id,
         "id": message.id,
         "from": message.sender,
         "from_name": message.sender_name,

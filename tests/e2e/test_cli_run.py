@@ -44,7 +44,7 @@ def test_json_is_one_object_with_the_job_and_its_agents(stack: World) -> None:
     assert told["turns"] == sum(agent["turns"] for agent in told["agents"]) > 0
     assert told["usage"]["output_tokens"] == sum(agent["usage"]["output_tokens"] for agent in told["agents"])
     assert (told["rehearsed"], told["cost_usd"], told["reckoned_usd"] > 0) == (True, 0, True)
-    assert {agent["model"] for agent in told["agents"]} != {""}
+    assert all(agent["model"].startswith("claude-") and agent["agent_id"] == agent["id"] for agent in told["agents"])
 
 
 @pytest.mark.parametrize("argument", [[], ["-"]], ids=["omitted", "dash"])
