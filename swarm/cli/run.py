@@ -140,7 +140,8 @@ def run(
 ) -> None:
     """Run a job and print its answer; what happens meanwhile is shown on stderr.
 
-    Without running workers (`swarm up`, or a fleet on SWARM_REDIS_URL) a local stack is started for the job and stopped after it.
+    Without running workers (`swarm up`, or a fleet on SWARM_REDIS_URL) a local stack is started for the job, and kept for the next
+    one for some minutes.
     Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 4 stopped at a limit (its answer is what
     there was by then), 130 interrupted, 143 terminated.
     """
