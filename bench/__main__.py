@@ -23,6 +23,7 @@ NAMES = (
     "messages",
     "long_life",
     "throughput",
+    "quick_start",
     "help",
     "sandbox",
     "page",

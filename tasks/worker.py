@@ -46,6 +46,8 @@ KEEPER_SECONDS = 0.1
 def _prepare_main(**_: Any) -> None:
     # What became of an agent is told by our own lines; to Celery whatever a segment returned is a success.
     logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
+    # A line for each request of the model says nothing that the journal does not.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     process.prepare_main()
 
 
