@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from flower.views import BaseHandler
@@ -30,6 +31,13 @@ _WORTH_ZIPPING_BYTES = 1_024
 # Not Flower's own: its inspector needs those, and a read of ours may wait for Redis.
 _THREADS = ThreadPoolExecutor(4, "swarm-web")
 _CODES = {401: "login", 405: "bad_request", 421: "host"}
+_STATIC = Path(__file__).parent / "static"
+_MODULES = tuple(
+    path.relative_to(_STATIC).as_posix()
+    for folder in ("", "vendor")
+    for path in sorted((_STATIC / folder).glob("*.mjs"))
+)
+"""What the page loads at once; named in the shell, so that a browser need not find one after the other. Panels come when shown."""
 
 
 def on_thread(act: Callable[[], Any]) -> asyncio.Future[Any]:
@@ -192,7 +200,7 @@ class Page(Guarded):
     async def get(self) -> None:
         read_only = bool(self.application.options.read_only)
         about = reads.read_about(self.swarm, user=self.user, read_only=read_only, now=time.time())
-        self.render("swarm.html", about=json.dumps(about))
+        self.render("swarm.html", about=json.dumps(about), modules=_MODULES)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]

@@ -1,0 +1,43 @@
+// The page: the view that the address names, how well the tab hears of the swarm, and its title, which counts who waits.
+import { about } from "./api.mjs";
+import { html, render, useEffect, useRef } from "./html.mjs";
+import { Job } from "./job.mjs";
+import { Jobs } from "./jobs.mjs";
+import { Keys } from "./keys.mjs";
+import { line } from "./plain.mjs";
+import { useRoute } from "./route.mjs";
+import { Start } from "./start.mjs";
+import { Said, say } from "./ui.mjs";
+import { start, useWorld } from "./world.mjs";
+
+const VIEWS = { jobs: Jobs, start: Start, job: Job };
+
+function App() {
+  const route = useRoute();
+  const world = useWorld();
+  const View = VIEWS[route.view];
+  const waiting = world.fleet?.needsYou ?? 0;
+  const place = route.view === "job" ? line(world.job?.job.title, 60) || "Job" : { jobs: "Jobs", start: "Start a job" }[route.view];
+  useEffect(() => {
+    document.title = `${waiting ? `(${waiting}) ` : ""}${place} · Swarm`;
+  }, [waiting, place]);
+  return html`<${Connection} link=${world.link} /><${View} key=${route.view === "job" ? route.job : route.view} route=${route} /><${Said} /><${Keys} />`;
+}
+
+const TROUBLES = {
+  away: "Redis does not answer. What is shown is what was known last; it goes on when Redis is back.",
+  lost: "The connection to Flower is lost. What is shown is what was known last; it is tried again.",
+};
+
+function Connection({ link }) {
+  const before = useRef("open");
+  useEffect(() => {
+    if (link !== before.current) say(TROUBLES[link] ?? "The connection is back, and nothing was missed.");
+    before.current = link;
+  }, [link]);
+  return TROUBLES[link] ? html`<div class="banner">${TROUBLES[link]}</div>` : null;
+}
+
+document.documentElement.classList.toggle("is-read-only", about.read_only);
+render(html`<${App} />`, document.getElementById("swarm"));
+start();

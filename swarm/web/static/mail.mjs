@@ -1,0 +1,44 @@
+// Messages: who wrote, what, and whether it was read; of the runtime's notices what they say. And an agent's whole mailbox.
+import { clock } from "./format.mjs";
+import { html } from "./html.mjs";
+import { Markdown } from "./markdown.mjs";
+import { line, plain, reveal } from "./plain.mjs";
+import { Effect } from "./steer.mjs";
+import { Empty, Link } from "./ui.mjs";
+import { serverNow } from "./world.mjs";
+
+export function Mail({ agent, job }) {
+  if (!agent.mail.length) return html`<${Empty}>Nobody has written to this agent.<//>`;
+  return html`<ol class="letters" aria-label="mail">${agent.mail.map(
+    (message) => html`<li key=${message.id} class="letter">
+    <${Letter} message=${message} job=${job.id}><${Effect} message=${message} /><//></li>`,
+  )}</ol>`;
+}
+
+/** One message; `job` is the id that links lead to, the children stand behind the heading. */
+export function Letter({ message, job, children }) {
+  return html`<p class="letter-head"><${Sender} message=${message} job=${job} /> <span class="aside">${sort(message)} ${clock(message.sent_at, serverNow())}</span>${children}</p>
+    ${message.notice ? html`<${Notice} notice=${message.notice} />` : html`<${Markdown} text=${message.body} />`}`;
+}
+
+const sort = ({ kind, notice }) => (notice ? told(notice) : kind === "message" ? "" : kind.replaceAll("_", " "));
+
+function told({ what, state }) {
+  return what === "ended"
+    ? `has ${state === "timed_out" ? "timed out" : plain(state ?? "ended")}`
+    : what === "idle"
+      ? "is idle"
+      : line(what, 80);
+}
+
+/** What the runtime tells: the words of the one it is about. */
+function Notice({ notice }) {
+  return html`${notice.reason && html`<p class="bad">${reveal(notice.reason)}</p>`}${notice.text && html`<${Markdown} text=${notice.text} />`}
+    ${!notice.text && !notice.reason && html`<pre class="output">${reveal(JSON.stringify(notice, null, 1))}</pre>`}`;
+}
+
+/** Who wrote, as a link where it is an agent. */
+function Sender({ message, job }) {
+  const name = line(message.sender_name || message.notice?.name || message.sender, 60);
+  return message.sender?.startsWith("agent-") ? html`<${Link} to=${{ job, agent: message.sender }}>${name}<//>` : html`<b>${name}</b>`;
+}

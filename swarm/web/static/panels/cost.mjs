@@ -1,0 +1,36 @@
+// What a job costs: in all, by definition, by model, by agent.
+import { html } from "../html.mjs";
+import { cacheShare, cost, count, number, tokens } from "../format.mjs";
+import { line } from "../plain.mjs";
+
+const FIGURES = [
+  ["Turns", (sums) => sums.turns],
+  ["Input", (sums) => count(sums.input)],
+  ["Cache written", (sums) => count(sums.cache_write)],
+  ["Cache read", (sums) => count(sums.cache_read)],
+  ["Output", (sums) => count(sums.output)],
+  ["Cached", (sums) => cacheShare(sums) || "–"],
+  ["Cost", (sums) => cost(sums.cost_usd)],
+];
+
+export default function Cost({ data, open }) {
+  const { total, limits } = data;
+  return html`<p class="cost-sum"><b>${cost(total.cost_usd)}</b> ${limits.budget_usd ? `of ${cost(limits.budget_usd)}` : "without a budget"}${limits.reserved_usd > 0 ? `, ${cost(limits.reserved_usd)} reserved for calls under way` : ""};
+      ${" "}${count(tokens(total))} tokens${limits.max_tokens ? ` of ${count(limits.max_tokens)}` : ""}${cacheShare(total) && `, ${cacheShare(total)} of the input from the cache`}</p>
+    <${Table} title="By definition" rows=${data.by_definition} name=${(row) => html`${line(row.name, 60)} <span class="aside">${number(row.agents, "agent")}</span>`} most=${total.cost_usd} />
+    <${Table} title="By model" rows=${data.by_model} name=${(row) => line(row.name, 60) || "unknown"} most=${total.cost_usd} />
+    <${Table} title="The dearest agents" rows=${data.by_agent} most=${total.cost_usd} below=${true}
+      name=${(row) => html`<button type="button" class="more" onClick=${() => open({ agent: row.id })}>${line(row.label, 80)}</button>`} />`;
+}
+
+function Table({ title, rows, name, most, below = false }) {
+  if (!rows.length) return null;
+  return html`<section class="cost-table"><h2>${title}</h2><div class="wide-table" tabindex="0" role="region" aria-label=${title}><table class="list">
+    <thead><tr><th scope="col">${title.replace(/^By |^The /, "")}</th>${FIGURES.map(([heading]) => html`<th scope="col" class="num">${heading}</th>`)}${below && html`<th scope="col" class="num">With all below</th>`}</tr></thead>
+    <tbody>${rows.map(
+      (
+        row,
+      ) => html`<tr key=${row.id ?? row.name}><th scope="row">${name(row)}<span class="bar" ref=${(node) => node && (node.style.width = `${most ? (100 * row.cost_usd) / most : 0}%`)}></span></th>
+      ${FIGURES.map(([heading, figure]) => html`<td key=${heading} class="num">${figure(row)}</td>`)}${below && html`<td class="num">${row.below_usd ? cost(row.cost_usd + row.below_usd) : ""}</td>`}</tr>`,
+    )}</tbody></table></div></section>`;
+}
