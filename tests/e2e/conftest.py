@@ -1,13 +1,16 @@
-"""Fixtures of the command's tests."""
+"""Fixtures of the command's tests, and of the page's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.e2e.browser import Tab, running_chromium
 from tests.e2e.cli_world import World
+from tests.e2e.page_world import Site, opened_tab, running_site
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +38,24 @@ def _make_world(folder: Path) -> World:
     world.home.mkdir()
     world.workspace.mkdir()
     return world
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium. Not for the whole session: while Playwright lives, this thread has an event loop."""
+    with running_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[Site]:
+    """A fleet at work with the page in front of it, which tests share."""
+    with running_site() as site:
+        yield site
+
+
+@pytest.fixture
+def tab(browser: Any, site: Site) -> Iterator[Tab]:
+    """A tab of the site's page, in which nothing may go wrong."""
+    with opened_tab(browser, site.flower) as tab:
+        yield tab

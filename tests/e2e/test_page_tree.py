@@ -1,0 +1,102 @@
+"""The tree of agents in the page: by keys, for screen readers, and with a thousand of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.browser import Tab, expect
+from tests.e2e.page_world import Grove, opened_tab
+from tests.fleet import Fleet
+from tests.flower import Flower, running_flower
+
+
+@pytest.fixture(scope="module")
+def quiet(unmanned: Fleet) -> Iterator[Flower]:
+    """A Flower in front of a Redis without workers."""
+    with running_flower(unmanned) as flower:
+        yield flower
+
+
+def wait_focus(tab: Tab, text: str) -> None:
+    tab.page.wait_for_function(
+        "text => document.activeElement.querySelector('.row-title')?.textContent === text", arg=text
+    )
+
+
+def test_the_tree_is_walked_by_keys(browser: Any, unmanned: Fleet, quiet: Flower) -> None:
+    grove = Grove(unmanned, 31)
+    with opened_tab(browser, quiet) as tab:
+        page = tab.open(f"#/{grove.job_id}")
+        rows = tab.role("treeitem")
+        expect(rows).to_have_count(31)
+        page.locator('[role=treeitem][tabindex="0"]').focus()
+        keys = page.keyboard
+        for key, name in [
+            ("ArrowDown", "branch 0"),
+            ("ArrowRight", "leaf 0 0"),
+            ("ArrowLeft", "branch 0"),
+            ("End", "leaf 9 1"),
+        ]:
+            keys.press(key)
+            wait_focus(tab, f"general-purpose: {name}")
+        keys.press("Home")
+        wait_focus(tab, "general-purpose: root")
+        for name in ("branch 0", "branch 1"):
+            keys.press("b")
+            wait_focus(tab, f"general-purpose: {name}")
+        keys.press("ArrowLeft")
+        expect(rows).to_have_count(29)
+        expect(rows.nth(4)).to_have_attribute("aria-expanded", "false")
+        expect(rows.nth(4)).to_contain_text("2 below")
+        keys.press("Enter")
+        expect(page).to_have_url(page.url.partition("#")[0] + f"#/{grove.job_id}/{grove.claims[1].agent_id}")
+        expect(tab.role("heading", level=2)).to_contain_text("branch 1")
+        assert page.locator('[role=treeitem][tabindex="0"]').count() == 1
+
+        keys.press("?")
+        expect(tab.role("dialog")).to_contain_text("the next agent that asks you")
+        keys.press("Escape")
+        expect(tab.role("dialog")).to_have_count(0)
+        tab.role("tab", name="Cost").click()
+        keys.press("Escape")
+        expect(tab.role("tree")).to_be_visible()
+
+
+def test_of_a_thousand_agents_those_in_sight_are_in_the_document(browser: Any, unmanned: Fleet, quiet: Flower) -> None:
+    grove = Grove(unmanned, 1_000)
+    with opened_tab(browser, quiet) as tab:
+        page = tab.open(f"#/{grove.job_id}")
+        rows = tab.role("treeitem")
+        expect(page.locator(".pane-head").first).to_contain_text("1000 agents")
+        expect(rows.first).to_have_attribute("aria-posinset", "1")
+        assert rows.count() < 100
+        rows.first.focus()
+        page.keyboard.press("End")
+        wait_focus(tab, "general-purpose: leaf 9 97")
+        last = page.locator("*:focus")
+        expect(last).to_have_attribute("aria-setsize", "98")
+        expect(last).to_have_attribute("aria-posinset", "98")
+        expect(last).to_have_attribute("aria-level", "3")
+        assert rows.count() < 100
+        page.locator(".tree-scroll").evaluate("node => node.scrollTop = 0")
+        expect(rows.first).to_contain_text("root")
+        grove.live(0)
+        expect(tab.page.locator(f"#row-{grove.claims[0].agent_id}")).to_contain_text("step 3")
+
+
+def test_on_a_narrow_screen_the_tree_leads_to_the_agent_and_back(browser: Any, unmanned: Fleet, quiet: Flower) -> None:
+    grove = Grove(unmanned, 13)
+    with opened_tab(browser, quiet, viewport={"width": 400, "height": 800}) as tab:
+        page = tab.open(f"#/{grove.job_id}")
+        tab.role("treeitem").nth(1).click()
+        expect(tab.role("tree")).not_to_be_visible()
+        expect(tab.role("heading", level=2)).to_contain_text("branch 0")
+        tab.role("link", name="‹ Agents").click()
+        expect(tab.role("tree")).to_be_visible()
+        for place in ("#/", f"#/{grove.job_id}", f"#/{grove.job_id}?panel=timeline"):
+            tab.open(place)
+            expect(tab.role("heading", level=1)).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400, place
