@@ -27,6 +27,7 @@ NAMES = (
     "help",
     "sandbox",
     "page",
+    "page_view",
 )
 
 
