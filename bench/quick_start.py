@@ -53,7 +53,12 @@ def run(report: Report, chosen: Namespace) -> None:
 
 def _environment(folder: Path, server: Neutral) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SWARM_", "ANTHROPIC_"))}
-    return {**kept, "HOME": str(folder / "home"), "SWARM_STATE_DIR": str(folder / "state"), "SWARM_BASE_URL": server.url}
+    return {
+        **kept,
+        "HOME": str(folder / "home"),
+        "SWARM_STATE_DIR": str(folder / "state"),
+        "SWARM_BASE_URL": server.url,
+    }
 
 
 def _command(environment: dict[str, str], *arguments: str) -> None:
