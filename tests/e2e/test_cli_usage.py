@@ -89,6 +89,15 @@ def test_why_a_job_failed_is_said_once(stack: World, tmp_path: Path) -> None:
     assert ran.stderr.decode().count("not like this") == 1
 
 
+@pytest.mark.parametrize("form", [(), ("--json", "--stream")], ids=["lines", "stream"])
+def test_a_long_silence_says_what_is_waited_for(stack: World, tmp_path: Path, form: tuple[str, ...]) -> None:
+    scenario = tmp_path / "slow.yaml"
+    scenario.write_text("name: slow\nlatency_seconds: 12\nrules:\n  - reply: {text: at last}\n")
+    ran = stack.run("run", *form, "--rehearse", str(scenario), "-w", str(stack.workspace), "hi")
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert b"waiting for build: hi: " in ran.stderr
+
+
 def _complete(environment: dict[str, str], *words: str) -> list[str]:
     """What the shell offers for the last of these words."""
     line = " ".join(words)
