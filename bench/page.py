@@ -64,7 +64,7 @@ def _measure(world: JobWorld, flower: Flower, pause: float, *, tabs: int) -> lis
         reader.start()
         for number in range(EVENTS):
             sent[str(number)] = time.time()
-            store.note(world.job_id, "held", world.root, mark=str(number))
+            store.emit(world.job_id, "held", world.root, mark=str(number))
             time.sleep(pause)
         reader.join(30)
     finally:

@@ -37,6 +37,8 @@ class Stream(Guarded):
         self.set_header("Content-Type", "text/event-stream")
         # A proxy would keep the events until it has many.
         self.set_header("X-Accel-Buffering", "no")
+        # Else an event that follows another one soon waits for the browser to acknowledge that, up to 40 ms.
+        self.request.connection.stream.set_nodelay(True)
         self._task = asyncio.current_task()
         _open[who] += 1
         try:

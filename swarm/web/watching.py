@@ -26,8 +26,8 @@ _BUSY_SECONDS = 1.0
 """How often those at work are looked at who say nothing."""
 _FLEET_SECONDS = 2.0
 _AWAY_SECONDS = 0.5
-_LEAST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 0.015, 0.2
-_PAUSE_SHARE = 3
+_LEAST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS = 0.01, 0.2
+_PAUSE_SHARE = 2
 """A patch that took t seconds to make is followed by at least so many times t without one."""
 _WATCH_SECONDS, _RENEW_SECONDS = 10, 3.0
 _AT_ONCE = 200
