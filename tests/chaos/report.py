@@ -139,7 +139,7 @@ def _overview(sections: Sequence[Mapping[str, Any]]) -> str:
 
 def _render_section(section: Mapping[str, Any]) -> str:
     parts = [
-        f"## {section['name']}\n\n{section['what'].capitalize()}. {section['redis']}; {section['workers']} workers of "
+        f"## {section['name']}\n\n{section['what'][:1].upper()}{section['what'][1:]}. {section['redis']}; {section['workers']} workers of "
         f"{section['processes']} ({section['pool']}), {section['seconds']:.0f} s. Blows: "
         + (", ".join(f"{kind} {count}" for kind, count in sorted(section["blows"].items())) or "none")
         + "."
