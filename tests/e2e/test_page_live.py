@@ -97,6 +97,21 @@ def _askers(site: Site, job_id: str) -> Any:
     return found if len(found) == 2 else None
 
 
+def test_what_redis_no_longer_keeps_is_read_anew_and_told(site: Site, tab: Tab) -> None:
+    job = site.tell("wait for me")
+    site.wait_begun()
+    tab.open(f"#/{job.id}/{root_agent_id(job.id)}")
+    expect(tab.role("log")).to_contain_text("I will wait.")
+    tab.hide(True)
+    site.let_go()
+    job.wait(60)
+    site.fleet.swarm.store.client.xtrim(site.fleet.swarm.store.key("events", job.id), maxlen=0)
+    tab.hide(False)
+    expect(tab.role("status")).to_contain_text("was read anew")
+    expect(tab.role("treeitem").first).to_contain_text("completed")
+    compare(site, tab, job.id)
+
+
 def test_words_appear_while_they_are_written(site: Site, tab: Tab) -> None:
     job = site.tell("wait for me, then speak")
     site.wait_begun()

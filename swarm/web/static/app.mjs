@@ -21,6 +21,9 @@ function App() {
   useEffect(() => {
     document.title = `${waiting ? `(${waiting}) ` : ""}${place} · Swarm`;
   }, [waiting, place]);
+  useEffect(() => {
+    if (world.reset) say("Some of what happened is no longer kept in Redis: everything that is shown was read anew.");
+  }, [world.reset]);
   return html`<${Connection} link=${world.link} /><${View} key=${route.view === "job" ? route.job : route.view} route=${route} /><${Said} /><${Keys} />`;
 }
 
