@@ -1,0 +1,1 @@
+"""What developers run by hand: vendoring what the page loads, and making its pictures."""
