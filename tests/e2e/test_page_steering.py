@@ -111,3 +111,14 @@ def test_jobs_are_grouped_by_what_needs_the_person_and_the_filter_is_in_the_addr
     expect(tab.role("region", name=re.compile("Needs you"))).to_have_count(0)
     expect(tab.role("region", name=re.compile("Ended")).get_by_role("link")).to_have_count(1)
     asks.cancel()
+
+
+def test_what_a_rehearsal_would_have_cost_is_told_as_such(site: Site, tab: Tab) -> None:
+    job = site.tell("be done")
+    job.wait(60)
+    row = site.flower.read(f"job/{job.id}")["job"]
+    assert row["rehearsed"] and row["cost_usd"] == 0 < row["reckoned_usd"]
+    page = tab.open(f"#/{job.id}?panel=cost")
+    expect(page.locator(".cost-sum")).to_contain_text("this was rehearsed")
+    expect(page.locator(".cost-sum b")).to_contain_text(f"${row['reckoned_usd']:.4f}"[:6])
+    expect(page.locator(".job-head")).to_contain_text("rehearsed")

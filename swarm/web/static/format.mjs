@@ -48,6 +48,9 @@ export function cost(dollars) {
   return `$${dollars.toFixed(dollars < 0.01 ? 4 : dollars < 1 ? 3 : 2)}`;
 }
 
+/** What a row has cost, in dollars; of a rehearsal, which costs nothing, what a model would have: its limits go by that. */
+export const spent = (row) => (row.rehearsed ? row.reckoned_usd : row.cost_usd);
+
 export function number(amount, what, many = `${what}s`) {
   return `${amount} ${amount === 1 ? what : many}`;
 }

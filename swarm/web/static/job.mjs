@@ -1,7 +1,7 @@
 // One job: what it comes to, who waits for an answer, and below it the tree with the agent that is open, or a panel.
 import { about } from "./api.mjs";
 import { AgentPane } from "./agent.mjs";
-import { cacheShare, cost, count, elapsed, number, tokens } from "./format.mjs";
+import { cacheShare, cost, count, elapsed, number, spent, tokens } from "./format.mjs";
 import { html, useEffect, useMemo, useState } from "./html.mjs";
 import { Inbox } from "./inbox.mjs";
 import { Meter, atWork } from "./jobs.mjs";
@@ -49,17 +49,17 @@ function Head({ state, failed }) {
   useTick();
   const { job } = state;
   const asks = state.questions.filter((question) => !question.to);
-  const spent = elapsed((job.ended_at ?? serverNow()) - job.created_at);
+  const lasted = elapsed((job.ended_at ?? serverNow()) - job.created_at);
   return html`<header class="job-head">
     <nav aria-label="Where you are" class="crumbs"><${Link} to=${{}}>Jobs<//></nav>
     <h1 class="job-name" title=${line(job.title, 1000)}>${line(job.title, 200) || job.id}</h1>
     <dl class="facts">
       <${Fact} name="State"><${State} state=${job.state} />${job.reason ? html` <span class="aside">${line(job.reason, 160)}</span>` : null}<//>
       <${Fact} name="Agents">${job.agents}${job.ended_at ? "" : html` <span class="aside">${atWork(job)}</span>`}<//>
-      <${Fact} name="Cost">${cost(job.cost_usd)}${job.budget_usd ? html` <span class="aside">of ${cost(job.budget_usd)}</span>` : null}<${Meter} of=${job.budget_usd} used=${job.cost_usd} /><//>
+      <${Fact} name="Cost">${cost(spent(job))}${job.rehearsed ? html` <span class="aside">rehearsed</span>` : null}${job.budget_usd ? html` <span class="aside">of ${cost(job.budget_usd)}</span>` : null}<${Meter} of=${job.budget_usd} used=${spent(job)} /><//>
       <${Fact} name="Tokens">${count(tokens(job))}${cacheShare(job) ? html` <span class="aside">${cacheShare(job)} cached</span>` : null}<//>
       <${Fact} name="Turns">${job.turns}<//>
-      <${Fact} name="Time">${spent}<//>
+      <${Fact} name="Time">${lasted}<//>
     </dl>
     ${failed && html`<${Failure} error=${failed} />`}
     ${job.unserved && html`<p class="notice notice-warn">Nobody can run what is queued: ${line(job.unserved, 300)}</p>`}

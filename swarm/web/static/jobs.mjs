@@ -1,6 +1,6 @@
 // All jobs, grouped by what needs the person. What is filtered stands in the address.
 import { about } from "./api.mjs";
-import { ago, cacheShare, cost, count, elapsed, number, tokens } from "./format.mjs";
+import { ago, cacheShare, cost, count, elapsed, number, spent, tokens } from "./format.mjs";
 import { html, memo } from "./html.mjs";
 import { line } from "./plain.mjs";
 import { amend } from "./route.mjs";
@@ -79,7 +79,7 @@ const JobRow = memo(({ job, age }) => {
     </span>
     <span class="job-figures">
       <span class="figure"><b>${number(job.agents, "agent")}</b> ${job.ended_at ? "" : html`<span>${atWork(job)}</span>`}</span>
-      <span class="figure"><b>${cost(job.cost_usd)}</b>${" "}<span>${job.budget_usd ? `of ${cost(job.budget_usd)}` : ""}</span><${Meter} of=${job.budget_usd} used=${job.cost_usd} /></span>
+      <span class="figure"><b>${cost(spent(job))}</b>${" "}<span>${job.rehearsed ? "rehearsed " : ""}${job.budget_usd ? `of ${cost(job.budget_usd)}` : ""}</span><${Meter} of=${job.budget_usd} used=${spent(job)} /></span>
       <span class="figure"><b>${count(tokens(job))}</b> <span>tokens${share && `, ${share} cached`}</span></span>
     </span>
   </li>`;

@@ -1,6 +1,6 @@
 // A job's agents as a tree: its order, its sums, its rows. Pure. The order is that of creation and never changes; what happens in a
 // folded branch is seen in the row it is folded into.
-import { hasFailed, isOver, tokens } from "./format.mjs";
+import { hasFailed, isOver, spent, tokens } from "./format.mjs";
 
 /** `children`: id → ids in order; `sums`: id → what it and all below it come to. */
 export function buildTree(agents, questions) {
@@ -19,7 +19,7 @@ function sumUp(agents, asking) {
   for (const agent of agents.values()) {
     sums.set(agent.id, {
       agents: 1,
-      cost: agent.cost_usd,
+      cost: spent(agent),
       tokens: tokens(agent),
       asking: asking.has(agent.id) ? 1 : 0,
       failed: hasFailed(agent.state) ? 1 : 0,

@@ -1,6 +1,6 @@
 // The tree of a job's agents: one row each, in the order in which they were made. Beyond 200 rows only those in sight are in the
 // document; `aria-setsize` and `aria-posinset` say where they stand. One row has the focus; keys move it as in any tree.
-import { aside, cacheShare, cost, count, duration, elapsed, isOver, number, queueDelay, stateInWords, tokens } from "./format.mjs";
+import { aside, cacheShare, cost, count, duration, elapsed, isOver, number, queueDelay, spent, stateInWords, tokens } from "./format.mjs";
 import { html, memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.mjs";
 import { line } from "./plain.mjs";
 import { currentRoute, go } from "./route.mjs";
@@ -103,7 +103,7 @@ function sameRow(before, after) {
 const Row = memo(({ row, since, delay, chosen, active, fold }) => {
   const { agent, sums } = row;
   const below = sums.agents - 1;
-  const total = below ? `${cost(sums.cost)} with all below, ${cost(agent.cost_usd)} of its own` : `${cost(agent.cost_usd)}`;
+  const total = below ? `${cost(sums.cost)} with all below, ${cost(spent(agent))} of its own` : `${cost(spent(agent))}`;
   return html`<div role="treeitem" class="row" id=${`row-${agent.id}`} aria-level=${row.level} aria-posinset=${row.position} aria-setsize=${row.siblings}
       aria-selected=${String(chosen)} aria-expanded=${row.open === null ? undefined : String(row.open)} tabindex=${active ? 0 : -1}
       ref=${(node) => node?.style.setProperty("--level", Math.min(row.level - 1, 8))} onClick=${() => pick(agent.id)}>

@@ -13,9 +13,17 @@ const FIGURES = [
   ["Cost", (sums) => cost(sums.cost_usd)],
 ];
 
-export default function Cost({ data, open }) {
+/** The same with what the limits of a rehearsal go by in place of what was paid: nothing. */
+function reckon(data) {
+  const row = (sums) => ({ ...sums, cost_usd: sums.reckoned_usd ?? 0, below_usd: sums.below_reckoned_usd });
+  const rows = Object.fromEntries(["by_definition", "by_model", "by_agent"].map((name) => [name, data[name].map(row)]));
+  return { ...data, ...rows, total: row(data.total) };
+}
+
+export default function Cost({ data: given, job, open }) {
+  const data = job.rehearsed ? reckon(given) : given;
   const { total, limits } = data;
-  return html`<p class="cost-sum"><b>${cost(total.cost_usd)}</b> ${limits.budget_usd ? `of ${cost(limits.budget_usd)}` : "without a budget"}${limits.reserved_usd > 0 ? `, ${cost(limits.reserved_usd)} reserved for calls under way` : ""};
+  return html`<p class="cost-sum"><b>${cost(total.cost_usd)}</b> ${job.rehearsed ? "is what a model would have cost: this was rehearsed, " : ""}${limits.budget_usd ? `of ${cost(limits.budget_usd)}` : "without a budget"}${limits.reserved_usd > 0 ? `, ${cost(limits.reserved_usd)} reserved for calls under way` : ""};
       ${" "}${count(tokens(total))} tokens${limits.max_tokens ? ` of ${count(limits.max_tokens)}` : ""}${cacheShare(total) && `, ${cacheShare(total)} of the input from the cache`}</p>
     <${Table} title="By definition" rows=${data.by_definition} name=${(row) => html`${line(row.name, 60)} <span class="aside">${number(row.agents, "agent")}</span>`} most=${total.cost_usd} />
     <${Table} title="By model" rows=${data.by_model} name=${(row) => line(row.name, 60) || "unknown"} most=${total.cost_usd} />
