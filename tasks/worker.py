@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from billiard import pool as billiard_pool
 from celery import bootsteps, signals
 from celery.worker import state as worker_state
 from celery.worker.control import control_command
@@ -40,6 +41,8 @@ OUTBOX_AGE_SECONDS = 5.0
 """How long an agent that was sent for may go unclaimed, with no message queued, before that counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
 KEEPER_SECONDS = 0.1
+LAST_WAIT_SECONDS = 1.0
+"""How long a pool process that ends waits until the main process has read what it returned."""
 
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]
@@ -48,7 +51,18 @@ def _prepare_main(**_: Any) -> None:
     logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
     # A line for each request of the model says nothing that the journal does not.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
+    bound_last_wait()
     process.prepare_main()
+
+
+def bound_last_wait() -> None:
+    """Have pool processes wait little at their end.
+
+    Half a minute is what a result may be worth; ours are in Redis. And a main process that has made its connection anew meanwhile does
+    not count what was under way, so they would wait in vain, and the worker for them.
+    """
+    interval = billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_INTERVAL
+    billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = round(LAST_WAIT_SECONDS / interval)
 
 
 @signals.worker_process_init.connect  # type: ignore[untyped-decorator]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from billiard import pool
 
 from swarm import Job
+from swarm.tasks.worker import LAST_WAIT_SECONDS, bound_last_wait
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -54,6 +57,20 @@ rules:
 
 def test_replacing_every_worker_while_calls_outlast_the_lease_repeats_nothing_and_counts_no_death(fleet: Fleet) -> None:
     _roll(fleet, 6.0, 4)
+
+
+def test_a_pool_process_waits_little_for_a_main_process_that_will_never_have_counted_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(pool, "GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT", 300)
+    monkeypatch.setattr(pool.time, "sleep", waits.append)
+    bound_last_wait()
+    # Two messages were answered, and the main process has forgotten one of them with its last connection.
+    assert not pool.Worker._ensure_messages_consumed(
+        SimpleNamespace(on_ready_counter=SimpleNamespace(value=1)), completed=2
+    )
+    assert 0 < sum(waits) <= LAST_WAIT_SECONDS + 0.01
 
 
 @pytest.mark.long
