@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import redis
 from pydantic import ValidationError
 
 from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, decode_entry, encode_entry
@@ -25,7 +24,7 @@ from swarm.plain import clean, clean_text
 from swarm.records import Counters
 from swarm.store.library import STEPS
 from swarm.store.prefixes import digest_of
-from swarm.store.upkeep import Upkeep
+from swarm.store.showing import Showing
 from swarm.store.values import (
     NANO,
     Appended,
@@ -37,7 +36,6 @@ from swarm.store.values import (
     JobPermissions,
     NotSpawned,
     OutOfBudget,
-    Piece,
     Refused,
     Signals,
     Wish,
@@ -45,15 +43,12 @@ from swarm.store.values import (
 )
 
 log = EventLog("swarm.store")
-_SILENT_SECONDS = 10.0
 JOURNAL_PAGE = 500
 """Entries fetched at a time."""
 
 
-class Store(Upkeep):
+class Store(Showing):
     """The swarm's state in one Redis."""
-
-    _silent_until = 0.0
 
     # -- jobs ----------------------------------------------------------------------------------------------
 
@@ -117,40 +112,6 @@ class Store(Upkeep):
         return self.wait_entries("events", job_id, after, seconds)
 
     # -- one agent -----------------------------------------------------------------------------------------
-
-    def tell_activity(self, claim: Claim, activity: str) -> bool:
-        """Say what a running agent does now: something for people to see, which decides nothing. Returns whether anybody looks.
-
-        Whoever says it is listening to a model that is paid for, so this neither waits for a Redis that is away nor fails.
-        """
-        if time.monotonic() < self._silent_until:
-            return False
-        arguments = (claim.agent_id, claim.generation, clean_text(activity))
-        try:
-            return bool(STEPS.run(self.hasty, "tell_activity", self.prefix, *arguments))
-        except (redis.RedisError, OSError):
-            self._silent_until = time.monotonic() + _SILENT_SECONDS
-            return False
-
-    def tell_words(self, claim: Claim, entry: int, pieces: Sequence[Piece]) -> bool:
-        """Pass on what the model has said of a reply, which will be the journal's entry `entry`, if anybody looks; returns whether.
-
-        As `tell_activity` it neither waits nor fails.
-        """
-        if time.monotonic() < self._silent_until:
-            return False
-        words = [
-            part
-            for piece in pieces
-            for part in (piece.block, piece.type, piece.name, piece.begin, clean_text(piece.text))
-        ]
-        try:
-            return bool(
-                STEPS.run(self.hasty, "tell_words", self.prefix, claim.agent_id, claim.generation, entry, *words)
-            )
-        except (redis.RedisError, OSError):
-            self._silent_until = time.monotonic() + _SILENT_SECONDS
-            return False
 
     def journal(self, agent_id: str, after: int = 0) -> Iterator[Entry]:
         """The journal's entries after number `after`, in order.
