@@ -101,7 +101,9 @@ class Fleet:
         hidden = ("SWARM_", "ANTHROPIC_", "CELERY_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
         given = self.settings.model_dump(exclude_defaults=True, exclude_none=True)
-        return {**kept, **{f"SWARM_{name.upper()}": str(value) for name, value in given.items()}}
+        own = {f"SWARM_{name.upper()}": str(value) for name, value in given.items()}
+        # What a command starts ends with it.
+        return {**kept, "SWARM_KEEP_SECONDS": "0", **own}
 
     def restart_redis(self) -> None:
         """Start Redis again, from what its append-only file kept."""

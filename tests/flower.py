@@ -128,7 +128,9 @@ class Stream:
         """The next event."""
         fields: dict[str, str] = {}
         while True:
-            line = self.found.readline().decode().rstrip("\n")
+            read = self.found.readline()
+            assert read, "the stream has ended"
+            line = read.decode().rstrip("\n")
             if not line:
                 if "event" in fields:
                     return Told(fields["event"], fields.get("id", ""), json.loads(fields["data"]))

@@ -296,26 +296,26 @@ def test_a_redis_that_restarts_is_told_of_and_nothing_is_lost() -> None:
 
 
 def test_so_many_tabs_and_no_more(site: Site) -> None:
-    streams = [site.flower.stream("jobs=1") for _ in range(12)]
+    # Flower may not have noticed yet that those of other tests are closed.
+    streams = [wait_for("a place is free", lambda: _opened(site.flower)) for _ in range(12)]
     try:
         for stream in streams:
             stream.until("hello")
         refused = site.flower.get("/api/stream", query="?jobs=1")
-        assert (refused.status, refused.code) == (429, "too_many_streams") and refused.json()["error"][
-            "retry_after"
-        ] > 0
+        assert (refused.status, refused.code) == (429, "too_many_streams")
+        assert refused.json()["error"]["retry_after"] > 0
     finally:
         for stream in streams:
             stream.__exit__()
-    wait_for("a place is free", lambda: _can_open(site.flower))
+    wait_for("a place is free", lambda: _opened(site.flower)).__exit__()
 
 
-def _can_open(flower: Flower) -> bool:
+def _opened(flower: Flower) -> Stream | None:
     stream = flower.stream("jobs=1")
-    try:
-        return stream.found.status == 200
-    finally:
-        stream.__exit__()
+    if stream.found.status == 200:
+        return stream
+    stream.__exit__()
+    return None
 
 
 # -- acting --------------------------------------------------------------------------------------------------
