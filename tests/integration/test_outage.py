@@ -280,9 +280,10 @@ def _proxy(fleet: Fleet) -> Iterator[SilentProxy]:
         yield proxy
 
 
-def test_a_worker_whose_connection_has_ended_in_silence_hears_of_new_work(fleet: Fleet) -> None:
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_a_worker_whose_connection_has_ended_in_silence_hears_of_new_work(fleet: Fleet, pool: str) -> None:
     with _proxy(fleet) as proxy:
-        worker = fleet.start_worker(1, SWARM_REDIS_URL=f"redis://127.0.0.1:{proxy.port}/0")
+        worker = fleet.start_worker(1, pool=pool, SWARM_REDIS_URL=f"redis://127.0.0.1:{proxy.port}/0")
         server = fleet.rehearse("name: one\nrules:\n  - reply: {text: ANSWER}\n")
         assert fleet.submit("x", server).wait(30).text == "ANSWER"
         for _ in range(3):
