@@ -14,7 +14,7 @@ from typing import TextIO
 
 from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
-from swarm.cli.output import message_console, one_line, print_note, show_duration
+from swarm.cli.output import message_console, one_line, print_note, show_time
 from swarm.cli.patience import said
 from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.stream_display import StreamDisplay
@@ -137,7 +137,7 @@ def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[JobStack
             with _busy("stopping what was started for this job", launch):
                 cleanup.close()
             if stack.newly_kept and not launch.quiet:
-                kept = show_duration(settings.keep_seconds)
+                kept = show_time(settings.keep_seconds)
                 print_note(f"note: what was started stays up for {kept} for the next `swarm run`; `swarm down` ends it")
 
 

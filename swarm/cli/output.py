@@ -7,6 +7,7 @@ module, and the tables of `tables`, see to it. What is text with styles already 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import unicodedata
 from typing import TYPE_CHECKING, Any
@@ -146,3 +147,8 @@ def show_duration(seconds: float) -> str:
     if whole < 86_400:
         return f"{whole // 3_600}h{whole % 3_600 // 60:02d}m"
     return f"{whole // 86_400}d{whole % 86_400 // 3_600:02d}h"
+
+
+def show_time(seconds: float) -> str:
+    """A time that somebody chose, which mostly is a round one: 30s, 5m, 1h30m."""
+    return re.sub(r"(?<=[mhd])00[smh]$|\.0(?=s$)", "", show_duration(seconds))

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from swarm.agent.spec import State
 from swarm.cli.options import parse_duration
-from swarm.cli.output import one_line, plain, show_cost, show_count, show_duration
+from swarm.cli.output import one_line, plain, show_cost, show_count, show_duration, show_time
 from swarm.cli.tree_fold import fold_tree
 from swarm.cli.tree_view import render_tree
 from swarm.models import Usage
@@ -102,6 +102,7 @@ def test_values_are_short() -> None:
     assert [show_duration(s) for s in (-1, 4.21, 59.96, 65, 3_599.6, 7_380, 273_600)] == (
         ["0.0s", "4.2s", "1m00s", "1m05s", "1h00m", "2h03m", "3d04h"]
     )
+    assert [show_time(s) for s in (30, 300, 90, 3_600, 172_800, 5_400)] == ["30s", "5m", "1m30s", "1h", "2d", "1h30m"]
     assert [show_cost(c) for c in (0, 0.00123, 12.345)] == ["$0", "$0.0012", "$12.35"]
     assert plain("a\tb\r\nc\x00") == "a    b\nc\\u0000"
     assert one_line("a\n b" * 100, 10) == "a ba ba b…"
