@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
-import pytest
 
 from swarm.store.api_keys import SCOPES, ApiKeys
 from tests.fleet import Fleet
-from tests.waiting import wait_for
+from tests.serving import serving
 
 SCENARIO = """
 name: stream
@@ -27,25 +21,6 @@ rules:
     reply: {text: "And once more."}
   - reply: {text: "It is done, all of it."}
 """
-
-
-@contextmanager
-def serving(fleet: Fleet) -> Iterator[str]:
-    """`swarm serve`, for as long as this lasts."""
-    log = fleet.folder / "serve.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "swarm", "serve", "--port", "0"],
-            env=fleet.environment(),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        found = wait_for("it serves", lambda: re.search(r"running on (http://\S+)", log.read_text()))
-        yield found[1]
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) in (0, -signal.SIGTERM), log.read_text()
 
 
 def events(url: str, token: str, path: str, last: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -63,24 +38,14 @@ def events(url: str, token: str, path: str, last: str = "") -> Iterator[tuple[st
                 fields = {}
 
 
-@pytest.fixture(scope="module")
-def fleet() -> Iterator[Fleet]:
-    fleet = Fleet()
-    try:
-        fleet.start_worker(2)
-        yield fleet
-    finally:
-        fleet.close()
-
-
-def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(fleet: Fleet) -> None:
-    token = ApiKeys(fleet.swarm.store).create("streamer", SCOPES)
-    job = fleet.submit("go", fleet.rehearse(SCENARIO))
+def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(at_work: Fleet) -> None:
+    token = ApiKeys(at_work.swarm.store).create("streamer", SCOPES)
+    job = at_work.submit("go", at_work.rehearse(SCENARIO))
     root = job.agents()[0].id
     path = f"jobs/{job.id}/stream?agent={root}&journal=0&words=true"
     entries: list[dict[str, Any]] = []
     last = ""
-    with serving(fleet) as url:
+    with serving(at_work) as url:
         for cursor, event, data in events(url, token, path):
             last = cursor
             entries += data.get("entries", ()) if event == "patch" else ()
@@ -88,7 +53,7 @@ def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(fleet
                 break
     # Nobody listens, and no server runs, while the job ends.
     assert job.wait(30).text == "It is done, all of it."
-    with serving(fleet) as url:
+    with serving(at_work) as url:
         state = ""
         for _, event, data in events(url, token, path, last):
             assert event in ("hello", "patch"), data
@@ -97,7 +62,7 @@ def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(fleet
             if state == "completed" and entries[-1]["kind"] == "finished":
                 break
         numbers = [entry["n"] for entry in entries]
-        assert numbers == list(range(1, len(fleet.swarm.journal(root)) + 1))
+        assert numbers == list(range(1, len(at_work.swarm.journal(root)) + 1))
         assert [entry["content"][0]["type"] for entry in entries if entry["kind"] == "assistant"] == [
             "tool_use",
             "text",
@@ -108,10 +73,10 @@ def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(fleet
                 break
 
 
-def test_events_are_read_page_by_page(fleet: Fleet) -> None:
-    token = ApiKeys(fleet.swarm.store).create("pager", ["read"])
-    job = fleet.submit("go", fleet.rehearse(SCENARIO))
-    with serving(fleet) as url, httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
+def test_events_are_read_page_by_page(at_work: Fleet) -> None:
+    token = ApiKeys(at_work.swarm.store).create("pager", ["read"])
+    job = at_work.submit("go", at_work.rehearse(SCENARIO))
+    with serving(at_work) as url, httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         kinds: list[str] = []
         after, ended = "0-0", False
         while not ended:
