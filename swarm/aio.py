@@ -61,7 +61,7 @@ class Job(_OnThread):
 
     def __init__(self, swarm: Swarm, job: client.Job) -> None:
         self._swarm, self._sync = swarm, job
-        self.id, self.warnings = job.id, job.warnings
+        self.id, self.warnings, self.new = job.id, job.warnings, job.new
 
     view = _on_thread(client.Job.view)
     agents = _on_thread(client.Job.agents)

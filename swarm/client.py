@@ -55,11 +55,13 @@ def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
 class Job(Correspondence):
     """A handle on one job, its person's correspondence with it among the rest."""
 
-    def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = ()) -> None:
+    def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = (), new: bool = False) -> None:
         super().__init__(swarm.store, job_id, swarm.publish, Outage(swarm.tell, who=job_id))
         self._swarm = swarm
         self.warnings = list(warnings)
         """What the settings files held that could not be used, when it was submitted."""
+        self.new = new
+        """Whether this submission made it, and not an earlier one with the same idempotency key."""
 
     def __repr__(self) -> str:
         return f"Job({self.id!r})"
@@ -244,7 +246,7 @@ class Swarm:
     def place(self, prepared: PreparedJob) -> Job:
         """Put a job that was prepared on the queue; it is durable when this returns. Raises `RedisUnavailable`, `IdempotencyConflict`."""
         with explained(self.store.client):
-            effect = self.store.submit(
+            submitted = self.store.submit(
                 prepared.spec,
                 catalogue=prepared.catalogue.model_dump_json(),
                 retention_seconds=self.settings.retention_seconds,
@@ -253,12 +255,12 @@ class Swarm:
                 weight=prepared.priority,
                 order=prepared.digest,
             )
-            if prepared.digest and self.store.order_of(prepared.spec.job_id) != prepared.digest:
+            if prepared.digest and submitted.order != prepared.digest:
                 raise IdempotencyConflict(prepared.spec.job_id)
             if self.settings.durability == "all":
                 Disk(self.store.client, self.store.key("synced"), "all").wait()
-        self.publish(effect)
-        return Job(self, prepared.spec.job_id, warnings=prepared.warnings)
+        self.publish(submitted.effect)
+        return Job(self, prepared.spec.job_id, warnings=prepared.warnings, new=submitted.new)
 
     def job(self, job_id: str) -> Job:
         """The handle of an existing job. Raises `UnknownAgent`."""

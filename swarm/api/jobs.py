@@ -12,7 +12,6 @@ from swarm.api.endpoint import Body, Call, Endpoint, Returned
 from swarm.api.failures import Refusal
 from swarm.client import Job
 from swarm.definitions.model import PermissionMode
-from swarm.ids import job_id_for, root_agent_id
 from swarm.orders import DEFAULT_AGENT, find_workspace
 from swarm.records import AgentView, JobView
 from swarm.store.api_keys import ApiKey
@@ -122,9 +121,8 @@ def start_job(call: Call) -> Returned:
     key = call.headers.get(IDEMPOTENCY_HEADER.lower())
     # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
     own_key = None if key is None else f"{call.key.name}/{key}"
-    known = own_key is not None and call.swarm.store.agents([root_agent_id(job_id_for(own_key))])[0] is not None
     job = call.swarm.submit(**dict(order), idempotency_key=own_key)
-    return Returned(StartedJob(job=job.view(), warnings=job.warnings), 200 if known else 201)
+    return Returned(StartedJob(job=job.view(), warnings=job.warnings), 201 if job.new else 200)
 
 
 def list_jobs(call: Call) -> Jobs:

@@ -38,6 +38,7 @@ from swarm.store.values import (
     OutOfBudget,
     Refused,
     Signals,
+    Submitted,
     Wish,
     normal_role,
 )
@@ -62,11 +63,8 @@ class Store(Showing):
         ask_seconds: float = 0.0,
         weight: int = 1,
         order: str = "",
-    ) -> Signals:
-        """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
-
-        `order` is what `order_of` returns from then on, of the first one.
-        """
+    ) -> Submitted:
+        """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet."""
         limits = spec.limits
         spec = clean(spec)
         job: dict[str, Any] = {
@@ -101,11 +99,8 @@ class Store(Showing):
         answer = self.run("submit", *given, "")
         if answer[0] == "document":
             answer = self.run("submit", *given, catalogue)
-        return Signals(publish=answer[1])
-
-    def order_of(self, job_id: str) -> str:
-        """What tells the order that the job was made by from others; empty if nothing does."""
-        return str(self.client.hget(self.key("job", job_id), "order") or "")
+        new = answer[0] == "ok"
+        return Submitted(new, order if new else answer[2], Signals(publish=answer[1]))
 
     def wait_events(self, job_id: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The job's events after that one, which are waited for for so long: the id and the fields of each."""

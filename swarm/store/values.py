@@ -150,6 +150,17 @@ class Signals:
 
 
 @dataclass(frozen=True)
+class Submitted:
+    """A job is there with its root agent."""
+
+    new: bool
+    """False: an earlier submission of the same ids made it."""
+    order: str
+    """What tells the order that made it from others; empty if nothing does."""
+    effect: Signals
+
+
+@dataclass(frozen=True)
 class Appended:
     """Entries are in the journal."""
 

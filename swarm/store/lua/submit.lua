@@ -2,9 +2,9 @@
 --   job_record, agent_record  JSON {fields...}
 --   seconds                   until the job must be over, or ''
 --   digest, definitions       hash and JSON of the definitions that travel with it; '' for a text that is kept already
--- Returns {'ok' | 'exists', publish} | {'document'}: say it again with the text
+-- Returns {'ok', publish} | {'exists', publish, what tells the order it was made by from others} | {'document'}: say it again with the text
 step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions)
-  if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish } end
+  if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish, job_field(job, 'order') or '' } end
   if not refer_to(job, digest, definitions) then return { 'document' } end
   for name, value in pairs(cjson.decode(job_record)) do redis.call('HSET', job_key(job), name, value) end
   redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)
