@@ -17,13 +17,14 @@ from starlette.routing import Route
 
 from swarm.api.agents import AGENT_ENDPOINTS
 from swarm.api.endpoint import Body, Call, Endpoint, Nothing, Returned
-from swarm.api.failures import Refusal, explain, not_valid
+from swarm.api.failures import Refusal, explain
 from swarm.api.jobs import JOB_ENDPOINTS
 from swarm.api.openapi import describe
 from swarm.api.streaming import STREAM_ENDPOINTS
 from swarm.client import Swarm
 from swarm.settings import Settings, load_settings
 from swarm.store.api_keys import ApiKey, ApiKeys, Scope
+from swarm.web.failures import not_valid
 
 log = logging.getLogger("swarm.api")
 MAX_BODY_BYTES = 5 * 1024 * 1024

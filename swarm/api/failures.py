@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from swarm.web.failures import describe_failure
 
@@ -39,10 +37,3 @@ def explain(error: Exception) -> Refusal | None:
         return error
     status, body = describe_failure(error)
     return None if status == 500 else Refusal(status, body["error"]["code"], body["error"]["message"])
-
-
-def not_valid(error: ValidationError, where: str) -> Refusal:
-    """What is wrong with the parameters or the body."""
-    first: Any = error.errors()[0]
-    place = ".".join(map(str, first["loc"])) or where
-    return Refusal(400, "bad_request", f"{where}: {place}: {first['msg']}")

@@ -15,7 +15,7 @@ from swarm.errors import QuestionClosed, UnknownQuestion
 from swarm.orders import DEFAULT_AGENT, Order, prepare_order
 from swarm.records import Limits
 from swarm.store.questions import Question
-from swarm.web.failures import BadRequest
+from swarm.web.failures import not_valid
 from swarm.web.reads import show_question
 
 
@@ -78,9 +78,7 @@ def read_body(kind: type[BodyT], given: object) -> BodyT:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise BadRequest(f"{field or 'the body'}: {first['msg']}", field) from None
+        raise not_valid(error) from None
 
 
 def start_job(swarm: Swarm, body: Start) -> dict[str, Any]:

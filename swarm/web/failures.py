@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from swarm.errors import (
     BadMessageId,
     IdempotencyConflict,
@@ -25,6 +27,13 @@ class BadRequest(SwarmError):
     def __init__(self, message: str, field: str = "") -> None:
         self.field = field
         super().__init__(message)
+
+
+def not_valid(error: ValidationError, where: str = "the body") -> BadRequest:
+    """What is wrong with something that a caller sent, by the first of its faults."""
+    first = error.errors()[0]
+    field = ".".join(map(str, first["loc"]))
+    return BadRequest(f"{where}: {field + ': ' if field else ''}{first['msg']}", field)
 
 
 class Forbidden(SwarmError):
