@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -16,7 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from swarm.api.agents import AGENT_ENDPOINTS
-from swarm.api.endpoint import Body, Call, Endpoint, Nothing, Returned
+from swarm.api.endpoint import Body, Call, Endpoint, Nothing, Returned, Wait
 from swarm.api.failures import Refusal, explain
 from swarm.api.jobs import JOB_ENDPOINTS
 from swarm.api.openapi import describe
@@ -29,6 +30,8 @@ from swarm.web.failures import not_valid
 log = logging.getLogger("swarm.api")
 MAX_BODY_BYTES = 5 * 1024 * 1024
 ENDPOINTS: list[Endpoint] = [*JOB_ENDPOINTS, *STREAM_ENDPOINTS, *AGENT_ENDPOINTS]
+_WAITS = CapacityLimiter(256)
+"""So many at once wait for something to happen; they take no thread from those who only ask."""
 Answering = Callable[[Request], Awaitable[Response]]
 
 
@@ -65,7 +68,9 @@ def _answering(endpoint: Endpoint, swarm: Swarm) -> Answering:
             body=_read(endpoint.body, await _json_of(request, endpoint.body), "the body"),
             headers=request.headers,
         )
-        found = await run_in_threadpool(endpoint.run, call)
+        found = await to_thread.run_sync(
+            endpoint.run, call, limiter=_WAITS if isinstance(call.query, Wait) and call.query.wait else None
+        )
         if endpoint.streams:
             # A proxy would keep the events until it has many.
             unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.client import Swarm
 from swarm.store.api_keys import ApiKey, Scope
@@ -23,6 +23,13 @@ class Body(BaseModel):
 
 class Nothing(Body):
     """For an endpoint without a body, or without parameters."""
+
+
+class Wait(Body):
+    """The base of the parameters with which a request may wait for something to happen."""
+
+    wait: float = Field(default=0, ge=0, le=60)
+    """Seconds; after that what there is by then is returned."""
 
 
 @dataclass(frozen=True)

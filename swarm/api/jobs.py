@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from swarm.agent.spec import Limits
-from swarm.api.endpoint import Body, Call, Endpoint, Returned
+from swarm.api.endpoint import Body, Call, Endpoint, Returned, Wait
 from swarm.api.failures import Refusal
 from swarm.client import Job
 from swarm.definitions.model import PermissionMode
@@ -18,7 +18,6 @@ from swarm.store.api_keys import ApiKey
 from swarm.team.board import TaskTexts, TaskView
 from swarm.team.scratchpad import PageView
 
-MAX_WAIT_SECONDS = 60.0
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 
 
@@ -67,13 +66,6 @@ class ListQuery(Body):
     """So many of the newest are looked at."""
     state: str | None = None
     """Only those in this state."""
-
-
-class WaitQuery(Body):
-    """How long the end is waited for."""
-
-    wait: float = Field(default=0, ge=0, le=MAX_WAIT_SECONDS)
-    """Seconds; the job as it stands then is returned, ended or not."""
 
 
 class Reason(Body):
@@ -200,7 +192,7 @@ JOB_ENDPOINTS = [
         headers={IDEMPOTENCY_HEADER: "Any text that only this order has: sent again with it, it starts no second job."},
     ),
     Endpoint("GET", "/v1/jobs", "read", list_jobs, Jobs, query=ListQuery),
-    Endpoint("GET", "/v1/jobs/{job}", "read", get_job, JobView, query=WaitQuery),
+    Endpoint("GET", "/v1/jobs/{job}", "read", get_job, JobView, query=Wait),
     Endpoint("POST", "/v1/jobs/{job}/cancel", "cancel", cancel_job, JobView, body=Reason),
     Endpoint("GET", "/v1/jobs/{job}/agents", "read", list_agents, Agents),
     Endpoint("GET", "/v1/jobs/{job}/board", "read", get_board, BoardTasks),

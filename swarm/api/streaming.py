@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, Field, RootModel
 from starlette.concurrency import run_in_threadpool
 
-from swarm.api.endpoint import Body, Call, Endpoint
+from swarm.api.endpoint import Body, Call, Endpoint, Wait
 from swarm.api.failures import Refusal
 from swarm.records import Event, read_event
 from swarm.store.connection import connect_async
@@ -18,19 +18,16 @@ from swarm.web.patches import Cursors, Wanted, is_cursor
 from swarm.web.reads import read_job
 from swarm.web.watching import BLOCK_SECONDS, Watch, encode_told
 
-MAX_WAIT_SECONDS = 60.0
 MOST_STREAMS, MOST_OF_ONE = 256, 64
 """Open at once in this process; of one key."""
 _open: Counter[str] = Counter()
 
 
-class EventsQuery(Body):
+class EventsQuery(Wait):
     """Which events are returned."""
 
     after: str = Field(default="0-0", pattern=r"^[0-9]{1,19}(-[0-9]{1,19})?$")
     """The id of the last event that is known already."""
-    wait: float = Field(default=0, ge=0, le=MAX_WAIT_SECONDS)
-    """Seconds that are waited for one, if there is none."""
 
 
 class Events(BaseModel):

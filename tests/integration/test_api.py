@@ -136,6 +136,24 @@ def test_a_job_is_cancelled(client: Client) -> None:
     assert (ended["state"], ended["reason"]) == ("cancelled", "no longer wanted")
 
 
+def test_however_many_wait_the_others_are_served(client: Client) -> None:
+    job = client.start("wait for long").json()["job"]["id"]
+
+    async def waits_and_asks() -> list[httpx.Response]:
+        bearer = {"Authorization": f"Bearer {client.token}"}
+        transport = httpx.ASGITransport(app=client.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=bearer, timeout=90) as http:
+            waiting = [asyncio.create_task(http.get(f"/v1/jobs/{job}", params={"wait": 60})) for _ in range(60)]
+            async with asyncio.timeout(30):
+                # Each waits in one short blocking read after the other.
+                while int(client.fleet.swarm.store.client.info("clients")["blocked_clients"]) < 50:
+                    await asyncio.sleep(0.05)
+            assert (await http.post(f"/v1/jobs/{job}/cancel", json={})).status_code == 200
+            return await asyncio.gather(*waiting)
+
+    assert {one.json()["state"] for one in asyncio.run(waits_and_asks())} == {"cancelled"}
+
+
 @pytest.mark.parametrize(
     ("token", "status"), [("", 401), ("swarm_wrong", 401), ("\ud800".encode("utf-8", "surrogatepass").hex(), 401)]
 )
