@@ -8,6 +8,7 @@ permanent, so no caller ever reads a message to decide whether to try again.
 from __future__ import annotations
 
 import difflib
+from typing import Literal
 
 
 class SwarmError(Exception):
@@ -27,6 +28,21 @@ class ConfigurationError(SwarmError):
 
 class RedisUnavailable(TransientError):
     """Redis cannot be reached, or refuses us."""
+
+
+GitTrouble = Literal["refused", "away", "denied", "missing", "failed"]
+
+
+class GitFailed(SwarmError):
+    """A git command of the runtime's did not do what it was asked for; `trouble` says what to make of it.
+
+    `refused`: the ref exists and is another commit. `away`: the hub, or what it needs, may be there later. `denied`: it wants another
+    token. `missing`: there is no such commit, ref or repository. `failed`: anything else (the disk, a broken git folder).
+    """
+
+    def __init__(self, message: str, trouble: GitTrouble) -> None:
+        self.trouble = trouble
+        super().__init__(message)
 
 
 # -- definitions ------------------------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+"""Which changed files of a workspace a snapshot can hold, and which it leaves out, each with its reason."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BIG_BYTES = 32 << 20
+"""A larger file is left out: every host that has the workspace would hold each of its versions."""
+_IGNORED_BY_HFS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file or folder that a snapshot does not hold; it stays where it is, on this host alone."""
+
+    path: str
+    """Relative to the workspace; a byte that is not UTF-8 is a lone surrogate, as `os.fsdecode` makes it."""
+    reason: str
+
+
+@dataclass
+class Changes:
+    """What differs from the index: to be taken in, to be taken away, and left out. Paths are bytes, as the file system has them."""
+
+    taken: dict[bytes, tuple[int, int] | None] = field(default_factory=dict)
+    """With size and modification time (ns) as they were seen; None: the file is gone."""
+    hidden: list[bytes] = field(default_factory=list)
+    """Known files that are now a folder, a pipe, or beyond a symbolic link: they are not the workspace's any more."""
+    left_out: dict[bytes, str] = field(default_factory=dict)
+
+
+def sort_changes(tree: Path, paths: Iterable[bytes]) -> Changes:
+    """Look at each path that git names as changed or new (a trailing `/`: a repository of its own)."""
+    found, root = Changes(), os.fsencode(tree)
+    through: dict[bytes, bool] = {b"": False}
+    for path in paths:
+        if path.endswith(b"/"):
+            found.left_out[path.rstrip(b"/")] = "it is a Git repository of its own"
+        elif (reason := refuse_name(path)) is not None:
+            found.left_out[path] = reason
+        elif _is_beyond_link(root, os.path.dirname(path), through):
+            found.hidden.append(path)
+        else:
+            _sort_one(root, path, found)
+    return found
+
+
+def look(full: bytes) -> tuple[int, int] | None:
+    """Size and modification time of what is there, or None."""
+    try:
+        seen = os.lstat(full)
+    except OSError:
+        return None
+    return seen.st_size, seen.st_mtime_ns
+
+
+def refuse_name(path: bytes) -> str | None:
+    """Why git would not hold a path of that name; None if it does. Some file systems take these names for `.git`."""
+    for part in path.split(b"/"):
+        name = os.fsdecode(part).translate(_IGNORED_BY_HFS).casefold().partition(":")[0].rstrip(". ")
+        if name in (".git", "git~1"):
+            return "Git keeps this name for itself"
+    return None
+
+
+def _sort_one(root: bytes, path: bytes, found: Changes) -> None:
+    full = os.path.join(root, path)
+    try:
+        seen = os.lstat(full)
+    except OSError:
+        found.taken[path] = None
+        return
+    regular = stat.S_ISREG(seen.st_mode)
+    if regular and seen.st_size > BIG_BYTES:
+        found.left_out[path] = f"it has {seen.st_size >> 20:,} MiB, more than {BIG_BYTES >> 20}"
+    elif regular and not os.access(full, os.R_OK):
+        found.left_out[path] = "it cannot be read"
+    elif stat.S_ISLNK(seen.st_mode) and os.path.basename(path).lower() == b".gitmodules":
+        found.left_out[path] = "Git does not hold a link of this name"
+    elif not (regular or stat.S_ISLNK(seen.st_mode)):
+        found.hidden.append(path)
+    else:
+        found.taken[path] = (seen.st_size, seen.st_mtime_ns)
+
+
+def _is_beyond_link(root: bytes, folder: bytes, through: dict[bytes, bool]) -> bool:
+    known = through.get(folder)
+    if known is None:
+        known = _is_beyond_link(root, os.path.dirname(folder), through) or os.path.islink(os.path.join(root, folder))
+        through[folder] = known
+    return known

@@ -1,0 +1,213 @@
+"""Git's own commands in a git folder of the runtime's, outside the workspace: with nothing of a workspace's settings in them.
+
+`swarm.workspace.git` is for a repository that a person works in; here that one's `.git` is never opened. No settings, hooks, filters or
+drivers but the ones below exist, so whatever a workspace's files name (`.gitattributes` can only name drivers) leads to nothing.
+A hub's token is given by the environment, which no other user can read, never as an argument; no error repeats it.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from swarm.errors import GitFailed, GitTrouble
+
+LOCAL_SECONDS = 600.0
+"""For a command that reaches no other host."""
+LOCK_SECONDS = 60.0
+NEVER_CHECKED = (
+    *(f"gitmodules{fault}" for fault in ("Blob", "Large", "Name", "Parse", "Path", "Symlink", "Update", "Url")),
+    *(f"gitattributes{fault}" for fault in ("Blob", "Large", "LineLength")),
+)
+"""Faults of files that mean something to git alone. Nobody here obeys them, and a workspace may hold what it likes; so may a hub's."""
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.attributesFile": os.devnull,
+    "core.excludesFile": os.devnull,
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
+    "core.fileMode": "true",
+    "core.symlinks": "true",
+    "core.ignoreCase": "false",
+    "core.autocrlf": "false",
+    "core.quotePath": "false",
+    "core.pager": "cat",
+    "core.fsyncMethod": "batch",
+    "core.untrackedCache": "false",
+    "index.version": "4",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "commit.gpgSign": "false",
+    "push.gpgSign": "false",
+    "push.recurseSubmodules": "no",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "merge.conflictStyle": "diff3",
+    "transfer.fsckObjects": "true",
+    "safe.bareRepository": "explicit",
+    "safe.directory": "*",
+    "credential.helper": "",
+    "http.followRedirects": "false",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "20",
+    "protocol.allow": "never",
+    "protocol.http.allow": "always",
+    "protocol.https.allow": "always",
+    "protocol.ssh.allow": "always",
+    "protocol.file.allow": "always",
+    **{f"fetch.fsck.{fault}": "ignore" for fault in NEVER_CHECKED},
+    **{f"receive.fsck.{fault}": "ignore" for fault in NEVER_CHECKED},
+}
+_ENVIRONMENT = {
+    "HOME": "/nonexistent",
+    "XDG_CONFIG_HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "false",
+    "SSH_ASKPASS": "false",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=10",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_PROTOCOL_FROM_USER": "0",
+    "GIT_ALLOW_PROTOCOL": "http:https:ssh:file",
+    "GIT_AUTHOR_NAME": "swarm",
+    "GIT_AUTHOR_EMAIL": "swarm@localhost",
+    "GIT_COMMITTER_NAME": "swarm",
+    "GIT_COMMITTER_EMAIL": "swarm@localhost",
+    "LC_ALL": "C",
+}
+_TAKEN_OVER = re.compile(
+    r"PATH|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_(FILE|DIR)|GIT_SSL_CA(INFO|PATH)|(HTTPS?|ALL|NO)_PROXY|(https?|all|no)_proxy"
+)
+_AWAY = (
+    r"[Cc]ould not (resolve|connect)|[Cc]ouldn't connect|[Ff]ailed to connect|Connection (refused|reset|closed)|timed out|too slow|"
+    r"No route to host|Network is unreachable|Empty reply|unexpectedly|hung up|early EOF|Recv failure|Send failure|"
+    r"error: 5\d\d|HTTP 5\d\d|error: 429|HTTP 429|unpack failed|No space left|transfer closed"
+)
+_DENIED = (
+    r"Authentication failed|could not read Username|Permission denied|error: 40[13]|HTTP 40[13]|Host key verification"
+)
+_MISSING = (
+    r"not our ref|couldn't find remote ref|bad object|unknown revision|not a valid object|not a tree object|"
+    r"does not appear to be a git repository|repository .* not found|error: 404|not a valid commit|failed to unpack tree"
+)
+_SECRET = re.compile(r"//[^@/\s]*@")
+
+
+def find_git() -> str:
+    """Where git is. Raises `GitFailed` where there is none."""
+    program = shutil.which("git")
+    if program is None:
+        raise GitFailed("git is not on the PATH; install git 2.38 or newer with the system's package manager", "failed")
+    return program
+
+
+def call_git(
+    git_dir: Path,
+    arguments: Sequence[str],
+    *,
+    tree: Path | None = None,
+    stdin: bytes | None = None,
+    accept: Sequence[int] = (0,),
+    token: str | None = None,
+    seconds: float = LOCAL_SECONDS,
+    keep: Sequence[int] = (),
+) -> tuple[int, bytes]:
+    """Run a command in the git folder, with `tree` as its work tree; its exit code, one of `accept`, and what it printed.
+
+    `keep` are descriptors that it holds while it runs. Raises `GitFailed`.
+    """
+    where = ["--no-pager", f"--git-dir={git_dir}", *([] if tree is None else [f"--work-tree={tree}"])]
+    command = arguments[0]
+    try:
+        running = subprocess.Popen(
+            [find_git(), *where, *arguments],
+            cwd=git_dir if tree is None else tree,
+            env=_environment(token),
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0,
+            pass_fds=keep,
+        )
+    except OSError as error:
+        raise GitFailed(f"git {command} in {git_dir} could not be started: {error}", "failed") from error
+    try:
+        printed, complaint = running.communicate(stdin, seconds)
+    except subprocess.TimeoutExpired as error:
+        raise GitFailed(f"git {command} took longer than {seconds:g} s and was ended", "away") from error
+    finally:
+        if running.returncode is None:
+            # Its helpers, too, which hold the connection.
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+    if running.returncode not in accept:
+        raise read_failure(command, complaint.decode("utf-8", "replace") or printed.decode("utf-8", "replace"))
+    return running.returncode, printed
+
+
+def read_failure(command: str, complaint: str) -> GitFailed:
+    """What git's words about a failure mean; without what could be a password in a URL."""
+    told = _SECRET.sub("//", " ".join(complaint.split()))[-500:]
+    trouble: GitTrouble = "failed"
+    for kind, words in (("denied", _DENIED), ("missing", _MISSING), ("away", _AWAY)):
+        if re.search(words, told):
+            trouble = kind  # type: ignore[assignment]
+            break
+    return GitFailed(f"git {command}: {told or 'it failed and did not say why'}", trouble)
+
+
+@contextmanager
+def locked(git_dir: Path) -> Iterator[int]:
+    """Have the git folder for oneself; also against a git whose caller has died. Raises `GitFailed` after a minute."""
+    opened = os.open(git_dir / "swarm.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        until = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise GitFailed(f"{git_dir} is in use by another process for a minute", "away") from None
+                time.sleep(0.01)
+        # Nobody else is here, so these are of somebody who died.
+        for left in ("index.lock", "shallow.lock"):
+            (git_dir / left).unlink(missing_ok=True)
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _environment(token: str | None) -> dict[str, str]:
+    taken = {name: value for name, value in os.environ.items() if _TAKEN_OVER.fullmatch(name)}
+    return {**taken, **_ENVIRONMENT, **_pairs({**_SETTINGS, **_header(token)})}
+
+
+def _header(token: str | None) -> Mapping[str, str]:
+    if not token:
+        return {}
+    # A token in the URL would cost a refused request each time.
+    return {"http.extraHeader": f"Authorization: Basic {base64.b64encode(f'swarm:{token}'.encode()).decode()}"}
+
+
+def _pairs(settings: Mapping[str, str]) -> dict[str, str]:
+    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings.items()):
+        pairs |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return pairs

@@ -1,0 +1,356 @@
+"""A workspace's files as commits in a git folder of the runtime's own, which lies outside the workspace.
+
+What is promised:
+
+- The workspace's `.git` is neither read nor written, and nothing that its files or settings name is run. A folder without git is the same.
+- A commit holds each file byte for byte (no line ends, no filters, no encodings), its bit that says it can be run, and symbolic links as
+  such, under whatever name it has. It does not hold empty folders, what `.gitignore` names unless it is held already, pipes and
+  sockets; nor what `Snapshot.left_out` names.
+- The index is kept between calls, so a snapshot costs one look at each file and reads those that changed.
+- Whoever dies in the middle of a call leaves something that the next call can go on from. Calls from several processes wait for each other.
+- Everything raises `GitFailed` and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from swarm.errors import GitFailed, ToolError
+from swarm.workspace.changes import Changes, LeftOut, look, sort_changes
+from swarm.workspace.files import opened_folder
+from swarm.workspace.plumbing import call_git, locked
+
+ROUNDS = 4
+"""How often a snapshot begins anew, at most, while files change under it."""
+SETTLE_SECONDS = 0.05
+NETWORK_SECONDS = 120.0
+_ATTRIBUTES = "* -text !eol -ident !filter !working-tree-encoding\n"
+"""Over what the workspace's own files say: contents are kept as they are."""
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a snapshot gave: its commit, or None where the files are those of the one before."""
+
+    commit: str | None
+    left_out: list[LeftOut]
+    """What is there and not held, each time anew."""
+    unsettled: list[str]
+    """Files that were written while they were read: they may be held half-written, and the next snapshot reads them again."""
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A merge that was computed, with no file touched. With conflicts, `tree` holds the files with markers (diff3) in them."""
+
+    tree: str
+    conflicts: list[str]
+    messages: list[str]
+    """Git's words about conflicts and about what it merged by itself."""
+
+
+class Repository:
+    """The git folder `git_dir` and the workspace `tree`, both absolute."""
+
+    def __init__(self, git_dir: Path, tree: Path) -> None:
+        self.git_dir, self.tree = git_dir, tree
+        self._tip_file = git_dir / "swarm-tip"
+
+    @classmethod
+    def make(cls, git_dir: Path, tree: Path, *, borrow: Path | None = None) -> Repository:
+        """The repository, made if it is missing; so is the workspace's folder. `borrow` is another git folder whose objects it uses.
+
+        Raises `GitFailed` if one lies in the other's way: a snapshot would hold itself.
+        """
+        if git_dir.is_relative_to(tree):
+            raise GitFailed(f"{tree} holds {git_dir}, where its own snapshots would be kept", "failed")
+        try:
+            tree.mkdir(parents=True, exist_ok=True)
+            git_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not (git_dir / "info/attributes").exists():
+                call_git(git_dir, ["init", "-q", "--bare", "--template=", str(git_dir)])
+                if borrow is not None:
+                    (git_dir / "objects/info").mkdir(parents=True, exist_ok=True)
+                    (git_dir / "objects/info/alternates").write_text(f"{borrow / 'objects'}\n")
+                (git_dir / "info").mkdir(exist_ok=True)
+                # Last: it says that all is there.
+                (git_dir / "info/attributes").write_text(_ATTRIBUTES)
+        except OSError as error:
+            raise GitFailed(f"the git folder {git_dir} cannot be made: {error}", "failed") from error
+        return cls(git_dir, tree)
+
+    # -- the files -----------------------------------------------------------------------------------------
+
+    def snapshot(self, previous: str | None, about: Mapping[str, Any], *, also: Iterable[bytes] = ()) -> Snapshot:
+        """Keep the workspace as it is now in a commit whose parent is `previous`, if it has changed since that.
+
+        `about` becomes the commit's message, as JSON, with what is left out under `left_out`. `also` are files that are held although
+        they are ignored. Files that others write meanwhile are read again until they settle.
+        """
+        with locked(self.git_dir) as lock:
+            try:
+                return self._snapshot(previous, about, list(also), lock)
+            except GitFailed as error:
+                if previous is None or error.trouble != "failed":
+                    raise
+                # A broken index has many faces. It is made anew from the commit before, and all files are read.
+                (self.git_dir / "index").unlink(missing_ok=True)
+                return self._snapshot(previous, about, list(also), lock)
+
+    def _snapshot(self, previous: str | None, about: Mapping[str, Any], also: list[bytes], lock: int) -> Snapshot:
+        if previous is not None and not (self.git_dir / "index").exists():
+            self._tip_file.unlink(missing_ok=True)
+            self._git("read-tree", previous, lock=lock)
+        found = self._take_in(also, lock)
+        left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(found.left_out.items())]
+        unsettled = sorted(os.fsdecode(path) for path in found.taken) if found.taken else []
+        if previous is not None and self._tip() == previous:
+            return Snapshot(None, left_out, unsettled)
+        tree = self._git("write-tree", lock=lock).decode().strip()
+        if previous is not None and self.tree_of(previous) == tree:
+            self._set_tip(previous)
+            return Snapshot(None, left_out, unsettled)
+        told = {**about, "left_out": [[one.path, one.reason] for one in left_out]} if left_out else about
+        commit = self.commit_tree(tree, [previous] if previous else [], told)
+        self._set_tip(commit)
+        return Snapshot(commit, left_out, unsettled)
+
+    def _take_in(self, also: list[bytes], lock: int) -> Changes:
+        """Make the index what the workspace is; what is returned as `taken` has not settled."""
+        for round_ in range(ROUNDS):
+            try:
+                found = sort_changes(self.tree, [*self._changed(), *also])
+                self._update(found, lock)
+            except GitFailed as error:
+                # A file that turned into a folder meanwhile, say.
+                if round_ == ROUNDS - 1 or error.trouble != "failed":
+                    raise
+                time.sleep(SETTLE_SECONDS)
+                continue
+            root = os.fsencode(self.tree)
+            restless = {path: seen for path, seen in found.taken.items() if look(os.path.join(root, path)) != seen}
+            found.taken = {path: seen for path, seen in restless.items() if seen is not None}
+            if not found.taken:
+                break
+            time.sleep(SETTLE_SECONDS * (round_ + 1))
+        return found
+
+    def _changed(self) -> list[bytes]:
+        listed = self._git("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
+        return list(dict.fromkeys(listed.split(b"\0")[:-1]))
+
+    def _update(self, found: Changes, lock: int) -> None:
+        held = self._held(found.left_out) if found.left_out else []
+        if found.taken or found.hidden or held:
+            # From here on the index is ahead of any commit.
+            self._tip_file.unlink(missing_ok=True)
+        if gone := [*found.hidden, *held]:
+            self._git("update-index", "-z", "--force-remove", "--stdin", stdin=_listed(gone), lock=lock)
+        if found.taken:
+            take = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+            self._git(*take, stdin=_listed(found.taken), lock=lock)
+
+    def _held(self, paths: Iterable[bytes]) -> list[bytes]:
+        """Those that the index has: they have become what a snapshot does not hold."""
+        wanted, held = sorted(paths), []
+        for part in (wanted[start : start + 500] for start in range(0, len(wanted), 500)):
+            listed = self._git("ls-files", "-z", "--cached", "--", *map(os.fsdecode, part)).split(b"\0")
+            held += [path for path in part if path in listed]
+        return held
+
+    def become(self, commit: str) -> None:
+        """Make the workspace what the commit holds: other files are removed, but for what is ignored or would be left out.
+
+        Where it is so already, nothing is written.
+        """
+        with locked(self.git_dir) as lock:
+            if self._tip() == commit and (self.git_dir / "index").exists() and not self._unlike():
+                return
+            self._tip_file.unlink(missing_ok=True)
+            try:
+                self._git("read-tree", "--reset", "-u", commit, lock=lock)
+            except GitFailed as error:
+                if error.trouble != "failed":
+                    raise
+                (self.git_dir / "index").unlink(missing_ok=True)
+                self._git("read-tree", "--reset", "-u", commit, lock=lock)
+            # What an added `.gitignore` hid comes to light when it is gone.
+            for _ in range(ROUNDS):
+                if not self._remove_others():
+                    break
+            self._set_tip(commit)
+
+    def _unlike(self) -> bool:
+        found = sort_changes(self.tree, self._changed())
+        return bool(found.taken or found.hidden)
+
+    def _remove_others(self) -> bool:
+        listed = self._git("ls-files", "-z", "--others", "--exclude-standard").split(b"\0")[:-1]
+        others = list(sort_changes(self.tree, listed).taken)
+        for path in others:
+            self._remove(self.tree / os.fsdecode(path))
+        return bool(others)
+
+    def _remove(self, path: Path) -> None:
+        """Unlink a file, and the folders that this leaves empty."""
+        try:
+            with opened_folder(self.tree, path.parent) as folder, suppress(FileNotFoundError):
+                os.unlink(path.name, dir_fd=folder)
+            for parent in path.parents:
+                if parent == self.tree:
+                    break
+                with opened_folder(self.tree, parent.parent) as folder:
+                    os.rmdir(parent.name, dir_fd=folder)
+        except ToolError:
+            return  # A folder on the way is gone or became a link: so is the file.
+        except OSError as error:
+            if path.is_symlink() or path.exists():
+                raise GitFailed(f"{path} cannot be removed: {error.strerror}", "failed") from error
+
+    # -- commits -------------------------------------------------------------------------------------------
+
+    def commit_tree(self, tree: str, parents: Sequence[str], about: Mapping[str, Any]) -> str:
+        """Make a commit of a tree that exists; its id. No file and no ref changes."""
+        ancestry = [word for parent in parents for word in ("-p", parent)]
+        message = json.dumps(about, ensure_ascii=True).encode()
+        return self._git("commit-tree", tree, *ancestry, "-F", "-", stdin=message, work=False).decode().strip()
+
+    def merge(self, ours: str, theirs: str) -> Merge:
+        """What becomes of two commits with a common ancestor. Nothing changes: `commit_tree` and `become` make it so."""
+        command = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs)
+        code, printed = call_git(self.git_dir, command, accept=(0, 1))
+        tree, _, rest = printed.decode("utf-8", "surrogateescape").partition("\0")
+        names, _, told = rest.partition("\0\0") if code == 1 else ("", "", rest.removeprefix("\0"))
+        return Merge(tree, [name for name in names.split("\0") if name], _read_messages(told))
+
+    def tree_of(self, commit: str) -> str:
+        """The id of a commit's tree."""
+        return self._git("rev-parse", "--verify", "-q", f"{commit}^{{tree}}", work=False).decode().strip()
+
+    def has(self, commit: str) -> bool:
+        """Whether the commit is here."""
+        return call_git(self.git_dir, ["cat-file", "-e", f"{commit}^{{commit}}"], accept=(0, 1, 128))[0] == 0
+
+    def about(self, commit: str) -> dict[str, Any]:
+        """What the commit was made with; empty for one that the runtime did not make."""
+        told = self._git("log", "-1", "--format=%B", "--no-show-signature", commit, work=False)
+        try:
+            read = json.loads(told)
+        except ValueError:
+            return {}
+        return read if isinstance(read, dict) else {}
+
+    def read_file(self, commit: str, path: str) -> bytes:
+        """A file's content as the commit (or tree) holds it."""
+        return self._git("cat-file", "blob", f"{commit}:{path}", work=False)
+
+    def diff(self, before: str, after: str, *, stat: bool = False) -> str:
+        """The difference of two commits for a reader: a patch, or a line for each file. Never paged, converted or coloured."""
+        shown = ("--stat=120",) if stat else ("-p",)
+        return self._diff(*shown, "-M", before, after).decode("utf-8", "replace")
+
+    def patch(self, before: str, after: str) -> bytes:
+        """The same for `git apply`: whole, with binary files."""
+        return self._diff("-p", "--binary", "--full-index", "--no-renames", before, after)
+
+    def changed_paths(self, before: str, after: str) -> dict[str, str]:
+        """Path → `A`, `M`, `D` or `T` (another type), renames as both."""
+        words = self._diff("-z", "--name-status", "--no-renames", before, after).decode("utf-8", "surrogateescape")
+        parts = words.split("\0")[:-1]
+        return dict(zip(parts[1::2], parts[::2], strict=True))
+
+    def _diff(self, *arguments: str) -> bytes:
+        fixed = ("diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
+        return self._git(*fixed, *arguments, work=False)
+
+    # -- the hub -------------------------------------------------------------------------------------------
+
+    def push(
+        self, url: str, commit: str, ref: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS
+    ) -> None:
+        """Make `ref` at `url` and have it name the commit; it is never changed. The same commit there already is as good.
+
+        Raises `GitFailed`: `refused` if the ref names another commit.
+        """
+        # An empty lease says that the ref must not exist.
+        command = ("push", "-q", "--porcelain", "--no-verify", f"--force-with-lease={ref}:", url, f"{commit}:{ref}")
+        code, printed = call_git(self.git_dir, command, accept=(0, 1), token=token, seconds=seconds)
+        if code == 0:
+            return
+        told = printed.decode("utf-8", "replace").strip()
+        there = self.find(url, ref, token, seconds=seconds)
+        if there == commit:
+            return
+        if there is not None:
+            raise GitFailed(f"{ref} is another commit already ({there})", "refused")
+        raise GitFailed(f"the hub did not take {ref}: {told[-300:]}", "failed")
+
+    def find(self, url: str, ref: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS) -> str | None:
+        """The commit that a ref at `url` names; None if there is no such ref."""
+        _, printed = call_git(self.git_dir, ["ls-remote", "-q", url, ref], token=token, seconds=seconds)
+        for line in printed.decode("utf-8", "replace").splitlines():
+            commit, _, name = line.partition("\t")
+            if name == ref:
+                return commit
+        return None
+
+    def fetch(self, url: str, ref_or_commit: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS) -> str:
+        """Bring a commit here, with all that it is made of; its id. A commit (not a ref) that is here is not asked for.
+
+        Raises `GitFailed`: `missing` if the hub has none.
+        """
+        is_commit = _COMMIT.fullmatch(ref_or_commit) is not None
+        if is_commit and self.has(ref_or_commit):
+            return ref_or_commit
+        kept = f"refs/swarm/fetched/{ref_or_commit}" if is_commit else ref_or_commit
+        command = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", url, f"+{ref_or_commit}:{kept}")
+        call_git(self.git_dir, command, token=token, seconds=seconds)
+        return self._git("rev-parse", "--verify", "-q", kept, work=False).decode().strip()
+
+    # -- within --------------------------------------------------------------------------------------------
+
+    def _git(self, *arguments: str, stdin: bytes | None = None, work: bool = True, lock: int | None = None) -> bytes:
+        tree = self.tree if work else None
+        keep = () if lock is None else (lock,)
+        return call_git(self.git_dir, arguments, tree=tree, stdin=stdin, keep=keep)[1]
+
+    def _tip(self) -> str | None:
+        """The commit that the index is known to be; None if that is not known."""
+        try:
+            return self._tip_file.read_text()
+        except OSError:
+            return None
+
+    def _set_tip(self, commit: str) -> None:
+        # What a later fetch says that it has.
+        known = self.git_dir / "refs/swarm/tip"
+        known.parent.mkdir(parents=True, exist_ok=True)
+        for file, text in ((known, f"{commit}\n"), (self._tip_file, commit)):
+            new = file.with_name(f"{file.name}.new")
+            new.write_text(text)
+            new.replace(file)
+
+
+def _listed(paths: Iterable[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)
+
+
+def _read_messages(told: str) -> list[str]:
+    """Of `count, path …, kind, message` one after the other, the messages."""
+    parts, messages = told.split("\0"), []
+    while parts and parts[0].isdigit():
+        count = int(parts[0])
+        if len(parts) < count + 3:
+            break
+        messages.append(parts[count + 2].strip())
+        parts = parts[count + 3 :]
+    return messages
