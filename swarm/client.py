@@ -202,6 +202,10 @@ class Swarm:
         network: bool = False,
         ask_seconds: float | None = None,
         result_schema: dict[str, Any] | None = None,
+        check: str | None = None,
+        rubric: str | None = None,
+        tries: int | None = None,
+        check_seconds: float | None = None,
         priority: int = 1,
         home_workspace: bool = False,
         idempotency_key: str | None = None,
@@ -214,6 +218,10 @@ class Swarm:
         `ask_seconds` is how long a question to the person can be answered (default: the settings'; 0: nobody is there). With
         `result_schema`, the answer is one JSON document that is valid for it: `JobView.data`. A workspace that is a home, or holds
         one, needs `home_workspace`.
+
+        With `check`, a shell command that must exit with 0 (within `check_seconds`, 600), or `rubric`, criteria that an independent grader
+        finds met, the answer is accepted only then: else it is sent back, and after `tries` times (3) the job has failed. See
+        `JobView.verdicts`.
 
         Jobs have their turns on the fleet; one of `priority` 3 has three where others have one.
 
@@ -237,6 +245,10 @@ class Swarm:
             network=network,
             ask_seconds=ask_seconds,
             result_schema=result_schema,
+            check=check,
+            rubric=rubric,
+            tries=tries,
+            check_seconds=check_seconds,
             priority=priority,
             home_workspace=home_workspace,
             idempotency_key=idempotency_key,

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
-from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.definitions.model import AgentDefinition, Outcome, PermissionMode
 from swarm.errors import ConfigurationError
 from swarm.ids import job_id_for, new_job_id, root_agent_id
 from swarm.models import Usage
@@ -58,6 +60,10 @@ class Order:
     network: bool = False
     ask_seconds: float | None = None
     result_schema: dict[str, Any] | None = None
+    check: str | None = None
+    rubric: str | None = None
+    tries: int | None = None
+    check_seconds: float | None = None
     home_workspace: bool = False
     priority: int = 1
     idempotency_key: str | None = None
@@ -65,7 +71,16 @@ class Order:
     @property
     def digest(self) -> str:
         """Tells whether two orders with one idempotency key ask for the same."""
-        asked = (self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url)
+        asked: tuple[str | None, ...] = (
+            self.prompt,
+            str(self.workspace),
+            self.agent,
+            self.model,
+            self.mode,
+            self.base_url,
+        )
+        if self.check or self.rubric:
+            asked += (self.check, self.rubric)
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -156,6 +171,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         limits = limits.model_copy(update={"max_depth": min(limits.max_depth, catalogue.max_depth)})
     if order.result_schema is not None:
         definition = definition.model_copy(update={"result_schema": order.result_schema})
+    definition = definition.model_copy(update={"outcome": _find_outcome(order, definition.outcome)})
     if definition.result_schema is not None and (fault := check_schema(definition.result_schema)):
         raise ConfigurationError(f"the result schema cannot be used: {fault}")
     mode = first_mode(definition, order.mode or permissions.default_mode or DEFAULT_MODE)
@@ -222,6 +238,28 @@ def _check_rules(order: Order) -> None:
     for action, entries in given.items():
         for entry in entries:
             parse_rule(entry, action, "the command line")
+
+
+def _find_outcome(order: Order, own: Outcome | None) -> Outcome | None:
+    """What the root's work must satisfy: what the order says, beside what its definition does."""
+    asked = {"check": order.check, "rubric": order.rubric, "tries": order.tries, "check_seconds": order.check_seconds}
+    given = {name: value for name, value in asked.items() if value is not None}
+    if not given:
+        return own
+    for name in ("check", "rubric"):
+        if not str(given.get(name, "text")).strip():
+            raise ConfigurationError(f"the {name} is empty; say what must hold, or leave it away")
+    known = {} if own is None else own.model_dump()
+    try:
+        outcome = Outcome.model_validate(
+            {**known, **given, "by_person": bool(order.check) or known.get("by_person", False)}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigurationError(f"{first['loc'][0]} cannot be used: {first['msg']}") from None
+    if not outcome.check and not outcome.rubric:
+        raise ConfigurationError("there is nothing that the work is tried by; give a check, a rubric, or both")
+    return outcome
 
 
 def _choose_model(order: Order, definition: AgentDefinition, limits: Limits, settings: Settings) -> str:

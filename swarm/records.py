@@ -82,6 +82,23 @@ class Counters:
         return {name: value for name, value in vars(self).items() if value}
 
 
+class VerdictView(BaseModel, frozen=True):
+    """What a check, or a grader, said of an agent's work."""
+
+    at: float
+    by: Literal["check", "grader"]
+    attempt: int
+    """How often the work had been handed in by then."""
+    passed: bool
+    void: bool = False
+    """It could not be had: `summary` says why."""
+    summary: str
+    exit_code: int | None = None
+    """A check's."""
+    grader: str = ""
+    """The agent id of a grader."""
+
+
 _TOLD = ("id", "state", "label", "title", "reason", "turns", "agents", "cost_usd", "text")
 _TOLD_CHARACTERS = 60
 COUNTERS = tuple(field.name for field in fields(Counters))
@@ -109,6 +126,8 @@ class _View(BaseModel, frozen=True):
     """What its limits go by: of a rehearsal, what the model would have cost."""
     created_at: float = 0.0
     ended_at: float | None = None
+    verdicts: list[VerdictView] = []
+    """What was said of its work (a job's: of its root's), where it must pass something: oldest first."""
     unread: int = 0
     """Messages in its mailbox (a job's: its person's) that have not been taken in."""
 
@@ -207,7 +226,7 @@ class Event(BaseModel, frozen=True):
     """One lifecycle event of a job.
 
     `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team,
-    denied, bounded, held`;
+    denied, bounded, held, verdict`;
     `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
     `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
     `read`: its agent took its messages up to the one in `up_to` in, in the turn `turn`; or
@@ -260,8 +279,11 @@ def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentView:
     """The record of an agent that exists; what was not fetched of it is as if it were not there."""
     own, below = _read_counters(found), _read_counters(found, "below_")
     rehearsed = bool(found.get("rehearsed"))
+    given = _read_fields(AgentView, found)
+    if verdicts := given.get("verdicts"):
+        given["verdicts"] = json.loads(verdicts)
     return AgentView(
-        **_read_fields(AgentView, found),
+        **given,
         id=agent_id,
         usage=own.usage,
         cost_usd=0.0 if rehearsed else own.cost / NANO,
@@ -275,7 +297,7 @@ def read_agent(agent_id: str, found: Mapping[str, str | None]) -> AgentView:
 def read_job(job_id: str, found: Mapping[str, str | None]) -> JobView:
     """The record of a job that exists."""
     sums, given = _read_counters(found), _read_fields(JobView, found)
-    for name in given.keys() & {"data", "limits"}:
+    for name in given.keys() & {"data", "limits", "verdicts"}:
         given[name] = json.loads(given[name])
     reckoned = sums.cost / NANO
     cost = 0.0 if found.get("rehearsed") else reckoned

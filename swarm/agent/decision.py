@@ -7,9 +7,10 @@ from itertools import takewhile
 from typing import Literal
 
 from swarm.agent import notes
-from swarm.agent.entries import Assistant, Condition, Finished, ModelFailed, Prompt, ToolFinished
+from swarm.agent.entries import Assistant, Condition, Finished, Grading, ModelFailed, Prompt, ToolFinished
 from swarm.agent.life import Life
 from swarm.agent.notes import Limit
+from swarm.agent.outcomes.deciding import next_step, refuse_end
 from swarm.agent.results import MAX_CORRECTIONS, read_result
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import Kind
@@ -94,10 +95,22 @@ class AwaitMail:
 
 
 @dataclass(frozen=True)
-class Rest:
-    """Nothing is left to do: wait for those who still work for the agent, and end if there are none."""
+class RunCheck:
+    """Run the command that the work must pass."""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """Start a grader that judges this end."""
 
     finished: Finished
+
+
+@dataclass(frozen=True)
+class AwaitGrader:
+    """Take in the verdict of this grader, waiting for it if it still works."""
+
+    grading: Grading
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,13 @@ class End:
     """Write the last entry."""
 
     finished: Finished
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Nothing is left to do: wait for those who still work for the agent, and go on with `then` if there are none."""
+
+    then: RunCheck | Grade | End
 
 
 @dataclass(frozen=True)
@@ -130,6 +150,9 @@ Action = (
     | Wait
     | AwaitMail
     | Say
+    | RunCheck
+    | Grade
+    | AwaitGrader
     | Rest
     | End
     | Done
@@ -146,6 +169,8 @@ def next_action(life: Life) -> Action:
         return Say(Prompt(text=life.spec.prompt or "(The task is empty.)"))
     if life.pending:
         return _next_for_calls(life)
+    if life.grading is not None:
+        return AwaitGrader(life.grading)
     if life.plan:
         plan = Finished(state="completed", text=life.plan, reason=notes.NOBODY_FOR_PLAN)
         return End(close(plan, life.spec))
@@ -249,15 +274,26 @@ def _next_after_reply(life: Life) -> Action:
             return _end(life, "completed", "")
         finished = finished.model_copy(update={"data": data})
     if (life.background or life.wrote or life.spec.teammate) and not life.leaving:
-        return Rest(finished)
-    return End(finished)
+        return Rest(conclude(life, finished))
+    return conclude(life, finished)
 
 
-def _end(life: Life, state: State, reason: str, stopped_at: Limit | Literal[""] = "") -> End:
+def conclude(life: Life, finished: Finished) -> RunCheck | Grade | End:
+    """The end, or what has to be said about the work before it."""
+    match next_step(life, finished):
+        case "check":
+            return RunCheck()
+        case "grade":
+            return Grade(finished)
+        case _:
+            return End(refuse_end(life, finished))
+
+
+def _end(life: Life, state: State, reason: str, stopped_at: Limit | Literal[""] = "") -> RunCheck | Grade | End:
     """The end with the text that is at hand; where a schema was asked for, nothing is `completed` that does not fit it."""
     assert life.spec is not None
     finished = Finished(state=state, text=life.text_at_hand(), reason=reason, stopped_at=stopped_at)
-    return End(close(finished, life.spec))
+    return conclude(life, close(finished, life.spec))
 
 
 def close(finished: Finished, spec: AgentSpec) -> Finished:

@@ -167,6 +167,40 @@ class Answered(_Entry):
     """A plan about which nobody could be asked: it is the agent's answer."""
 
 
+class Grading(_Entry):
+    """A grader exists. Written in the same atomic step that makes it."""
+
+    kind: Literal["grading"] = "grading"
+    grader: str
+    """Its agent id."""
+    attempt: int
+    number: int = 1
+    """The how manyeth of this attempt: one that ends without a verdict has a successor."""
+
+
+class Verdict(_Entry):
+    """A check, or a grader, has spoken about the work that was handed in."""
+
+    kind: Literal["verdict"] = "verdict"
+    by: Literal["check", "grader"]
+    attempt: int
+    """How often the work has been handed in, this time included."""
+    passed: bool
+    void: bool = False
+    """It could not be had: `summary` says why."""
+    summary: str
+    """In a line, for people."""
+    exit_code: int | None = None
+    """A check's."""
+    report: str = ""
+    """A check's output, cut; a grader's findings."""
+    grader: str = ""
+    """The agent id of a grader."""
+    duration_seconds: float = 0.0
+    text: str = ""
+    """What enters the conversation, so that the agent goes on; empty if it does not."""
+
+
 class Resumed(_Entry):
     """After its end the agent goes on, in another run: somebody wrote to it. The message follows as mail."""
 
@@ -199,6 +233,8 @@ Entry = Annotated[
     | Mail
     | Parked
     | Answered
+    | Grading
+    | Verdict
     | Resumed
     | Finished,
     Field(discriminator="kind"),

@@ -23,6 +23,7 @@ from swarm.agent.entries import (
     Condition,
     Entry,
     Finished,
+    Grading,
     Mail,
     ModelFailed,
     Parked,
@@ -32,6 +33,7 @@ from swarm.agent.entries import (
     Started,
     ToolFinished,
     ToolStarted,
+    Verdict,
 )
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
@@ -81,6 +83,12 @@ class Life:
     plan: str = ""
     """A plan about which nobody could be asked: this run's answer."""
     tool_calls: int = 0
+    verdicts: list[Verdict] = field(default_factory=list)
+    """What was said of this run's work, oldest first."""
+    judged: dict[str, Verdict] = field(default_factory=dict)
+    """What was said of the last reply, by who said it."""
+    grading: Grading | None = None
+    """The grader that is at work on it."""
     corrections: int = 0
     """How often an answer was sent back because it did not fit the schema."""
     last: Assistant | None = None
@@ -170,6 +178,10 @@ class Life:
                 self.answers[entry.tool_use_id] = entry
                 self.mode = entry.mode or self.mode
                 self.plan = entry.plan or self.plan
+            case Grading():
+                self.grading = entry
+            case Verdict():
+                self._take_verdict(entry)
             case Resumed():
                 self._go_on()
             case Finished():
@@ -199,8 +211,20 @@ class Life:
         self.turns_before = self.turns
         self.leaving = False
         self.warned = set()
+        self.verdicts, self.judged, self.grading = [], {}, None
         if not self.pending:
             self.last = None
+
+    def _take_verdict(self, entry: Verdict) -> None:
+        self.grading = None
+        self.verdicts.append(entry)
+        self.judged[entry.by] = entry
+        if entry.text:
+            self._say({"type": "text", "text": entry.text})
+            self.judged = {}
+            if self.last is not None and not self.last.content:
+                # The conversation does not hold an empty reply, so what was said of it could not be told from what came before.
+                self.last = None
 
     def _say(self, block: Block) -> None:
         if self.pending:
@@ -224,7 +248,7 @@ class Life:
         self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
         self._parts = [*(self._parts if self._goes_on_with_next() else ()), _text_of(entry.content)]
         self._goes_on = False
-        self.last = entry
+        self.last, self.judged = entry, {}
         self.last_words_given = self.last_words is not None
         self.said = self.text() or self.said
         if entry.usage.total_tokens:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from datetime import UTC, datetime
 
+from swarm.agent.outcomes.words import announce
 from swarm.agent.results import result_instructions
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import Kind, row_of
@@ -67,4 +68,5 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
         where += f"\nMode: plan. Look and think, change nothing; the only file you may write is {spec.plan_file}."
     if spec.after_plan is not None:
         where += "\nHand your plan in with ExitPlanMode; once it is approved, carry it out."
-    return f"<environment>\n{where}\n</environment>\n\n{spec.prompt}"
+    judged = "" if spec.definition.outcome is None else f"\n\n{announce(spec.definition.outcome)}"
+    return f"<environment>\n{where}\n</environment>\n\n{spec.prompt}{judged}"

@@ -50,6 +50,8 @@ class AgentSpec(BaseModel):
     """It lives on after a task: idle, without a process, until a message or a task comes."""
     role: str | None = None
     """Of a teammate: which tasks of the board are for it."""
+    helper: bool = False
+    """The runtime started it, for its parent: the limits of depth and of the number of agents are not for it."""
     fork: int | None = Field(default=None, ge=1)
     """It begins with its parent's conversation, as the first so many entries of the parent's journal tell it."""
     base_url: str | None = None

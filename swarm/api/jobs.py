@@ -40,6 +40,14 @@ class NewJob(Body):
     """How long a question to a person can be answered; 0: nobody is there."""
     result_schema: dict[str, Any] | None = None
     """A JSON Schema for the answer, which is then in the job's `data`."""
+    check: str | None = None
+    """A shell command that must exit with 0 before the answer is accepted."""
+    rubric: str | None = None
+    """Criteria that a grader must find met."""
+    tries: int | None = Field(default=None, ge=1, le=20)
+    """How often the work may be handed in; default: 3."""
+    check_seconds: float | None = Field(default=None, gt=0, le=3_600)
+    """The time limit of the check; default: 600."""
     priority: int = Field(default=1, ge=1, le=100)
     base_url: str | None = None
     """A rehearsal server on this host."""

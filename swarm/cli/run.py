@@ -29,6 +29,7 @@ from swarm.cli.options import (
     parse_patience,
     read_prompt,
 )
+from swarm.cli.outcomes import describe_verdict
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompting import open_terminal
 from swarm.cli.talking import read_line
@@ -108,6 +109,28 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="A JSON schema: the answer must be valid for it, and is printed as JSON."),
     ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="A shell command that must succeed before the answer is accepted: 'pytest -q'."
+        ),
+    ] = None,
+    rubric: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Criteria, in words, that an independent grader must find met."),
+    ] = None,
+    tries: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=20, help="How often the work may be handed in to --check and --rubric.", show_default="3"
+        ),
+    ] = None,
+    check_timeout: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_duration, metavar="TIME", help="Time limit of the check, 1h at most.", show_default="10m"
+        ),
+    ] = None,
     rehearse: Annotated[
         str | None,
         typer.Option(
@@ -178,6 +201,10 @@ def run(
         network=network,
         ask_seconds=ask_timeout,
         result_schema=None if schema is None else _read_schema(schema),
+        check=check,
+        rubric=None if rubric is None else _read_rubric(rubric),
+        tries=tries,
+        check_seconds=check_timeout,
         home_workspace=home_workspace,
         priority=priority,
     )
@@ -208,6 +235,15 @@ def _read_schema(path: Path) -> Any:
         raise ConfigurationError(f"the schema {path} is not JSON: {error}") from None
 
 
+def _read_rubric(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"the rubric {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"the rubric {path} is not UTF-8 text; write it in UTF-8") from None
+
+
 def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> None:
     with contextlib.ExitStack() as cleanup:
         prepared = prepare_trusted(launch.order, settings, open_terminal(cleanup))
@@ -233,6 +269,8 @@ def deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
         )
     elif view.reason:
         print_note(f"swarm: {view.id} completed, but: {view.reason}")
+    for verdict in view.verdicts:
+        print_note(f"swarm: {describe_verdict(verdict)}")
     hint_at_unread(view.id, view.unread)
     if view.data is not None:
         print_json(view.data)

@@ -13,10 +13,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from swarm.agent.entries import Answered, Assistant, Entry, Finished, Started, ToolFinished, encode_entry
+from swarm.agent.entries import Answered, Assistant, Entry, Finished, Started, ToolFinished, Verdict, encode_entry
 from swarm.agent.waits import describe_wait
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
+from swarm.cli.outcomes import describe_verdict
 from swarm.cli.output import (
     one_line,
     output_console,
@@ -30,6 +31,7 @@ from swarm.cli.output import (
 from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.client import Swarm
 from swarm.definitions.tools import Kind, row_of
+from swarm.records import VerdictView
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
@@ -125,6 +127,10 @@ class TranscriptPrinter:
                 self._print(f"⏸ waits for {describe_wait(entry.condition)}, holding no process", "dim")
             case "answered":
                 self._print_answer(entry)
+            case "grading":
+                self._print(f"⤷ started the grader {entry.grader} for attempt {entry.attempt}", "cyan")
+            case "verdict":
+                self._print_verdict(entry)
             case "resumed":
                 self._print("▶ goes on: somebody wrote to it", "cyan")
             case "finished":
@@ -193,6 +199,13 @@ class TranscriptPrinter:
         self._print(f"{'✔' if entry.allowed else '✘'} {what}{mode}", "green" if entry.allowed else "red")
         if entry.reason:
             self._body(entry.reason, indent="  ")
+
+    def _print_verdict(self, entry: Verdict) -> None:
+        told = VerdictView(**{name: getattr(entry, name) for name in VerdictView.model_fields})
+        took = f" ({show_duration(entry.duration_seconds)})" if entry.duration_seconds >= 0.05 else ""
+        mark, colour = ("✔", "green") if entry.passed else ("✘", "red")
+        self._print(f"{mark} {describe_verdict(told)}{took}", f"bold {colour}")
+        self._body(entry.report, indent="  ")
 
     def _print_end(self, entry: Finished) -> None:
         colour = "green" if entry.state == "completed" else "red"

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.text import Text
 
+from swarm.cli.outcomes import describe_latest
 from swarm.cli.output import one_line, show_cost, show_count, show_duration, show_number
 from swarm.cli.tables import cut
 from swarm.cli.tree_fold import Row, fold_tree
@@ -171,8 +172,10 @@ def describe_now(agent: AgentView, alive: int) -> str:
             return f"{agent.state.replace('_', ' ')}: {agent.reason}" if agent.reason else agent.state.replace("_", " ")
         case "running":
             return agent.activity
+        case _ if agent.stopped_at:
+            return f"stopped at its limit of {agent.stopped_at}"
         case _:
-            return f"stopped at its limit of {agent.stopped_at}" if agent.stopped_at else ""
+            return describe_latest(agent.verdicts)
 
 
 def _guide(trunk: tuple[bool, ...], *, unicode: bool) -> str:

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Mode, PermissionMode
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Mode, Outcome, PermissionMode
 from swarm.definitions.names import suggest
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
@@ -41,7 +41,7 @@ _SPELLINGS = {
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
     *("maxTurns", "background", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
-    "approvalPolicy",
+    *("approvalPolicy", "check", "checkTimeout", "rubric", "tries"),
 )
 
 _UNSUPPORTED = frozenset(
@@ -156,6 +156,7 @@ def build_definition(
     if description := _read_description(keys, prompt, "description" in values, warnings):
         values["description"] = description
     _read_model_and_limits(keys, values, warnings)
+    _read_outcome(keys, values)
     _read_permissions(keys, values, warnings, general)
     _warn_about_the_rest(keys, table, warnings)
     try:
@@ -249,6 +250,24 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
             values["result_schema"] = json.loads(json.dumps(schema, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
             raise Unusable("`resultSchema` is not JSON", "Use only texts, numbers, lists and tables in it.") from error
+
+
+def _read_outcome(keys: Table, values: dict[str, Any]) -> None:
+    given = {"check": _read_string(keys, "check").strip(), "rubric": _read_string(keys, "rubric").strip()}
+    numbers = {"tries": keys.get("tries"), "check_seconds": keys.get("checktimeout")}
+    given |= {name: value for name, value in numbers.items() if value is not None}
+    if not given["check"] and not given["rubric"]:
+        if len(given) > 2:
+            raise Unusable(
+                "there is neither a `check` nor a `rubric`", "Add one, or leave `tries` and `checkTimeout` away."
+            )
+        return
+    try:
+        values["outcome"] = Outcome.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = {"check_seconds": "checkTimeout"}.get(str(first["loc"][0]), str(first["loc"][0]))
+        raise Unusable(f"`{key}` cannot be used: {first['msg']}", f"Correct `{key}`.") from error
 
 
 def _read_model(model: str, warnings: list[str]) -> str | None:

@@ -12,6 +12,23 @@ Mode = Literal["primary", "subagent", "all"]
 PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble"]
 
 
+class Outcome(BaseModel):
+    """What must hold before an agent's end is accepted: a command that must succeed, criteria that a grader judges by, or both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    check: str = ""
+    """A shell command, run by the runtime in the agent's sandbox and workspace; it must end with the exit code 0."""
+    rubric: str = Field(default="", max_length=20_000)
+    """What the work is judged by, in words."""
+    tries: int = Field(default=3, ge=1, le=20)
+    """How often the work may be handed in."""
+    check_seconds: float = Field(default=600.0, gt=0, le=3_600)
+    """The time limit of one run of the check."""
+    by_person: bool = False
+    """Who started the job gave the check: it is not for the agent's permission mode to forbid."""
+
+
 class AgentDefinition(BaseModel):
     """One type of agent. It is frozen into the agent's journal, so a later change of the file changes no running agent."""
 
@@ -40,6 +57,8 @@ class AgentDefinition(BaseModel):
     effort: str | None = None
     result_schema: dict[str, Any] | None = None
     """A JSON schema that the final answer must satisfy."""
+    outcome: Outcome | None = None
+    """What its work must satisfy, beyond being said to be done."""
     source: str = "shipped"
     """`shipped`, or the file it was read from."""
     warnings: list[str] = []

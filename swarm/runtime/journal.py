@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from swarm.agent.entries import Assistant, Condition, Entry, Parked, Started, ToolFinished, ToolStarted
+from swarm.agent.entries import Assistant, Condition, Entry, Parked, Started, ToolFinished, ToolStarted, Verdict
 from swarm.agent.life import Life, fold
 from swarm.plain import clean
 from swarm.store.agents import Store
@@ -87,6 +87,13 @@ class Journal:
     def append_results(self, results: Sequence[ToolFinished]) -> None:
         """Store the results of calls, which are counted."""
         self.append(results, counters=Counters(tools=len(results)))
+
+    def append_verdict(self, verdict: Verdict) -> None:
+        """Store what was said of the agent's work, in its record, too."""
+        entry = self.stamp(verdict)
+        appended = self.store.judge_end(self.claim, self.next_number, entry)
+        self.unread = self.unread if appended.unread is None else appended.unread
+        self.life.apply(entry)
 
     def park(
         self, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None

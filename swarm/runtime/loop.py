@@ -15,13 +15,16 @@ from typing import Any
 
 from swarm.agent import notes
 from swarm.agent.decision import (
+    AwaitGrader,
     AwaitMail,
     Begin,
     CallModel,
     CollectChildren,
     Done,
     End,
+    Grade,
     Rest,
+    RunCheck,
     RunTools,
     Say,
     SendMessages,
@@ -42,6 +45,7 @@ from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
@@ -71,6 +75,7 @@ class Loop:
         self.toolbox = Toolbox(segment)
         self.approvals = Approvals(segment, self.toolbox)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
+        self.judging = Judging(segment, self.toolbox, self.model_call)
         self._yield_at = time.monotonic() + segment.settings.segment_seconds
 
     def run(self) -> Outcome:
@@ -143,10 +148,12 @@ class Loop:
                 return wait_for(self.segment, self.toolbox, call, since)
             case AwaitMail():
                 return None if self.messaging.take_mail() else self._park(Condition(mail="any"))
-            case Rest(finished=finished):
-                return self._rest(finished)
-            case End(finished=finished):
-                return self._end(finished)
+            case RunCheck() | Grade() | End():
+                return self._conclude(action)
+            case AwaitGrader(grading=grading):
+                return self.judging.collect(grading)
+            case Rest(then=then):
+                return self._rest(then)
             case Done():
                 return GaveUp("it had ended already")
         return None
@@ -286,7 +293,20 @@ class Loop:
         parked = park(self.segment, condition, **asking)
         return parked if isinstance(parked, Waits) else None
 
-    def _rest(self, finished: Finished) -> Outcome | None:
+    def _conclude(self, action: RunCheck | Grade | End) -> Outcome | None:
+        """Come to an end, or to what has to be said about the work before it."""
+        match action:
+            case End(finished=finished):
+                return self._end(finished)
+            case RunCheck() if self.draining():
+                return self._hand_over("its worker is going away")
+            case RunCheck():
+                self.judging.run_check()
+            case Grade(finished=finished):
+                self.judging.start_grader(finished)
+        return None
+
+    def _rest(self, then: RunCheck | Grade | End) -> Outcome | None:
         # Woken by a message: no need to try and park first.
         if self.journal.unread and self.messaging.take_mail():
             return None
@@ -297,7 +317,7 @@ class Loop:
                 self.messaging.take_mail()
                 return None
             case GoOn():
-                return self._end(finished)
+                return self._conclude(then)
 
     def _hand_over(self, why: str, *, last: bool = False) -> HandedOver:
         self.segment.publish(self.store.hand_over(self.segment.claim, why, last=last))

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from swarm.agent import notes
@@ -127,11 +127,12 @@ class ModelCall:
     def _reserves(self) -> bool:
         return self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
 
-    def closing(self, children: int) -> tuple[int, int]:
-        """What to keep, in tokens and nano-dollars, for the last reply of an agent that is about to start children."""
+    def closing(self, children: int, *, graded: bool = True) -> tuple[int, int]:
+        """What to keep, in tokens and nano-dollars, for the last reply of an agent that is about to start children, and for its grader."""
         if not self._reserves:
             return (0, 0)
-        wish = wish_for(self._life, self._prices, final=False, now=self._segment.claim.now(), children=children)
+        now = self._segment.claim.now()
+        wish = wish_for(self._life, self._prices, final=False, now=now, children=children, graded=graded)
         return (wish.closing_tokens, wish.closing_cost)
 
     def reserve(self) -> Reserved | Told | Busy | Finished:
@@ -145,6 +146,10 @@ class ModelCall:
         final = self._life.last_words is not None
         wish = wish_for(self._life, self._prices, final=final, now=self._segment.claim.now())
         answer = self._segment.store.reserve(self._segment.claim, wish, final=final)
+        if final and isinstance(answer, OutOfBudget) and (wish.closing_tokens or wish.closing_cost):
+            # Rather last words that nobody grades than none.
+            wish = replace(wish, closing_tokens=0, closing_cost=0)
+            answer = self._segment.store.reserve(self._segment.claim, wish, final=True)
         match answer:
             case Busy():
                 return answer

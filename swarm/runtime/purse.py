@@ -20,6 +20,10 @@ CHILD_RESULT_TOKENS = 100
 """What a child's result adds to its parent's conversation, at least."""
 MOST_KEPT_SHARE = 0.1
 """Of a budget, what is kept for one agent's last reply at most, beyond what the reply takes at least."""
+GRADER = Usage(cache_creation_input_tokens=12_000, cache_read_input_tokens=30_000, output_tokens=3_000)
+"""What a grader takes: some turns with a look at the work …"""
+MOST_FOR_GRADER = 0.2
+"""… but no more of a limit than this share."""
 CACHE_SECONDS = 240.0
 """For so long after a reply its conversation is surely found in the prompt cache."""
 
@@ -36,21 +40,36 @@ class Prices:
         return round((cost_usd(self.model, usage, prices_file=self.file) or 0.0) * NANO)
 
 
-def wish_for(life: Life, prices: Prices, *, final: bool, now: float, children: int = 0) -> Wish:
-    """What the next call takes, and what a last reply after it would; `children` are about to be started."""
+def wish_for(life: Life, prices: Prices, *, final: bool, now: float, children: int = 0, graded: bool = True) -> Wish:
+    """What the next call takes, and what a last reply after it would, and the grader of the work if it is to be `graded`; `children`
+    are about to be started."""
     least = LEAST_REPLY_TOKENS // 2 if final else LEAST_REPLY_TOKENS
     expected = LAST_REPLY_TOKENS if final else EXPECTED_REPLY_TOKENS
     call = _input(life.tokens_to_send(), _cached(life, now)) + Usage(output_tokens=least)
     spare = Usage(output_tokens=expected - least)
     closing, closing_cost = (Usage(), 0) if final else _closing(life, prices, children)
+    grader_tokens, grader_cost = _for_grader(life, prices) if graded else (0, 0)
     return Wish(
         tokens=call.total_tokens,
         cost=prices.cost(call),
         spare_tokens=spare.total_tokens,
         spare_cost=prices.cost(call + spare) - prices.cost(call),
-        closing_tokens=closing.total_tokens,
-        closing_cost=closing_cost,
+        closing_tokens=closing.total_tokens + grader_tokens,
+        closing_cost=closing_cost + grader_cost,
     )
+
+
+def _for_grader(life: Life, prices: Prices) -> tuple[int, int]:
+    """What is kept for the grader of the agent's work, in tokens and nano-dollars."""
+    spec = life.spec
+    if spec is None or spec.definition.outcome is None or not spec.definition.outcome.rubric:
+        return (0, 0)
+    tokens, cost, limits = GRADER.total_tokens, prices.cost(GRADER), spec.limits
+    if limits.max_tokens is not None:
+        tokens = min(tokens, round(limits.max_tokens * MOST_FOR_GRADER))
+    if limits.budget_usd is not None:
+        cost = min(cost, round(limits.budget_usd * NANO * MOST_FOR_GRADER))
+    return tokens, cost
 
 
 def _cached(life: Life, now: float) -> int:

@@ -96,7 +96,7 @@ class Toolbox:
     def run(self, call: Block, *, waited: Condition | None = None) -> ToolFinished:
         """Run one call. Whatever goes wrong is the result; only being told to stop gets through."""
         began = time.monotonic()
-        context = self._context(call["id"], waited)
+        context = self.context_of(call["id"], waited)
         known = dict(context.files_read)
 
         def carry_out(tool: Tool, given: dict[str, Any]) -> ToolResult:
@@ -126,7 +126,7 @@ class Toolbox:
 
         def find(tool: Tool, given: dict[str, Any]) -> Condition:
             assert tool.wait is not None, f"{tool.name} does not say what it waits for"
-            return tool.wait(self._context(call["id"]), given)
+            return tool.wait(self.context_of(call["id"]), given)
 
         return self._attempt(call, find)
 
@@ -135,7 +135,7 @@ class Toolbox:
 
         def find(tool: Tool, given: dict[str, Any]) -> Ask:
             assert tool.ask is not None, f"{tool.name} does not say what it asks"
-            return tool.ask(self._context(call["id"]), given)
+            return tool.ask(self.context_of(call["id"]), given)
 
         return self._attempt(call, find)
 
@@ -158,7 +158,8 @@ class Toolbox:
             text = f"The tool {name} failed unexpectedly: {type(error).__name__}: {error}"
         return ToolFinished(tool_use_id=call["id"], text=text, is_error=True)
 
-    def _context(self, tool_use_id: str, waited: Condition | None = None) -> ToolContext:
+    def context_of(self, tool_use_id: str, waited: Condition | None = None) -> ToolContext:
+        """The world that a call acts in."""
         segment = self._segment
         return ToolContext(
             spec=segment.spec,

@@ -15,13 +15,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from swarm.agent.entries import Condition, Entry, Finished, Spawned, Started, decode_entry, encode_entry
+from swarm.agent.entries import Condition, Entry, Finished, Grading, Spawned, Started, decode_entry, encode_entry
 from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.errors import AgentCancelled, JournalError, UnknownAgent
 from swarm.log import EventLog
 from swarm.plain import clean, clean_text
 from swarm.records import Counters
+from swarm.store.judging import Judging
 from swarm.store.library import STEPS
 from swarm.store.prefixes import digest_of
 from swarm.store.showing import Showing
@@ -48,7 +49,7 @@ JOURNAL_PAGE = 500
 """Entries fetched at a time."""
 
 
-class Store(Showing):
+class Store(Showing, Judging):
     """The swarm's state in one Redis."""
 
     # -- jobs ----------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ class Store(Showing):
         self,
         claim: Claim,
         number: int,
-        entry: Spawned,
+        entry: Spawned | Grading,
         children: Sequence[AgentSpec | Continuation],
         *,
         closing: tuple[int, int] = (0, 0),
@@ -349,7 +350,9 @@ def _agent_fields(spec: AgentSpec) -> dict[str, str]:
         fields["name"] = spec.name
     if spec.role:
         fields["role"] = normal_role(spec.role)
-    return fields | {flag: "1" for flag in ("background", "teammate") if getattr(spec, flag)}
+    if spec.definition.outcome is not None and spec.definition.outcome.rubric:
+        fields["graded"] = "1"
+    return fields | {flag: "1" for flag in ("background", "teammate", "helper") if getattr(spec, flag)}
 
 
 def _child_fields(child: AgentSpec | Continuation) -> dict[str, str]:

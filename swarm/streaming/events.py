@@ -147,11 +147,11 @@ class QuestionClosed(_Told):
 
 
 class Notice(_Told):
-    """Something else that people should know: a call was denied, a worker bounds the agent, the board or a page changed."""
+    """Something else that people should know: a call was denied, work was judged, a worker bounds the agent, the board or a page changed."""
 
     type: Literal["notice"] = "notice"
     kind: str
-    """The event's name: `denied`, `bounded`, `held`, `board`, `pad`, `team` or one that newer versions have."""
+    """The event's name: `denied`, `bounded`, `held`, `verdict`, `board`, `pad`, `team` or one that newer versions have."""
     about: dict[str, str]
 
 

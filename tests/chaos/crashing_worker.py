@@ -98,7 +98,7 @@ def install() -> None:
 
     for step in (
         *("submit", "claim", "append", "reserve", "spawn", "park", "hand_over", "finish", "cancel", "rescue"),
-        *("send_from", "take_mail"),
+        *("send_from", "take_mail", "judge_end"),
     ):
         setattr(Store, step, _crashing(step, getattr(Store, step)))
     AnthropicModel.complete = _crashing("complete", AnthropicModel.complete)  # type: ignore[method-assign]
@@ -124,7 +124,7 @@ def _facts(step: str, args: tuple[Any, ...]) -> dict[str, Any]:
             return {**_about(args[0]), "kind": args[2][0].kind}
         case "complete":
             return {"conversation": json.dumps(args[0].messages)}
-        case "reserve" | "spawn" | "park" | "hand_over" | "finish" | "send_from" | "take_mail":
+        case "reserve" | "spawn" | "park" | "hand_over" | "finish" | "send_from" | "take_mail" | "judge_end":
             return _about(args[0])
     return {}
 

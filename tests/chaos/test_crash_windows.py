@@ -149,6 +149,53 @@ def _calls(server: RehearsalServer) -> int:
     return int(server.stats()["requests"])
 
 
+JUDGED = """
+name: judged
+rules:
+  - {when: {definition: grader}, reply: {text: '{"passed": true, "summary": "met", "findings": []}'}}
+  - {reply: {text: it is done}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "checks"),
+    [
+        (Order("judge_end", "before", depth=0), 2),
+        (Order("judge_end", "after", depth=0), 1),
+        (Order("spawn", "before", depth=0), 1),
+        (Order("spawn", "after", depth=0), 1),
+        (Order("append", "before", kind="assistant", depth=1), 1),
+        (Order("finish", "after", depth=1, whole=True), 1),
+    ],
+    ids=[
+        "checked, unwritten",
+        "checked",
+        "no grader yet",
+        "a grader, unpublished",
+        "graded, unwritten",
+        "graded, the worker dies",
+    ],
+)
+def test_dying_while_work_is_judged_costs_at_most_another_check(line: Line, order: Order, checks: int) -> None:
+    line.man()
+    [done] = line.order(order)
+    log = line.fleet.workspace / "checks.log"
+    log.unlink(missing_ok=True)
+    job = line.fleet.swarm.submit(
+        "do it",
+        agent="general-purpose",
+        workspace=line.fleet.workspace,
+        base_url=line.fleet.rehearse(JUDGED).url,
+        check="echo checked >> checks.log",
+        rubric="It is done.",
+    )
+    line.see_through(job)
+    view = job.view()
+    assert done.exists() and (view.state, view.agents) == ("completed", 2)
+    assert [(verdict.by, verdict.passed) for verdict in view.verdicts] == [("check", True), ("grader", True)]
+    assert log.read_text().count("checked") == checks
+
+
 def test_handed_over_and_not_published_it_goes_on(line: Line) -> None:
     # Every agent gives its process back after its first turn.
     line.man(SWARM_SEGMENT_SECONDS="0.1")

@@ -42,6 +42,8 @@
 -- cursor, `unread_notes` those of them that the runtime wrote; `background` tells that its end is mailed to its parent; `teammate`, that it lives on after a task; `idle`, that it is
 -- parked because it has nothing to do; `yielded`, that it gave its process up for others, who come first; `told_*`, how much of
 -- its counters its parent has; `earlier*`, the answer of the run that its parent asked for, once it went on because of somebody else.
+-- `verdicts` is what was said of its work, JSON; `graded` tells that a grader will judge it; `helper`, that the runtime started it for its
+-- parent.
 -- All times are the server's, in Unix seconds.
 
 local TERMINAL = { completed = true, failed = true, cancelled = true, timed_out = true }

@@ -2,7 +2,7 @@
 -- with what it really took; what others have only reserved makes an agent wait, and it is woken when that is settled or given back.
 --
 -- Of a job: max_tokens, max_cost; reserved_*, the calls under way; closing_*, what is kept for the last reply of each agent that has
--- children, until its end. Of an agent: its own part of both; `wait_tokens` and `wait_cost`, what it waits for.
+-- children, and for the grader of each that is graded, until its end. Of an agent: its own part of both; `wait_tokens` and `wait_cost`, what it waits for.
 -- P:job:ID:purse  zset  the agents that wait (score: -depth, then time)
 
 -- What is used, held by calls under way, and left, of tokens and of money; `max` is false where there is no limit.

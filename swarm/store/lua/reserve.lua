@@ -3,7 +3,7 @@
 --   tokens, cost                  the least that the call takes
 --   spare_tokens, spare_cost      what it may take beyond that, as far as there is so much
 --   closing_tokens, closing_cost  what a last reply after it would take: an agent that has children keeps that until its end, from any
---                                 other it must fit beside the call
+--                                 other it must fit beside the call; with it, what a grader takes that will judge the agent's work
 --   final                         '1': the call is the last reply
 -- Returns {'ok', share of the tightest limit used, 0..1, share of what was to spare, 0..1} | {'wait', tokens, cost}
 --   | {'limit', name, limit, used} | {'stale'} | {'cancelled'}
@@ -14,9 +14,8 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
   tokens, cost, spare_tokens, spare_cost = tonumber(tokens), tonumber(cost), tonumber(spare_tokens), tonumber(spare_cost)
   closing_tokens, closing_cost = tonumber(closing_tokens), tonumber(closing_cost)
   give_back(id, job)
-  if final == '1' then
-    keep_closing(id, job, 0, 0)
-  elseif redis.call('EXISTS', children_key(id)) == 1 then
+  if final == '1' or redis.call('EXISTS', children_key(id)) == 1 or field(id, 'graded') then
+    -- Beside a last reply nothing is kept, but for a grader.
     keep_closing(id, job, closing_tokens, closing_cost)
   else
     tokens, cost = tokens + closing_tokens, cost + closing_cost

@@ -25,7 +25,8 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       if owner ~= parent or state == 'cancelled' then return { 'resume', child.id, owner == parent and state or '' } end
       if is_worn_out(child.id, job) then return { 'resume', child.id, 'worn out' } end
     else
-      fresh = fresh + 1
+      -- What the runtime starts for an agent is for no limit to refuse.
+      if not child.helper then fresh = fresh + 1 end
       if child.teammate and redis.call('HGET', job_key(job, 'team'), 'lead') ~= parent then return { 'team', child.id } end
       local owner = child.name and (taken[child.name] or redis.call('HGET', names, child.name))
       if owner and owner ~= child.id then return { 'name', child.id, child.name } end
@@ -34,7 +35,8 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
   end
   if fresh > 0 and tonumber(depth) >= tonumber(max_depth) then return { 'depth' } end
   local room = tonumber(max_agents) - tonumber(agents)
-  if fresh > room then return { 'limit', room } end
+  -- With what the runtime started there may be more than the limit already.
+  if fresh > 0 and fresh > room then return { 'limit', math.max(room, 0) } end
   local left = MOST_CHILDREN - redis.call('SCARD', children_key(parent))
   if fresh > left then return { 'children', left } end
   append(parent, job, number, entry)

@@ -6,7 +6,7 @@ import { Letter } from "./mail.mjs";
 import { Markdown } from "./markdown.mjs";
 import { line, plain, reveal } from "./plain.mjs";
 import { waitsFor } from "./transcript_fold.mjs";
-import { Failure, useAct } from "./ui.mjs";
+import { Failure, Link, useAct } from "./ui.mjs";
 import { isAtEnd, serverNow, turnPage } from "./world.mjs";
 
 const NEAR = 60; // pixels from the end that count as being there
@@ -144,6 +144,16 @@ function Finished({ item, agentId, repeats }) {
     ${item.data !== null && item.data !== undefined && html`<details class="rest"><summary>as data</summary><pre class="output">${reveal(JSON.stringify(item.data, null, 2))}</pre></details>`}`;
 }
 
+const Grading = ({ item, job }) =>
+  html`<p class="thin">attempt ${item.attempt} is judged by <${Link} to=${{ job, agent: item.grader }}>a grader<//> <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
+
+function Verdict({ item, agentId }) {
+  const what = `${item.by} of attempt ${item.attempt} ${item.passed ? "passed" : item.void ? "could not be had" : "refused"}`;
+  return html`<${Title} item=${item} what=${what}>${item.duration_seconds ? html`<span class="aside">${duration(item.duration_seconds)}</span>` : null}<//>
+    <p class=${item.passed ? "" : "bad"}>${reveal(item.summary)}</p>
+    ${item.report && html`<details class="rest" open=${!item.passed}><summary>${item.by === "check" ? "its output" : "its findings"}</summary><${Output} entry=${item} path="report" text=${item.report} agentId=${agentId} /></details>`}`;
+}
+
 function Stray({ item, agentId }) {
   const what = {
     tool_finished: "result of an earlier call",
@@ -164,6 +174,8 @@ const KINDS = {
   model_failed: ModelFailed,
   mail: Mail,
   parked: Parked,
+  grading: Grading,
+  verdict: Verdict,
   resumed: Resumed,
   finished: Finished,
   tool_finished: Stray,

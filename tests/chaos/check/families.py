@@ -30,8 +30,9 @@ def check_family(job: Job, *, expect_failed: int = 0) -> Iterator[Fault]:
 
 
 def children_of(life: Life) -> dict[str, str]:
-    """The child of each call that made one, or made it go on."""
-    return {call: child for entry in entries_of(life, "spawned") for call, child in entry["children"].items()}
+    """The child of each call that made one, or made it go on, and each grader by its attempt."""
+    graders = {f"grader {e['attempt']}.{e['number']} at {e['at']}": e["grader"] for e in entries_of(life, "grading")}
+    return graders | {call: child for entry in entries_of(life, "spawned") for call, child in entry["children"].items()}
 
 
 def failures(job: Job) -> list[str]:

@@ -1,0 +1,1 @@
+"""Outcomes: an agent's end is accepted only once its work has passed a check, a grader, or both. Pure; `swarm.runtime.judging` acts."""

@@ -1,0 +1,45 @@
+"""The grader: a read-only agent with a context of its own, which the runtime starts to judge another one's work."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from swarm.agent.outcomes.words import VERDICT_SCHEMA, ask_grader
+from swarm.agent.spec import AgentSpec
+from swarm.definitions.markdown import read_markdown
+from swarm.definitions.model import AgentDefinition, Outcome, PermissionMode
+from swarm.ids import child_agent_id
+from swarm.permissions.definition_rules import definition_rules
+from swarm.permissions.modes import first_mode
+
+
+@cache
+def grader_definition() -> AgentDefinition:
+    """What graders are made from; it is not among the types that agents can start."""
+    [definition] = read_markdown(Path(__file__).with_name("grader.md")).definitions
+    return definition.model_copy(update={"source": "shipped", "result_schema": VERDICT_SCHEMA})
+
+
+def make_grader(
+    spec: AgentSpec, outcome: Outcome, *, attempt: int, entry: int, mode: PermissionMode, answer: str, check: str
+) -> AgentSpec:
+    """The grader that the journal's entry `entry` tells of: a repeat after a crash makes no second. `mode` is its author's."""
+    definition = grader_definition()
+    return AgentSpec(
+        agent_id=child_agent_id(spec.agent_id, f"grader/{entry}"),
+        job_id=spec.job_id,
+        parent_id=spec.agent_id,
+        depth=spec.depth + 1,
+        definition=definition,
+        description=f"attempt {attempt} of {outcome.tries}",
+        prompt=ask_grader(spec.prompt, outcome, answer, check),
+        model=spec.model,
+        mode=first_mode(definition, mode),
+        rules=spec.rules + definition_rules(definition),
+        folders=spec.folders,
+        workspace=spec.workspace,
+        base_url=spec.base_url,
+        helper=True,
+        limits=spec.limits,
+    )

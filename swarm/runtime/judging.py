@@ -1,0 +1,161 @@
+"""Has an agent's work judged before its end: runs the check, starts the grader, journals what they say.
+
+A check that its worker's death interrupted is run again: a command that tells whether work is done must bear that. A grader is an agent,
+so it outlives its author's worker, and the deaths of its own are rescued; the step that makes it journals it, so there is never a second.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from swarm.agent.entries import Condition, Finished, Grading, Verdict
+from swarm.agent.outcomes import words
+from swarm.agent.outcomes.deciding import MOST_GRADERS, attempt_of, may_go_on, outcome_of
+from swarm.agent.outcomes.grader import make_grader
+from swarm.definitions.model import Outcome
+from swarm.definitions.tools import SHELL
+from swarm.errors import ToolError
+from swarm.permissions.judge import judge
+from swarm.records import AgentView
+from swarm.runtime.approvals import describe_call
+from swarm.runtime.model_call import ModelCall
+from swarm.runtime.segment import Segment, Waits
+from swarm.runtime.toolbox import Toolbox
+from swarm.runtime.waiting import park
+from swarm.store.values import Signals
+from swarm.tools.processes import run_command
+
+
+class Judging:
+    """The judges of one running agent's work."""
+
+    def __init__(self, segment: Segment, toolbox: Toolbox, model_call: ModelCall) -> None:
+        self._segment, self._toolbox, self._model_call = segment, toolbox, model_call
+
+    @property
+    def _outcome(self) -> Outcome:
+        outcome = outcome_of(self._segment.life)
+        assert outcome is not None, "who is not to be judged has no judges"
+        return outcome
+
+    # -- the check -----------------------------------------------------------------------------------------
+
+    def run_check(self) -> None:
+        """Run the check, and journal what it says."""
+        segment, outcome, attempt = self._segment, self._outcome, attempt_of(self._segment.life)
+        segment.store.tell_activity(segment.claim, f"check {attempt} of {outcome.tries}: {outcome.check}")
+        began = time.monotonic()
+        try:
+            self._refuse_forbidden(outcome)
+            context = self._toolbox.context_of(f"check-{segment.journal.next_number}")
+            ran = run_command(context, outcome.check, context.confine, outcome.check_seconds)
+        except ToolError as error:
+            summary = f"the check could not be run: {error}"
+            self._note(Verdict(by="check", attempt=attempt, passed=False, void=True, summary=summary))
+            return
+        output = ran.output.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").strip("\n")
+        handle = context.outputs.keep(context.tool_use_id, output) if len(output) > words.SHOWN_OUTPUT else ""
+        summary = words.sum_up_check(outcome.check, ran.exit_code, ran.timed_out, outcome.check_seconds)
+        report = words.cut_output(output, handle)
+        passed = ran.exit_code == 0 and not ran.timed_out
+        self._note(
+            Verdict(
+                by="check",
+                attempt=attempt,
+                passed=passed,
+                summary=summary,
+                exit_code=ran.exit_code,
+                report=report,
+                duration_seconds=time.monotonic() - began,
+                text="" if passed else self._send_back(words.refuse_by_check, summary, report),
+            )
+        )
+
+    def _refuse_forbidden(self, outcome: Outcome) -> None:
+        """Raise `ToolError` for a check that a rule denies, or one of a definition whose agent may not run such a command unasked."""
+        segment = self._segment
+        call = describe_call(
+            SHELL,
+            {"command": outcome.check},
+            segment.spec,
+            rules=segment.rules,
+            mode=segment.mode,
+            sandboxed=self._toolbox.is_sandboxed(),
+        )
+        verdict = judge(call)
+        if verdict.action == "deny" and (verdict.rule is not None or not outcome.by_person):
+            raise ToolError(f"not allowed: {verdict.reason}")
+        if verdict.action == "ask" and not outcome.by_person:
+            raise ToolError(f"{verdict.reason}; allow it by a rule, or give it with --check")
+
+    # -- the grader ----------------------------------------------------------------------------------------
+
+    def start_grader(self, finished: Finished, number: int = 1) -> None:
+        """Make the grader of this end, and journal that it exists."""
+        segment, attempt = self._segment, attempt_of(self._segment.life)
+        entry_number = segment.journal.next_number
+        check = segment.life.judged.get("check")
+        grader = make_grader(
+            segment.spec,
+            self._outcome,
+            attempt=attempt,
+            entry=entry_number,
+            mode=segment.mode,
+            answer=finished.text,
+            check="" if check is None else check.summary,
+        )
+        entry = segment.journal.stamp(Grading(grader=grader.agent_id, attempt=attempt, number=number))
+        closing = self._model_call.closing(0, graded=False)
+        answer = segment.store.spawn(segment.claim, entry_number, entry, [grader], closing=closing)
+        if isinstance(answer, Signals):
+            segment.life.apply(entry)
+            segment.publish(answer)
+            return
+        summary = f"it could not be graded: no grader could be started ({answer.why})"
+        self._note(Verdict(by="grader", attempt=attempt, passed=False, void=True, summary=summary))
+
+    def collect(self, grading: Grading) -> Waits | None:
+        """Take in what the grader says; wait for it, or start another one, if it does not."""
+        segment = self._segment
+        ended = segment.store.ended([grading.grader])
+        if grading.grader not in ended:
+            waits = park(segment, Condition(children=[grading.grader]))
+            return waits if isinstance(waits, Waits) else None
+        record = ended[grading.grader]
+        if record.state == "completed" and record.data:
+            self._note_grade(grading, json.loads(record.data), record)
+        elif grading.number < MOST_GRADERS and record.state == "failed" and not record.stopped_at:
+            self.start_grader(Finished(state="completed", text=segment.life.text_at_hand()), grading.number + 1)
+        else:
+            why = record.reason or "it gave no verdict"
+            summary = f"it could not be graded: the grader {record.state.replace('_', ' ')} ({why})"
+            verdict = Verdict(by="grader", attempt=grading.attempt, passed=False, void=True, summary=summary)
+            self._note(verdict.model_copy(update={"grader": grading.grader}))
+        return None
+
+    def _note_grade(self, grading: Grading, data: dict[str, Any], record: AgentView) -> None:
+        passed, summary, report = words.read_grade(data)
+        self._note(
+            Verdict(
+                by="grader",
+                attempt=grading.attempt,
+                passed=passed,
+                summary=summary,
+                report=report,
+                grader=grading.grader,
+                duration_seconds=max(0.0, (record.ended_at or 0.0) - record.created_at),
+                text="" if passed else self._send_back(words.refuse_by_grader, summary, report),
+            )
+        )
+
+    # -- both ----------------------------------------------------------------------------------------------
+
+    def _send_back(self, say: words.Refuse, summary: str, report: str) -> str:
+        """What the agent is told; nothing if it cannot go on."""
+        life, outcome = self._segment.life, self._outcome
+        return say(summary, report, outcome.tries - attempt_of(life)) if may_go_on(life, outcome) else ""
+
+    def _note(self, verdict: Verdict) -> None:
+        self._segment.journal.append_verdict(verdict)
