@@ -147,7 +147,7 @@ class QuestionClosed(_Told):
 
 
 class Notice(_Told):
-    """Something else that people should know: a call was denied, work was judged, a worker bounds the agent, the board or a page changed."""
+    """Something else that people should know: a call denied, work judged, a worker that bounds the agent, a page changed."""
 
     type: Literal["notice"] = "notice"
     kind: str

@@ -16,7 +16,8 @@ from tests.waiting import wait_for
 AUTHOR = """
 name: author
 rules:
-  - {{when: {{definition: grader, turn: 0}}, reply: {{tools: [{{name: Bash, input: {{command: 'cat out.txt; echo x > out.txt; echo wrote $?'}}}}]}}}}
+  - when: {{definition: grader, turn: 0}}
+    reply: {{tools: [{{name: Bash, input: {{command: 'cat out.txt; echo x > out.txt; echo wrote $?'}}}}]}}
   - {{when: {{definition: grader, prompt: '<answer>\\nfirst'}}, reply: {{text: {refused}}}}}
   - {{when: {{definition: grader}}, reply: {{text: {passed}}}}}
   - {{when: {{last_text: 'exited with'}}, reply: {{tools: [{{name: Write, input: {{file_path: out.txt, content: good}}}}]}}}}
