@@ -13,6 +13,7 @@ NAMES = (
     "turn_cpu",
     "fanout",
     "start_latency",
+    "instructions",
     "memory",
     "tree",
     "park_wake",

@@ -208,6 +208,7 @@ class Swarm:
         check_seconds: float | None = None,
         priority: int = 1,
         home_workspace: bool = False,
+        instruction_files: bool = True,
         idempotency_key: str | None = None,
     ) -> Job:
         """Put a job on the queue and return its handle; the job is durable when this returns.
@@ -217,7 +218,8 @@ class Swarm:
         and `deny` are rules beside those of the settings files; `network` lets the agents' processes use the network.
         `ask_seconds` is how long a question to the person can be answered (default: the settings'; 0: nobody is there). With
         `result_schema`, the answer is one JSON document that is valid for it: `JobView.data`. A workspace that is a home, or holds
-        one, needs `home_workspace`.
+        one, needs `home_workspace`. With `instruction_files` (and the setting of that name) the agents are given the instruction files
+        that apply in the workspace, as they are now.
 
         With `check`, a shell command that must exit with 0 (within `check_seconds`, 600), or `rubric`, criteria that an independent grader
         finds met, the answer is accepted only then: else it is sent back, and after `tries` times (3) the job has failed. See
@@ -251,6 +253,7 @@ class Swarm:
             check_seconds=check_seconds,
             priority=priority,
             home_workspace=home_workspace,
+            instruction_files=instruction_files,
             idempotency_key=idempotency_key,
         )
         return self.place(prepare_order(order, self.settings))
@@ -266,6 +269,7 @@ class Swarm:
                 ask_seconds=prepared.ask_seconds,
                 weight=prepared.priority,
                 order=prepared.digest,
+                instructions=prepared.instructions.model_dump_json() if prepared.instructions is not None else "",
             )
             if prepared.digest and submitted.order != prepared.digest:
                 raise IdempotencyConflict(prepared.spec.job_id)

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec, Limits
+from swarm.context.instructions import Instructions, load_instructions
 from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, Outcome, PermissionMode
@@ -65,6 +66,7 @@ class Order:
     tries: int | None = None
     check_seconds: float | None = None
     home_workspace: bool = False
+    instruction_files: bool = True
     priority: int = 1
     idempotency_key: str | None = None
 
@@ -97,8 +99,12 @@ class PreparedJob:
     """Its weight when jobs wait for the fleet."""
     trusted: bool
     """What files of the workspace loosen holds."""
+    instruction_grants: tuple[Grant, ...] = ()
+    """What instruction files of the workspace import from outside of it."""
     declined: bool = False
     """The person was asked about that just now, and does not want it."""
+    instructions: Instructions | None = None
+    """The instruction files that travel with it; None if they are switched off."""
     digest: str = ""
     """Of the order, if it may be submitted again; empty otherwise."""
 
@@ -110,7 +116,7 @@ class PreparedJob:
     @property
     def grants(self) -> list[Grant]:
         """What files of the workspace would loosen, or loosen, if it is trusted."""
-        return [*self.permissions.grants, *self.catalogue.grants]
+        return [*self.permissions.grants, *self.catalogue.grants, *self.instruction_grants]
 
     @property
     def ignored(self) -> str:
@@ -125,7 +131,8 @@ class PreparedJob:
     @property
     def warnings(self) -> list[str]:
         """What the settings files held that could not be used, or was not."""
-        problems = [str(problem) for problem in self.permissions.problems]
+        found = [*self.permissions.problems, *(self.instructions.problems if self.instructions else ())]
+        problems = [str(problem) for problem in found]
         return [*problems, self.ignored] if self.ignored else problems
 
 
@@ -156,9 +163,12 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         raise ConfigurationError(f"a priority of {order.priority} cannot be given; use 1 to 100")
     _check_rules(order)
     catalogue, permissions = load_catalogue(folder), _permissions(order, folder)
-    trusted = _trusts(folder, [*permissions.grants, *catalogue.grants], settings)
+    # Looked at also where they are switched off: what is trusted does not depend on how a job is started.
+    instructions = load_instructions(folder, Path.home())
+    trusted = _trusts(folder, [*permissions.grants, *catalogue.grants, *instructions.grants], settings)
     if trusted:
         catalogue, permissions = load_catalogue(folder, trusted=True), _permissions(order, folder, trusted=True)
+        instructions = load_instructions(folder, Path.home(), trusted=True)
     definition = catalogue.get(order.agent)
     if definition.mode == "subagent" and not any_type:
         raise ConfigurationError(
@@ -195,12 +205,27 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     )
     seconds = settings.question_seconds if order.ask_seconds is None else order.ask_seconds
     digest = "" if order.idempotency_key is None else order.digest
-    return PreparedJob(spec, catalogue, permissions, seconds, order.priority, trusted, digest=digest)
+    return PreparedJob(
+        spec,
+        catalogue,
+        permissions,
+        seconds,
+        order.priority,
+        trusted,
+        instruction_grants=tuple(instructions.grants),
+        instructions=instructions if order.instruction_files and settings.instruction_files else None,
+        digest=digest,
+    )
 
 
 def find_grants(folder: Path) -> list[Grant]:
     """What files of the workspace would loosen."""
-    return [*load_permission_settings(folder, Path.home()).grants, *load_catalogue(folder).grants]
+    home = Path.home()
+    return [
+        *load_permission_settings(folder, home).grants,
+        *load_catalogue(folder).grants,
+        *load_instructions(folder, home).grants,
+    ]
 
 
 def is_trusted(folder: Path, settings: Settings) -> bool:

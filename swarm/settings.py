@@ -60,6 +60,9 @@ class Settings(BaseSettings):
     tools: str = ""
     """Modules whose `TOOLS` are rows of tools from outside, parted by commas; beside those of installed packages."""
 
+    instruction_files: bool = True
+    """Whether agents are given instruction files (`CLAUDE.md`, `AGENTS.md`, rules) of people and projects."""
+
     sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
     """What holds the processes that agents start; `auto`: bubblewrap where it works, else Landlock. `swarm doctor` shows it."""
     question_seconds: float = Field(default=3_600.0, ge=0)

@@ -55,14 +55,18 @@ class Started(_Entry):
     """The first entry: what the agent is, and the frozen prefix of all its requests."""
 
     kind: Literal["started"] = "started"
-    v: Literal[1, 2] = 1  # type: ignore[assignment]
-    """2 as it is stored with a `prefix`."""
+    v: Literal[1, 2, 3] = 1  # type: ignore[assignment]
+    """2 as it is stored with a `prefix`; 3 with `instructions`, too."""
     spec: AgentSpec
     system: str = ""
     tools: list[dict[str, Any]] = []
     """Both are empty for a fork, which has its parent's."""
     prefix: str = ""
     """The hash that `system` and `tools` are stored under, with the job; the store fills both in when it reads the entry."""
+    instructions: str = ""
+    """The hash of the job's instruction files, if the agent was given them …"""
+    guidance: str = ""
+    """… and what they say, which its first message begins with; the store fills it in."""
 
 
 class Prompt(_Entry):
@@ -119,6 +123,8 @@ class ToolFinished(_Entry):
     text: str
     is_error: bool = False
     blocks: list[Block] | None = None
+    instructions: list[str] = []
+    """The sources of the instruction files whose text follows what the call returned."""
     files: dict[str, int] = {}
     """Files the call read or wrote: resolved path → modification time (ns) as the agent knows it."""
     duration_seconds: float = 0.0

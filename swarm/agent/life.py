@@ -114,6 +114,8 @@ class Life:
     """Characters of mail that came since the last reply."""
     cursor: str = "0-0"
     finished: Finished | None = None
+    guided: set[str] = field(default_factory=set)
+    """The sources of instruction files that came with results."""
     files_read: dict[str, int] = field(default_factory=dict)
     """Resolved path → modification time (ns) when the agent last read or wrote it."""
     _calls: list[Block] = field(default_factory=list)
@@ -139,6 +141,9 @@ class Life:
             case Started():
                 self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
                 self.mode = entry.spec.mode
+                if entry.guidance:
+                    # A block of its own, and the first: all agents of the job that have it begin alike.
+                    self._say({"type": "text", "text": entry.guidance})
             case Prompt():
                 self._say({"type": "text", "text": entry.text})
                 if entry.purpose == "last_words":
@@ -191,7 +196,7 @@ class Life:
         """Begin a fork: take over the parent's conversation, byte for byte, with a result for each call that has none yet."""
         self.system, self.tools = parent.system, parent.tools
         self.messages = [dict(message) for message in parent.messages]
-        self.files_read = dict(parent.files_read)
+        self.files_read, self.guided = dict(parent.files_read), set(parent.guided)
         self.call_ids = set(parent.call_ids)
         self.known_tokens, self.new_bytes = parent.known_tokens, parent.new_bytes
         if parent.pending:
@@ -287,6 +292,7 @@ class Life:
         if entry.is_error:
             block["is_error"] = True
         self.files_read.update(entry.files)
+        self.guided.update(entry.instructions)
         self.tool_calls += 1
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)

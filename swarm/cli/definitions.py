@@ -32,7 +32,15 @@ group = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @group.callback(invoke_without_command=True)
-def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json: JsonOption = False) -> None:
+def list_agents(
+    ctx: typer.Context,
+    workspace: WorkspaceOption = Path(),
+    context: Annotated[
+        bool,
+        typer.Option("--context", help="Show what each would be given to begin with, and how many tokens that is."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """List the types of agents, or check the files they are defined in.
 
     Of those that apply in a workspace it says what each may do and where it comes from.
@@ -43,6 +51,11 @@ def list_agents(ctx: typer.Context, workspace: WorkspaceOption = Path(), as_json
     settings = load_settings()
     declare_outside_tools(settings.tools)
     folder = find_workspace(workspace)
+    if context:
+        from swarm.cli.context_view import show_context  # it loads the tools, which listing does without
+
+        show_context(folder, settings, as_json=as_json)
+        return
     trusted = is_trusted(folder, settings)
     catalogue = load_catalogue(folder, trusted=trusted)
     definitions = [definition for _, definition in sorted(catalogue.definitions.items())]

@@ -152,6 +152,12 @@ def run(
     home_workspace: Annotated[
         bool, typer.Option("--home-workspace", help="Let the workspace be a home, or a folder that holds one.")
     ] = False,
+    instruction_files: Annotated[
+        bool,
+        typer.Option(
+            "--instruction-files/--no-instruction-files", help="Give agents what CLAUDE.md, AGENTS.md and rules say."
+        ),
+    ] = True,
     priority: Annotated[
         int, typer.Option(min=1, max=100, help="Turns the job has on the fleet where others have one.")
     ] = 1,
@@ -206,6 +212,7 @@ def run(
         tries=tries,
         check_seconds=check_timeout,
         home_workspace=home_workspace,
+        instruction_files=instruction_files,
         priority=priority,
     )
     converse = prompt is None and begun is not None

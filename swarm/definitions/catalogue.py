@@ -80,7 +80,7 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     `home` stands for the person's home folder; without it the real one is used, and `XDG_CONFIG_HOME` is honoured. A definition of the
     workspace that would take the place of a shipped one, or of one of the person's, counts only if it is `trusted`.
     """
-    project = [result for folder in _project_folders(workspace) for result in _read_project(folder)]
+    project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
     own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
     replacing = _find_replacing(project, own)
     if not trusted:
@@ -123,7 +123,7 @@ def check_path(path: Path) -> ReadResult:
 # -- where definitions are --------------------------------------------------------------------------------
 
 
-def _project_folders(workspace: Path | None) -> list[Path]:
+def project_folders(workspace: Path | None) -> list[Path]:
     """The workspace and its parents up to the repository's root; without a repository the workspace alone.
 
     Never further up: above the repository (in `/tmp`, say) anybody may have put anything.

@@ -41,7 +41,7 @@ _SPELLINGS = {
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
     *("maxTurns", "background", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
-    *("approvalPolicy", "check", "checkTimeout", "rubric", "tries"),
+    *("approvalPolicy", "check", "checkTimeout", "rubric", "tries", "instructionFiles"),
 )
 
 _UNSUPPORTED = frozenset(
@@ -243,6 +243,8 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
             warnings.append(f"unknown `effort` {show(effort)}; it is ignored (known: {', '.join(_EFFORTS)})")
     if keys.get("background") is not None:
         values["background"] = _read_flag(keys, "background", default=False)
+    if keys.get("instructionfiles") is not None:
+        values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
     if (schema := keys.get("resultschema")) is not None:
         if not isinstance(schema, Mapping):
             raise Unusable("`resultSchema` is not a table", "Write a JSON schema.")

@@ -51,6 +51,8 @@ class AgentDefinition(BaseModel):
     read_only: bool = False
     """The agent may change nothing: no writing tool is given, and its processes cannot write."""
     max_turns: int | None = Field(default=None, ge=1)
+    instruction_files: bool = True
+    """It is given the instruction files of people and projects; who only finds things out has no need of them."""
     network: bool = False
     """Its processes may use the network."""
     background: bool = False

@@ -6,6 +6,7 @@ placed so that a life of n turns reads all but its newest turn:
 - the end of the system prompt (which covers the tools): shared by all agents of the same definition;
 - the end of the previous request, where that request put its last mark, so it is found exactly;
 - the end of this request, for the next one to find;
+- in the first request, the end of a long first block: siblings that are given the same instruction files read them from there;
 - inside a newest turn that is longer than the server's lookback, one more, so that no stretch of it is out of reach
   of a later request whose end differs.
 """
@@ -20,6 +21,8 @@ LOOKBACK_BLOCKS = 20
 """How many blocks, the marked one included, the server looks back from a mark for an entry."""
 
 MARK = {"type": "ephemeral"}
+OPENING_BYTES = 4_096
+"""From this length on a first block is worth a mark of its own."""
 _MARKABLE = frozenset(
     {
         "text",
@@ -105,8 +108,15 @@ def marks_of(messages: list[dict[str, Any]]) -> tuple[set[tuple[int, int]], bool
         if previous is not None:
             break
     needs_between = previous is not None and distance - last_distance >= LOOKBACK_BLOCKS
-    places = {last, between if needs_between else None, previous}
+    places = {last, between if needs_between else None, previous, _opening(messages) if previous is None else None}
     return {place for place in places if place is not None}, previous is not None
+
+
+def _opening(messages: list[dict[str, Any]]) -> tuple[int, int] | None:
+    """The first block, if others may begin with it and go on differently."""
+    content = messages[0]["content"] if messages else []
+    long = len(content) > 1 and len(str(content[0].get("text") or "")) >= OPENING_BYTES
+    return (0, 0) if long and _is_markable(content[0]) else None
 
 
 def _is_markable(block: Block) -> bool:

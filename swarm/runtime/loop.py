@@ -45,6 +45,7 @@ from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.guidance import Guidance
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
@@ -73,6 +74,7 @@ class Loop:
         self.journal, self.store, self.stop, self.spec = segment.journal, segment.store, segment.stop, segment.spec
         self.messaging = Messaging(segment)
         self.toolbox = Toolbox(segment)
+        self.guidance = Guidance(segment)
         self.approvals = Approvals(segment, self.toolbox)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
         self.judging = Judging(segment, self.toolbox, self.model_call)
@@ -183,7 +185,7 @@ class Loop:
             return None
         # Not validated, which would copy them: what is encoded once is known by its identity.
         started = Started(spec=self.spec).model_copy(update=self.toolbox.open()._asdict())
-        self.journal.append([started, task], activity="starting")
+        self.journal.append([self.guidance.begin(started), task], activity="starting")
         return None
 
     def _call_model(self, action: CallModel) -> Outcome | None:
@@ -240,7 +242,7 @@ class Loop:
         else:
             with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
                 results = list(pool.map(self.toolbox.run, calls))
-        self.journal.append_results(results)
+        self.journal.append_results(self.guidance.follow(calls, results))
 
     def _spawn(self, calls: Sequence[Block]) -> None:
         plan = plan_children(

@@ -64,8 +64,12 @@ class Store(Showing, Judging):
         ask_seconds: float = 0.0,
         weight: int = 1,
         order: str = "",
+        instructions: str = "",
     ) -> Submitted:
-        """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet."""
+        """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
+
+        `catalogue` and `instructions` are the documents that travel with it.
+        """
         limits = spec.limits
         spec = clean(spec)
         job: dict[str, Any] = {
@@ -97,9 +101,10 @@ class Store(Showing, Judging):
             "" if limits.timeout_seconds is None else limits.timeout_seconds,
             digest_of(catalogue),
         )
-        answer = self.run("submit", *given, "")
+        guiding = digest_of(instructions) if instructions else ""
+        answer = self.run("submit", *given, "", guiding, "")
         if answer[0] == "document":
-            answer = self.run("submit", *given, catalogue)
+            answer = self.run("submit", *given, catalogue, guiding, instructions)
         new = answer[0] == "ok"
         return Submitted(new, order if new else answer[2], Signals(publish=answer[1]))
 
@@ -164,6 +169,7 @@ class Store(Showing, Judging):
                     permissions=JobPermissions(answer[8], answer[10], float(answer[9])),
                     began_at=float(answer[11]),
                     opens=answer[12],
+                    instructions=answer[13],
                 )
             case "refused":
                 return Refused(answer[1])

@@ -2,7 +2,8 @@
 
 Agents of the same definition have the same prefix, so thousands of jobs need a handful: a document each. A journal's first entry names
 its prefix by the hash of its content, and gets it back when it is read: the life that a journal tells does not know of any of this.
-Within a process, lives with the same prefix have the very same objects, which nobody changes.
+Within a process, lives with the same prefix have the very same objects, which nobody changes. So it is with the instruction files that
+an agent's first message begins with: they travelled with the job, and its journal names them.
 """
 
 from __future__ import annotations
@@ -38,9 +39,14 @@ class Prefixes:
         self._known: dict[str, _Prefix] = {}
         self._named: dict[tuple[str, int], _Prefix] = {}
         """By the prompt, and the identity of the tools."""
+        self._guidance: dict[str, str] = {}
 
     def take_out(self, entry: Started) -> tuple[Started, str, str]:
         """The entry as it is stored, the hash of its prefix and the prefix itself, as JSON; a fork has none of its own."""
+        version = 3 if entry.instructions else 2
+        if entry.instructions:
+            self._remember_guidance(entry.instructions, entry.guidance)
+            entry = entry.model_copy(update={"v": version, "guidance": ""})
         if not entry.system and not entry.tools:
             return entry, "", ""
         named = self._named.get((entry.system, id(entry.tools)))
@@ -50,24 +56,38 @@ class Prefixes:
             named = _Prefix(digest_of(document), document, **prefix)
             self._remember(named)
         # A worker that knows no hashes must refuse the entry, not run the agent without its tools.
-        stored = entry.model_copy(update={"v": 2, "prefix": named.digest, "system": "", "tools": []})
+        stored = entry.model_copy(update={"v": version, "prefix": named.digest, "system": "", "tools": []})
         return stored, named.digest, named.document
 
     def put_back(self, entry: Started, fetch: Callable[[str, str], str | None]) -> Started:
         """The entry as it was written; `fetch` reads a prefix by job and hash. Raises `JournalError` if there is none."""
+        if entry.instructions:
+            entry = entry.model_copy(update={"guidance": self._find_guidance(entry, fetch)})
         if not entry.prefix:
             return entry
         known = self._known.get(entry.prefix)
         if known is None:
             document = fetch(entry.spec.job_id, entry.prefix)
             if document is None:
-                raise JournalError(
-                    f"agent {entry.spec.agent_id}: its system prompt and tools ({entry.prefix[:12]}) are missing from job "
-                    f"{entry.spec.job_id}; the swarm's keys have been removed in part"
-                )
+                raise _missing(entry, "system prompt and tools", entry.prefix)
             known = _Prefix(entry.prefix, document, **json.loads(document))
             self._remember(known)
         return entry.model_copy(update={"system": known.system, "tools": known.tools})
+
+    def _find_guidance(self, entry: Started, fetch: Callable[[str, str], str | None]) -> str:
+        known = self._guidance.get(entry.instructions)
+        if known is None:
+            document = fetch(entry.spec.job_id, entry.instructions)
+            if document is None:
+                raise _missing(entry, "instruction files", entry.instructions)
+            known = str(json.loads(document)["text"])
+            self._remember_guidance(entry.instructions, known)
+        return known
+
+    def _remember_guidance(self, digest: str, text: str) -> None:
+        if len(self._guidance) >= _KEPT:
+            self._guidance.clear()
+        self._guidance[digest] = text
 
     def _remember(self, prefix: _Prefix) -> None:
         if len(self._known) >= _KEPT or len(self._named) >= _KEPT:
@@ -75,3 +95,10 @@ class Prefixes:
             self._named.clear()
         self._named[prefix.system, id(prefix.tools)] = prefix
         self._known.setdefault(prefix.digest, prefix)
+
+
+def _missing(entry: Started, what: str, digest: str) -> JournalError:
+    return JournalError(
+        f"agent {entry.spec.agent_id}: its {what} ({digest[:12]}) are missing from job {entry.spec.job_id}; "
+        "the swarm's keys have been removed in part"
+    )

@@ -52,6 +52,8 @@ class Claim:
     """What its job permitted then."""
     began_at: float | None = None
     """When its first segment began."""
+    instructions: str = ""
+    """The digest of the instruction files that travel with its job; empty if they are switched off."""
     opens: str = ""
     """The prefix of its requests, if others wait for its first reply to begin."""
 

@@ -104,3 +104,22 @@ def test_a_folder_without_definitions_and_a_path_that_is_not_there_are_wrong_usa
     (project / ".claude/agents/README.md").write_text("# Agents\n")
     for path in (".git", ".claude/agents/README.md", "nowhere"):
         assert isinstance(swarm_agents("check", path).exception, ConfigurationError)
+
+
+def test_the_context_of_each_type_is_counted_and_its_files_are_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_SANDBOX", "off")
+    (project / "CLAUDE.md").write_text("Be kind.\n" * 100)
+    (project / ".claude" / "rules").mkdir()
+    (project / ".claude" / "rules" / "py.md").write_text("---\npaths: '**/*.py'\n---\nTyped.\n")
+    ran = swarm_agents("--context", "--json")
+    told = json.loads(ran.stdout)
+    explore, worker = told["agents"]["explore"], told["agents"]["worker"]
+    assert explore["instructions"] == 0 < 257 < worker["instructions"] < 600
+    assert worker["tokens"] == sum(worker[part] for part in ("system", "tools", "instructions", "surroundings"))
+    assert told["files"] == [{"name": "CLAUDE.md", "size": 900, "given": 900, "tokens": 258}]
+    assert told["rules"] == [{"source": ".claude/rules/py.md", "globs": ["/**/*.py"]}]
+    shown = swarm_agents("--context").stdout
+    assert re.search(r"CLAUDE\.md +900 +900 +first", shown)
+    assert "on reading /**/*.py" in shown

@@ -3,14 +3,16 @@
 --   told   what the message said of the agent {job, parent or '', depth, definition, the job's max depth}, or nothing: it was looked at
 -- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time, the digest of the job's
 --   definitions or '', what the job permits: rules, seconds for questions, rules added since, when
---   its first segment began, the prefix that its first reply opens for others or ''} | {'refused', state} | {'capped'}
+--   its first segment began, the prefix that its first reply opens for others or '',
+--   the digest of the job's instruction files or ''} | {'refused', state} | {'capped'}
 --   | {'unknown'} | {'contradicted'}: the record says something else than the message; nothing was claimed
 
 local function granted(id, job, gen, spec, unread, length, started)
-  local deadline, definitions, rules, seconds = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds')
+  local deadline, definitions, rules, seconds, instructions =
+    job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds', 'instructions')
   return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW), definitions or '',
     rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1), tostring(started or NOW),
-    field(id, 'opens') or '' }
+    field(id, 'opens') or '', instructions or '' }
 end
 
 local function contradicts(id, told)

@@ -1,0 +1,89 @@
+"""`swarm agents --context`: what an agent of each type would be given to begin with, and about how many tokens that is."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from swarm.agent.life import BYTES_PER_TOKEN
+from swarm.agent.prompts import first_message
+from swarm.cli.output import output_console, print_json, print_note
+from swarm.cli.tables import Column, Listing
+from swarm.context.instructions import Instructions
+from swarm.definitions.model import AgentDefinition
+from swarm.orders import Order, PreparedJob, prepare_order
+from swarm.permissions.modes import first_mode
+from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.runtime.offering import opening_of
+from swarm.settings import Settings
+
+_PARTS = ("system", "tools", "instructions", "surroundings")
+
+
+def show_context(folder: Path, settings: Settings, *, as_json: bool) -> None:
+    """Print a row for each type, and the instruction files."""
+    # Nothing is run here.
+    prepared = prepare_order(Order(prompt="-", workspace=folder, home_workspace=True), settings)
+    rows = {
+        name: _count(definition, prepared, settings)
+        for name, definition in sorted(prepared.catalogue.definitions.items())
+    }
+    found = prepared.instructions or Instructions()
+    if as_json:
+        files = [source.model_dump() | {"tokens": _tokens(source.given)} for source in found.sources]
+        rules = [{"source": rule.source, "globs": rule.globs} for rule in found.rules]
+        print_json({"agents": rows, "files": files, "rules": rules, "problems": [str(each) for each in found.problems]})
+        return
+    table = Listing(
+        *(Column("type"), *(Column(part, right=True, drop=1 + at) for at, part in enumerate(_PARTS))),
+        Column("tokens, about", right=True),
+    )
+    for name, row in rows.items():
+        table.add_row(name, *(f"{row[part]:,}" for part in _PARTS), f"{row['tokens']:,}")
+    table.print(output_console())
+    _print_files(found)
+    if prepared.instructions is None:
+        print_note("instruction files are switched off (SWARM_INSTRUCTION_FILES)")
+    for problem in found.problems:
+        print_note(f"problem: {problem}")
+    if prepared.ignored:
+        print_note(f"note: {prepared.ignored}")
+
+
+def _print_files(found: Instructions) -> None:
+    if not found.sources and not found.rules:
+        print_note("no instruction files apply here")
+        return
+    table = Listing(
+        Column("file", flexible=True), Column("bytes", right=True, drop=1), Column("given", right=True), Column("when")
+    )
+    for source in found.sources:
+        table.add_row(source.name, f"{source.size:,}", f"{source.given:,}", "first")
+    for rule in found.rules:
+        size = f"{len(rule.text.encode()):,}"
+        table.add_row(rule.source, size, size, f"on reading {', '.join(rule.globs)}")
+    output_console().print()
+    table.print(output_console())
+
+
+def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Settings) -> dict[str, Any]:
+    """Tokens by part, where an agent of the type usually stands: as the first agent of a job, or one level below."""
+    placed = {} if definition.mode != "subagent" else {"depth": 1, "parent_id": prepared.spec.agent_id}
+    mode = first_mode(definition, prepared.spec.mode)
+    spec = prepared.spec.model_copy(update={"definition": definition, "mode": mode, "prompt": "", **placed})
+    sandboxed = isinstance(choose_backend(settings.sandbox), Backend)
+    opening = opening_of(spec, "", prepared.catalogue.for_spawning, sandboxed=sandboxed, person_there=True)
+    given = prepared.instructions if definition.instruction_files else None
+    counts = {
+        "system": _tokens(len(opening.system.encode())),
+        "tools": _tokens(len(json.dumps(opening.tools, ensure_ascii=False).encode())),
+        "instructions": _tokens(len(given.text.encode()) if given is not None else 0),
+        "surroundings": _tokens(len(first_message(spec, now=spec.created_at).encode())),
+    }
+    return counts | {"tokens": sum(counts.values())}
+
+
+def _tokens(size: int) -> int:
+    return math.ceil(size / BYTES_PER_TOKEN)

@@ -1,0 +1,1 @@
+"""What an agent is given to read beside its task: the instruction files of people and projects."""

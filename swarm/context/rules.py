@@ -1,0 +1,78 @@
+"""Rules for some files only: the `paths:` of a file in `.claude/rules`, and which of them a path falls under. Pure but for its cache."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from pathspec import GitIgnoreSpec
+from pydantic import BaseModel, ConfigDict
+
+from swarm.definitions.frontmatter import has_frontmatter, parse_frontmatter, split_frontmatter
+from swarm.definitions.sources import Unusable, show
+
+MAX_GLOBS = 50
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+class PathRule(BaseModel):
+    """Text that an agent is given with the first file that it reads of those the globs match."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    text: str
+    globs: list[str]
+    """As in a `.gitignore`, relative to the folder that the rule is of."""
+    below: str = ""
+    """The workspace as seen from there, with a slash at its end."""
+
+    def matches(self, path: str) -> bool:
+        """Whether it is about a file, whose path is relative to the workspace."""
+        return _compile(tuple(self.globs)).match_file(self.below + path)
+
+
+def read_globs(text: str) -> tuple[list[str], str]:
+    """The globs of a rule's frontmatter, and its text; no globs where it is for all files.
+
+    Raises `Unusable` for a `paths` that is no list of globs.
+    """
+    if not has_frontmatter(text):
+        return [], text
+    block, body, first_line = split_frontmatter(text)
+    table, _ = parse_frontmatter(block, first_line)
+    given = _as_list(table.get("paths", table.get("globs")))
+    globs = [each for glob in given for each in expand_braces(glob)][:MAX_GLOBS]
+    return [f"/{glob.removeprefix('./').lstrip('/')}" for glob in globs], body.lstrip("\n")
+
+
+def expand_braces(glob: str) -> list[str]:
+    """`*.{ts,tsx}` as the globs that it stands for, at most `MAX_GLOBS`."""
+    done: list[str] = []
+    pending = [glob]
+    while pending and len(done) < MAX_GLOBS:
+        current = pending.pop(0)
+        found = _BRACES.search(current)
+        if found is None:
+            done.append(current)
+        elif len(pending) < MAX_GLOBS:
+            pending += [current[: found.start()] + one + current[found.end() :] for one in found[1].split(",")]
+    return done
+
+
+@lru_cache(maxsize=256)
+def _compile(globs: tuple[str, ...]) -> GitIgnoreSpec:
+    return GitIgnoreSpec.from_lines(globs)
+
+
+def _as_list(given: Any) -> Iterable[str]:
+    if given is None:
+        return []
+    if isinstance(given, str):
+        # A comma within braces parts nothing.
+        return [part.strip() for part in re.split(r",(?![^{]*\})", given) if part.strip()]
+    if isinstance(given, list) and all(isinstance(one, str) for one in given):
+        return [one.strip() for one in given if one.strip()]
+    raise Unusable(f"`paths` is {show(given)}, no list of globs", "Write for example `paths: [src/**/*.ts]`.")

@@ -1,0 +1,82 @@
+"""The instruction files that an agent is given: with its first message, and with the first file that it reads of those they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from swarm.agent.entries import Started, ToolFinished
+from swarm.context.instructions import Instructions
+from swarm.context.nested import find_reached, render_reached
+from swarm.definitions.tools import READ
+from swarm.models import Block
+from swarm.permissions.judge import may_read
+from swarm.runtime.segment import Segment, read_record
+
+_KEPT = 16
+_known: dict[str, Instructions] = {}
+"""By digest; nobody changes one."""
+
+
+class Guidance:
+    """What one segment's agent has of its job's instruction files."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+
+    @cached_property
+    def instructions(self) -> Instructions | None:
+        """The files that travelled with the job; None for an agent that is given none. Raises `UnreadableRecord`."""
+        digest = self._segment.claim.instructions
+        if not digest or not self._segment.spec.definition.instruction_files:
+            return None
+        known = _known.get(digest)
+        if known is None:
+            what = f"the instruction files of {self._segment.spec.job_id}"
+            known = read_record(Instructions, self._segment.store.document(digest) or "", what)
+            if len(_known) >= _KEPT:
+                _known.clear()
+            _known[digest] = known
+        return known
+
+    def begin(self, started: Started) -> Started:
+        """The agent's first entry with what its first message begins with."""
+        found = self.instructions
+        if found is None or not found.text:
+            return started
+        return started.model_copy(update={"instructions": self._segment.claim.instructions, "guidance": found.text})
+
+    def follow(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> list[ToolFinished]:
+        """The results, each of a file that was read with the instruction files about it that the agent has not been given yet."""
+        given = set(self._segment.life.guided)
+        followed = []
+        for call, result in zip(calls, results, strict=True):
+            if call["name"] == READ and result.files and not result.is_error:
+                result = self._follow(result, given)
+                given.update(result.instructions)
+            followed.append(result)
+        return followed
+
+    def _follow(self, result: ToolFinished, given: set[str]) -> ToolFinished:
+        found, workspace = self.instructions, Path(self._segment.spec.workspace).resolve()
+        if found is None:
+            return result
+        allowed = [path for path in map(Path, result.files) if path.is_relative_to(workspace)]
+        before = given | {source.name for source in found.sources}
+        parts = [
+            part
+            for path in allowed
+            for part in find_reached(workspace, path, found.rules, before, may_read=self._may_read)
+        ]
+        if not parts:
+            return result
+        text = render_reached(parts)
+        update: dict[str, Any] = {"text": result.text + text, "instructions": [part.source for part in parts]}
+        if result.blocks is not None:
+            update["blocks"] = [*result.blocks, {"type": "text", "text": text.lstrip()}]
+        return result.model_copy(update=update)
+
+    def _may_read(self, path: Path) -> bool:
+        return may_read(path, self._segment.rules, Path(self._segment.spec.workspace))

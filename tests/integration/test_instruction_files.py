@@ -1,0 +1,135 @@
+"""Instruction files as they arrive at the model: in the first message, once for siblings, and with what is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swarm import Job
+from swarm.agent.entries import Started, ToolFinished
+from swarm.agent.life import Life, fold
+from swarm.rehearsal.server import RehearsalServer
+from swarm.store.agents import Store
+from tests.fleet import Fleet
+
+LONG = "Standing orders, line after line.\n" * 300
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+
+
+def write(fleet: Fleet, path: str, text: str) -> None:
+    file = fleet.workspace / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def life_of(fleet: Fleet, agent_id: str) -> Life:
+    # A store that has seen none of it, as a worker on another host.
+    store = Store(fleet.swarm.store.client, fleet.swarm.store.prefix)
+    return fold(agent_id, store.journal(agent_id), store.journal)
+
+
+def spawning(fleet: Fleet, types: str) -> tuple[RehearsalServer, Job]:
+    calls = ", ".join(
+        f'{{name: Agent, input: {{description: child {n}, prompt: "child {n}", subagent_type: {kind}}}}}'
+        for n, kind in enumerate(types.split())
+    )
+    server = fleet.rehearse(
+        f"""
+name: spawning
+rules:
+  - {{when: {{turn: 0, prompt: COORDINATE}}, reply: {{tools: [{calls}]}}}}
+  - {{when: {{prompt: COORDINATE}}, reply: {{text: ALL}}}}
+  - {{when: {{prompt: 'Standing orders'}}, reply: {{text: ORDERED}}}}
+  - {{reply: {{text: FREE}}}}
+"""
+    )
+    return server, fleet.submit("COORDINATE", server)
+
+
+def test_siblings_begin_alike_and_read_from_the_cache_what_the_first_of_them_wrote(at_work: Fleet) -> None:
+    write(at_work, "CLAUDE.md", LONG)
+    server, job = spawning(at_work, "worker worker worker worker")
+    assert job.wait(60).text == "ALL"
+    children = job.agents()[1:]
+    assert {child.text for child in children} == {"ORDERED"}
+    lives = [life_of(at_work, child.id) for child in children]
+    openings = {str((life.system, life.tools, life.messages[0]["content"][0])) for life in lives}
+    assert len(openings) == 1 and "Standing orders" in openings.pop()
+    assert all("Standing orders" not in life.system for life in lives)
+    first, *others = sorted(
+        (request for request in server.requests if request.definition == "worker"), key=lambda each: each.time
+    )
+    assert first.usage is not None and first.usage["cache_creation_input_tokens"] > 2_000
+    for other in others:
+        assert other.usage is not None
+        # What is left to be written is the surroundings and the task.
+        assert other.usage["cache_creation_input_tokens"] < 500 < 2_000 < other.usage["cache_read_input_tokens"]
+
+
+def test_who_only_finds_things_out_is_given_none(at_work: Fleet) -> None:
+    write(at_work, "CLAUDE.md", LONG)
+    _, job = spawning(at_work, "explore general-purpose plan researcher")
+    job.wait(60)
+    texts = {child.label.split(":")[0]: child.text for child in job.agents()[1:]}
+    assert texts == {"explore": "FREE", "general-purpose": "ORDERED", "plan": "FREE", "researcher": "FREE"}
+
+
+def test_the_text_is_kept_once_and_the_journal_names_it(at_work: Fleet) -> None:
+    write(at_work, "CLAUDE.md", LONG)
+    _, job = spawning(at_work, "worker worker")
+    job.wait(60)
+    store = at_work.swarm.store
+    stored = [
+        fields["e"] for agent in job.agents() for _, fields in store.client.xrange(store.key("journal", agent.id))
+    ]
+    assert not any("Standing orders" in document for document in stored)
+    [first, *_] = store.journal(job.view().root_id)
+    assert isinstance(first, Started) and first.v == 3 and first.guidance.count("Standing orders") == 300
+    kept = store.document(first.instructions)
+    assert kept is not None and "Standing orders" in kept
+
+
+def test_a_job_that_switches_them_off_has_none(at_work: Fleet) -> None:
+    write(at_work, "CLAUDE.md", LONG)
+    server = at_work.rehearse("name: x\nrules:\n  - {reply: {text: DONE}}\n")
+    job = at_work.swarm.submit(
+        "go", workspace=at_work.workspace, base_url=server.url, instruction_files=False, agent="general-purpose"
+    )
+    job.wait(60)
+    assert "Standing orders" not in str(life_of(at_work, job.view().root_id).messages)
+
+
+def test_nested_files_and_rules_come_once_with_the_first_read_that_reaches_them(at_work: Fleet) -> None:
+    write(at_work, "pay/CLAUDE.md", "Amounts are integers.")
+    write(at_work, ".claude/rules/py.md", "---\npaths: '**/*.py'\n---\nAnnotate everything.")
+    for name in ("a", "b"):
+        write(at_work, f"pay/{name}.py", "x = 1\n")
+    server = at_work.rehearse(
+        """
+name: reads
+rules:
+  - when: {turn: 0}
+    reply:
+      tools:
+        - {name: Read, input: {file_path: pay/a.py}}
+        - {name: Read, input: {file_path: pay/b.py}}
+  - {when: {turn: 1}, reply: {tools: [{name: Read, input: {file_path: pay/b.py}}]}}
+  - {reply: {text: DONE}}
+"""
+    )
+    job = at_work.submit("go", server)
+    assert job.wait(60).text == "DONE"
+    root = job.view().root_id
+    results = [entry for entry in at_work.swarm.journal(root) if isinstance(entry, ToolFinished)]
+    assert [entry.instructions for entry in results] == [["pay/CLAUDE.md", ".claude/rules/py.md"], [], []]
+    assert '<file path="pay/CLAUDE.md">\nAmounts are integers.\n</file>' in results[0].text
+    assert "Annotate everything." in results[0].text
+    life = life_of(at_work, root)
+    assert life.guided == {"pay/CLAUDE.md", ".claude/rules/py.md"}
+    assert str(life.messages).count("Amounts are integers.") == 1
