@@ -68,6 +68,8 @@ class Settings(BaseSettings):
     question_seconds: float = Field(default=3_600.0, ge=0)
     """How long a question to a person can be answered; then the call is denied."""
 
+    hub_token: str | None = Field(default=None, repr=False)
+    """What the hub asks for as a password; it is sent to no other URL."""
     workspaces: str | None = None
     """Of a worker: the only folders, separated by colons, that workspaces may be or lie below. Unset: any folder."""
     mode_ceiling: Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "bypassPermissions"] | None = None
@@ -98,6 +100,10 @@ class Settings(BaseSettings):
     """An agent that kills its worker this often in the same place is failed instead of tried again."""
     retention_seconds: float = 7 * 86_400.0
     """How long finished jobs are kept."""
+    hub_job_mib: int = Field(default=2_048, gt=0)
+    """Of `swarm hub`: the most that one job's files, in all their states, may take there."""
+    hub_mib: int = Field(default=51_200, gt=0)
+    """Of `swarm hub`: the most that all it keeps may take. A GiB of its disk stays free in any case."""
 
     @field_validator("workspaces")
     @classmethod

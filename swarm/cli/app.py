@@ -44,6 +44,7 @@ SECTIONS = {
         "worker": "machines:run_worker",
         "flower": "machines:run_flower",
         "serve": "serve:serve",
+        "hub": "hub:hub",
         "keys": "keys:keys",
     },
     "Without a model": {"demo": "demo:demo", "rehearse": "rehearse:rehearse"},

@@ -1,0 +1,136 @@
+"""`git http-backend` for one request: a process that reads the request's body and writes the reply, as CGI programs do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from swarm.errors import ConfigurationError
+
+_BUFFER_BYTES = 1 << 20
+"""So much of a reply may wait while the body still is read: git says little before it has all of it."""
+_NEVER_CHECKED = (
+    *(f"gitmodules{fault}" for fault in ("Blob", "Large", "Name", "Parse", "Path", "Symlink", "Update", "Url")),
+    *(f"gitattributes{fault}" for fault in ("Blob", "Large", "LineLength")),
+)
+"""Faults of files that mean something to git alone: they are kept, and nobody obeys them."""
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.alternateRefsPrefixes": "refs/swarm/base",
+    "core.fsync": "committed",
+    "core.fsyncMethod": "batch",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "http.receivepack": "true",
+    "pack.threads": "1",
+    "receive.autogc": "false",
+    "receive.fsckObjects": "true",
+    "receive.unpackLimit": "100",
+    "safe.directory": "*",
+    "uploadpack.allowReachableSHA1InWant": "true",
+    **{f"receive.fsck.{fault}": "ignore" for fault in _NEVER_CHECKED},
+}
+_ENVIRONMENT = {
+    "HOME": "/nonexistent",
+    "XDG_CONFIG_HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_HTTP_EXPORT_ALL": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+
+
+def git_environment(**settings: str) -> dict[str, str]:
+    """The environment in which git obeys the hub's settings and these, and nobody else's."""
+    pairs = {**_SETTINGS, **settings}
+    own = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, "GIT_CONFIG_COUNT": str(len(pairs))}
+    for number, (name, value) in enumerate(pairs.items()):
+        own |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return own
+
+
+async def run_git(*arguments: str, cwd: Path) -> None:
+    """Run a command of git's; raises `OSError` with its words if it fails."""
+    process = await asyncio.create_subprocess_exec(
+        "git",
+        *arguments,
+        cwd=cwd,
+        env=git_environment(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, complaint = await process.communicate()
+    if process.returncode:
+        raise OSError(f"git {arguments[0]}: {complaint.decode(errors='replace').strip()[-500:]}")
+
+
+class Backend:
+    """One request in git's hands. End it, whatever has happened."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        assert process.stdin is not None and process.stdout is not None
+        self._stdin, self._stdout = process.stdin, process.stdout
+
+    @classmethod
+    async def start(cls, folder: Path, request: Mapping[str, str], most_bytes: int) -> Backend:
+        """Git, at work on a request (CGI's variables) in the hub's folder; a pack that is pushed may be of so many bytes."""
+        environment = git_environment(**{"receive.maxInputSize": str(max(1, most_bytes))})
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "git",
+                "http-backend",
+                env={**environment, "GIT_PROJECT_ROOT": str(folder), "REMOTE_USER": "swarm", **request},
+                cwd=folder,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                # Into the hub's log: what it says to the client is in the reply.
+                stderr=None,
+                process_group=0,
+                limit=_BUFFER_BYTES,
+            )
+        except FileNotFoundError as error:
+            raise ConfigurationError("git is not on the PATH of the hub; install git 2.38 or newer") from error
+        return cls(process)
+
+    async def feed(self, chunk: bytes) -> None:
+        """Give it a part of the body; returns when there is room for the next one. One that has ended reads nothing more."""
+        with suppress(ConnectionError):
+            self._stdin.write(chunk)
+            await self._stdin.drain()
+
+    async def read_head(self) -> tuple[int, dict[str, str]]:
+        """The body is over; the status and headers of the reply, once they are there."""
+        with suppress(ConnectionError):
+            self._stdin.write_eof()
+        headers: dict[str, str] = {}
+        async for line in self._stdout:
+            name, _, value = line.decode("latin-1").strip().partition(": ")
+            if not name:
+                return int(headers.pop("Status", "200").split()[0]), headers
+            headers[name] = value
+        return 500, {}
+
+    async def read_body(self) -> AsyncIterator[bytes]:
+        """The body of the reply, part by part."""
+        while chunk := await self._stdout.read(65_536):
+            yield chunk
+
+    async def ended_well(self) -> bool:
+        """Whether it did what it was asked to; waits until it has ended."""
+        return await self._process.wait() == 0
+
+    def end(self) -> None:
+        """End it and all that it started, if it still is there."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)

@@ -1,0 +1,62 @@
+"""What a push wants to do to refs, read before git sees it. Pure.
+
+Git itself can be told to keep branches from being changed or deleted, but only branches; here no ref ever is. So what a push begins with, a
+list of `OLD NEW REF` in git's packet lines up to an empty one, is looked at, and passed on if it only makes refs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+_MOST_BYTES = 1 << 20
+_MAKES = re.compile(rb"0{40}(0{24})? ([0-9a-f]{40}|[0-9a-f]{64}) refs/swarm/[^\0\n]+(\0[^\n]*)?\n?")
+_NOTHING = re.compile(rb"0+")
+
+
+@dataclass
+class CommandReader:
+    """Holds back the beginning of a push until it is known what that wants."""
+
+    refused: str = ""
+    """Why it is not passed on; empty as long as nothing speaks against it."""
+    _held: bytes = b""
+    _at: int = 0
+    _passed: bool = field(default=False, repr=False)
+
+    def take(self, chunk: bytes) -> bytes:
+        """The next part of the body; returns what may be passed on now."""
+        if self._passed:
+            return chunk
+        if self.refused:
+            return b""
+        self._held += chunk
+        while len(self._held) >= self._at + 4 and not self.refused:
+            size = _read_size(self._held[self._at : self._at + 4])
+            if size == 0:
+                self._passed, passed, self._held = True, self._held, b""
+                return passed
+            if size < 5 or self._at > _MOST_BYTES:
+                self.refused = "that is no push"
+            elif len(self._held) < self._at + size:
+                break
+            else:
+                self.refused = _judge(self._held[self._at + 4 : self._at + size])
+                self._at += size
+        return b""
+
+
+def _judge(command: bytes) -> str:
+    """Why a command is refused; empty if it makes a ref."""
+    found = _MAKES.fullmatch(command)
+    if found is not None and not _NOTHING.fullmatch(found[2]):
+        return ""
+    told = command.split(b"\0")[0].decode("utf-8", "replace").strip()[-200:]
+    return f"the hub only makes refs below refs/swarm/, and never changes or deletes one: {told}"
+
+
+def _read_size(digits: bytes) -> int:
+    try:
+        return int(digits, 16)
+    except ValueError:
+        return -1

@@ -1,0 +1,217 @@
+"""The hub over HTTP: who may ask, what is asked, and git's reply, passed on as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tornado.http1connection import HTTP1Connection
+from tornado.httpserver import HTTPServer
+from tornado.iostream import StreamClosedError
+from tornado.web import Application, Finish, RequestHandler, stream_request_body
+
+from swarm.hub.backend import Backend
+from swarm.hub.commands import CommandReader
+from swarm.hub.depot import Depot, Full, Room
+from swarm.hub.places import Ask, read_ask
+from swarm.log import EventLog
+
+log = EventLog("swarm.hub")
+AT_ONCE = 32
+"""So many requests have a git process; more wait for one of them to end."""
+BODY_SECONDS = 1_800.0
+"""How long a client may take to send all it pushes."""
+IDLE_SECONDS = 60.0
+"""How long a connection may stay without a request, or take to send one's headers."""
+_ASKED_BYTES = 16 << 20
+"""The most that a client may send of what it wants and has, to fetch."""
+
+
+@dataclass
+class Hub:
+    """What the requests of one hub share."""
+
+    depot: Depot
+    token: str
+    slots: asyncio.Semaphore
+
+
+@stream_request_body
+class GitHandler(RequestHandler):
+    """One of git's requests."""
+
+    def initialize(self, hub: Hub) -> None:
+        self._hub = hub
+        self._backend: Backend | None = None
+        self._holds_slot = False
+        self._received, self._began = 0, time.monotonic()
+        self._ask: Ask | None = None
+        self._commands: CommandReader | None = None
+
+    def set_default_headers(self) -> None:
+        self.set_header("Server", "swarm-hub")
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+    async def prepare(self) -> None:
+        """Refuse what is not to be served, before any of its body is read; else start git."""
+        if not _is_known(self.request.headers.get("Authorization", ""), self._hub.token):
+            self.set_header("WWW-Authenticate", 'Basic realm="hub"')
+            self._refuse(401, "the hub wants its token: SWARM_HUB_TOKEN, as the password of the user `swarm`")
+        path, _, query = self.request.uri.partition("?") if self.request.uri else ("", "", "")
+        if (ask := read_ask(self.request.method or "", path, query)) is None:
+            self._refuse(404, "the hub serves git repositories at /FOLDER/NAME.git and nothing else")
+        self._ask, depot = ask, self._hub.depot
+        most = self._find_room(ask)
+        if ask.act == "push" and ask.begins:
+            await depot.make(ask.place)
+        if not depot.has(ask.place):
+            self._refuse(404, f"there is no repository {ask.place}: nothing was pushed to it, or its job was removed")
+        if ask.place.is_base:
+            depot.touch(ask.place)
+        if ask.act == "push" and not ask.begins:
+            if "Content-Encoding" in self.request.headers:
+                self._refuse(415, "what is pushed is read, so it must not be packed once more")
+            self._commands = CommandReader()
+        await self._hub.slots.acquire()
+        self._holds_slot = True
+        assert isinstance(self.request.connection, HTTP1Connection)
+        # What surrounds a pack takes some bytes more than the pack, whose size git itself bounds.
+        self.request.connection.set_max_body_size(most + _ASKED_BYTES if ask.act == "push" else _ASKED_BYTES)
+        self._backend = await Backend.start(depot.folder, self._variables(path, query), most)
+
+    def _find_room(self, ask: Ask) -> int:
+        if ask.act != "push":
+            return 0
+        match self._hub.depot.room(ask.place):
+            case Full(why, for_good):
+                remedy = "raise SWARM_HUB_JOB_MIB of the hub" if for_good else "free its disk, or raise SWARM_HUB_MIB"
+                self._refuse(413 if for_good else 507, f"no room: {why}; {remedy}")
+            case Room(most):
+                return most
+
+    def _variables(self, path: str, query: str) -> dict[str, str]:
+        headers = self.request.headers
+        given = {
+            "REQUEST_METHOD": self.request.method or "",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_TYPE": headers.get("Content-Type", ""),
+            "CONTENT_LENGTH": headers.get("Content-Length", ""),
+            "HTTP_CONTENT_ENCODING": headers.get("Content-Encoding", ""),
+            "GIT_PROTOCOL": headers.get("Git-Protocol", ""),
+            "REMOTE_ADDR": self.request.remote_ip or "",
+        }
+        return {name: value for name, value in given.items() if value}
+
+    async def data_received(self, chunk: bytes) -> None:
+        """Pass a part of the body on; the next one is read when git has taken this one."""
+        assert self._backend is not None
+        self._received += len(chunk)
+        if passed := self._commands.take(chunk) if self._commands else chunk:
+            await self._backend.feed(passed)
+
+    async def get(self) -> None:
+        """The body is over: pass git's reply on."""
+        assert self._backend is not None and self._ask is not None
+        if self._commands and self._commands.refused:
+            self._refuse(403, self._commands.refused)
+        status, headers = await self._backend.read_head()
+        self.set_status(status)
+        for name, value in headers.items():
+            self.set_header(name, value)
+        try:
+            async for chunk in self._backend.read_body():
+                self.write(chunk)
+                await self.flush()
+        except StreamClosedError:
+            return
+        if self._commands is not None:
+            self._hub.depot.count(self._ask.place, self._received)
+            self._tell("hub.pushed" if await self._backend.ended_well() else "hub.push_failed")
+
+    post = get
+
+    def _refuse(self, status: int, why: str) -> NoReturn:
+        """Say no, in words that git shows to whoever ran it."""
+        log.warning("hub.refused", status=status, why=why, by=self.request.remote_ip)
+        self.set_status(status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        # Whatever of a body is still to come is not read.
+        self.set_header("Connection", "close")
+        self.finish(f"{why}\n")
+        raise Finish
+
+    def _tell(self, event: str) -> None:
+        log.info(
+            event,
+            repository=self._ask and self._ask.place,
+            bytes=self._received,
+            seconds=time.monotonic() - self._began,
+        )
+
+    def log_exception(self, *given: Any) -> None:
+        """A fault of ours, or of the disk."""
+        if given[0] is not Finish:
+            log.error("hub.broke", error=repr(given[1]), repository=self._ask and self._ask.place)
+
+    def write_error(self, status_code: int, **_: Any) -> None:
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(
+            "the hub could not do that; its log says why\n" if status_code >= 500 else "not a request of git's\n"
+        )
+
+    def on_finish(self) -> None:
+        self._end()
+
+    def on_connection_close(self) -> None:
+        """The client is gone, in whatever part of the request."""
+        super().on_connection_close()
+        if self._commands is not None:
+            self._tell("hub.push_broke_off")
+        self._end()
+
+    def _end(self) -> None:
+        if self._backend is not None:
+            self._backend.end()
+            self._backend = None
+        if self._holds_slot:
+            self._holds_slot = False
+            self._hub.slots.release()
+
+
+class HealthHandler(RequestHandler):
+    """`/health`: that the hub is up, for probes, which have no token."""
+
+    def get(self) -> None:
+        """Say so."""
+        self.set_header("Content-Type", "text/plain")
+        self.finish("ok\n")
+
+
+def make_server(depot: Depot, token: str) -> HTTPServer:
+    """The server of these repositories; it listens nowhere yet."""
+    hub = Hub(depot, token, asyncio.Semaphore(AT_ONCE))
+    routes: list[Any] = [("/health", HealthHandler), ("/.*", GitHandler, {"hub": hub})]
+    return HTTPServer(
+        Application(routes, log_function=lambda handler: None, compress_response=False),
+        idle_connection_timeout=IDLE_SECONDS,
+        body_timeout=BODY_SECONDS,
+        max_header_size=16 << 10,
+        max_body_size=_ASKED_BYTES,
+    )
+
+
+def _is_known(authorization: str, token: str) -> bool:
+    known = "Basic " + base64.b64encode(f"swarm:{token}".encode()).decode()
+    return hmac.compare_digest(authorization.encode(), known.encode())
+
+
+def make_folder(folder: Path) -> Path:
+    """The hub's folder, which only its user can read."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder.resolve()
