@@ -151,7 +151,13 @@ def _describe(name: str, found: Any) -> str:
     if issubclass(found, BaseModel):
         return f"{head}\n{_fields(found)}"
     methods = [f"### `{each}{_signature(one)}`\n\n{_clean(one.__doc__)}\n" for each, one in _methods(found)]
-    return "\n".join([head, *methods])
+    rows = [
+        f"| `{name}` | `{_cell(_type_name(found, name))}` | {_cell(_field_docs(found).get(name, ''))} |\n"
+        for name in getattr(found, "__dataclass_fields__", ())
+        if not name.startswith("_")
+    ]
+    table = ["| field | type | |\n|---|---|---|\n" + "".join(rows)] if rows else []
+    return "\n".join([head, *table, *methods])
 
 
 def _methods(found: type) -> Iterator[tuple[str, Any]]:

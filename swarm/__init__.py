@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from swarm.agent.spec import Limits
     from swarm.client import Job, Swarm
     from swarm.definitions.model import AgentDefinition
-    from swarm.errors import SwarmError
+    from swarm.errors import SwarmError, ToolError
+    from swarm.own.context import ToolContext
+    from swarm.own.declaration import tool
+    from swarm.own.results import ToolImage
     from swarm.records import AgentView, Event, JobView
     from swarm.settings import Settings
     from swarm.streaming.events import StreamEvent
@@ -29,7 +32,11 @@ __all__ = [
     "StreamEvent",
     "Swarm",
     "SwarmError",
+    "ToolContext",
+    "ToolError",
+    "ToolImage",
     "stream",
+    "tool",
 ]
 
 _HOMES = {
@@ -44,6 +51,10 @@ _HOMES = {
     "stream": "swarm.streaming.telling",
     "Swarm": "swarm.client",
     "SwarmError": "swarm.errors",
+    "ToolContext": "swarm.own.context",
+    "ToolError": "swarm.errors",
+    "ToolImage": "swarm.own.results",
+    "tool": "swarm.own.declaration",
 }
 
 

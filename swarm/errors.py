@@ -239,6 +239,13 @@ class ToolError(SwarmError):
     """A tool's refusal or failure. It is returned to the model as the tool's result, never raised past the loop."""
 
 
+class ToolStopped(BaseException):
+    """Raised inside a tool's function whose call must end: its agent was cancelled, or its time is over.
+
+    A `BaseException`, so that the function does not take it for a failure of what it does.
+    """
+
+
 # -- control flow -----------------------------------------------------------------------------------------
 
 

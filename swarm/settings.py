@@ -58,7 +58,7 @@ class Settings(BaseSettings):
     """Of a worker: the one job that it is for."""
 
     tools: str = ""
-    """Modules whose `TOOLS` are rows of tools from outside, parted by commas; beside those of installed packages."""
+    """Modules with tools of your own, parted by commas; beside those of installed packages (the entry points `swarm.tools`)."""
 
     instruction_files: bool = True
     """Whether agents are given instruction files (`CLAUDE.md`, `AGENTS.md`, rules) of people and projects."""

@@ -39,7 +39,7 @@ from swarm.store.connection import WORKER_TIMEOUT_SECONDS, connect
 from swarm.store.durable import Disk
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
-from swarm.tools.outside import declare_outside_tools
+from swarm.tools.outside import find_outside_tools
 
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
@@ -52,7 +52,7 @@ class Runtime:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        declare_outside_tools(settings.tools)
+        find_outside_tools(settings.tools)
         self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
         self.disk = Disk(self.store.client, self.store.key("synced"), settings.durability)
         self._models: dict[str | None, Model] = {}
@@ -240,6 +240,8 @@ def prepare_main() -> None:
     _to_stop = mmap.mmap(-1, _STOP_WIDTH * 256)
     _drops = mmap.mmap(-1, 8)
     _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
+    for fault in find_outside_tools(settings.tools):
+        log.error("worker.tool_broken", why=fault, effect="agents that need it are left to other workers")
     preload(settings)
     load_models(settings.prices_file)
     runtime()

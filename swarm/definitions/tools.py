@@ -25,6 +25,8 @@ class Kind(Enum):
     """It changes nothing: several run at once, and an interrupted one runs again."""
     EFFECT = "effect"
     """It has effects: it runs alone, and an interrupted one is never silently run again."""
+    IDEMPOTENT = "idempotent"
+    """It has effects that happen once for each call, however often that is delivered: it runs alone, and an interrupted one runs again."""
     SHARED = "shared"
     """It changes what agents share, in one step that knows its own repeat: it may run again, but waits for the one before it."""
     ASK = "ask"
@@ -39,9 +41,9 @@ class Kind(Enum):
     """It gives the process back until what it waits for has come: last, one after the other."""
 
 
-Matching = Literal["", "edited", "read", "command", "domain", "type", "name"]
+Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "value"]
 """How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
-domain of an address, as a type of agent, as a name that arguments may follow."""
+domain of an address, as a type of agent, as a name that arguments may follow, as a value of any kind."""
 Need = Literal["", "children", "several", "lead", "plan", "person"]
 
 
@@ -85,6 +87,10 @@ class ToolRow:
     """The activity line of a call, with parameters in braces; empty: the name and the subject."""
     aliases: str = ""
     """Its names in other systems, in lower case without `_` and `-`, parted by spaces."""
+    origin: str = ""
+    """Of a tool from outside: the package and its version, or the module, that it came with. Not every worker has it."""
+    tags: tuple[str, ...] = ()
+    """What a worker must be besides (`SWARM_TAGS`) to offer it."""
 
     def describe(self, given: Mapping[str, Any]) -> str:
         """The activity line of a call: `Read src/app.py`."""
@@ -94,8 +100,8 @@ class ToolRow:
 
     @property
     def has_effects(self) -> bool:
-        """Whether an interrupted call may have done something that a repeat would do twice."""
-        return self.kind is Kind.EFFECT
+        """Whether a call changes something that permissions protect."""
+        return self.kind in (Kind.EFFECT, Kind.IDEMPOTENT)
 
     @property
     def writes_files(self) -> bool:
@@ -105,7 +111,7 @@ class ToolRow:
     @property
     def is_internal(self) -> bool:
         """Whether the runtime carries it out without touching anything that permissions protect."""
-        return self.internal or self.kind not in (Kind.LOOK, Kind.EFFECT)
+        return self.internal or self.kind not in (Kind.LOOK, Kind.EFFECT, Kind.IDEMPOTENT)
 
 
 EDIT, READ, SHELL = "Edit", "Read", "Bash"
@@ -185,15 +191,20 @@ def declare(*rows: ToolRow) -> None:
     Raises `ConfigurationError` for a name that cannot be a tool's, or that another row or another system's tool has.
     """
     for row in rows:
-        if not _NAME.fullmatch(row.name) or row.name.startswith(_MCP):
-            raise ConfigurationError(
-                f"{row.name[:80]!r} cannot be a tool's name; use 1 to 64 letters, digits and '_', a letter first"
-            )
+        if reason := refuse_name(row.name):
+            raise ConfigurationError(reason)
         if _rows.get(row.name, row) != row or _by_alias.get(_spelling(row.name), row.name) != row.name:
             raise ConfigurationError(f"there is a tool {row.name!r} already; give the one of {row.home} another name")
         _rows[row.name] = row
         for alias in (_spelling(row.name), *row.aliases.split()):
             _by_alias.setdefault(alias, row.name)
+
+
+def refuse_name(name: str) -> str:
+    """Why this cannot be a tool's name; empty if it can."""
+    if _NAME.fullmatch(name) and not name.startswith(_MCP):
+        return ""
+    return f"{name[:80]!r} cannot be a tool's name; use 1 to 64 letters, digits and '_', a letter first"
 
 
 def row_of(name: str) -> ToolRow:

@@ -13,7 +13,7 @@ from swarm.definitions.model import DEFAULT_TYPE, PermissionMode
 from swarm.definitions.names import canonical_type
 from swarm.definitions.tools import READ, ToolRow, row_of
 from swarm.permissions.path_rules import is_inside, is_protected, locate, matches_path
-from swarm.permissions.rules import Action, Rule, Rules, matches_name, matches_parameter
+from swarm.permissions.rules import Action, Rule, Rules, matches_name, matches_parameter, matches_value
 from swarm.permissions.web_rules import matches_domain
 from swarm.workspace import is_output
 
@@ -139,6 +139,10 @@ def _matches_spec(rule: Rule, call: Call) -> bool:
             return matches_domain(spec, subject, broad=broad)
         case "name":
             return matches_name(spec, subject)
+        case "value" if subject is not None:
+            return matches_value(spec, subject) or (broad and matches_parameter(spec, given))
+        case "value":
+            return broad  # what is left to the function's default may be what the rule is about
         case "type" if ":" in spec and broad and matches_parameter(spec, given):
             return True
         case "type":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,8 @@ def _narrow_spec(tool: str, given: dict[str, Any], workspace: Path) -> str | Non
             return f"domain:{host_of(subject) or 'unreadable.invalid'}"
         case "type":
             return subject if isinstance(subject, str) and re.fullmatch(r"\w[\w.-]*", subject) else DEFAULT_TYPE
+        case "value" if subject is not None:
+            return escape(str(subject).lower() if isinstance(subject, bool) else str(subject))
     return None
 
 

@@ -180,7 +180,7 @@ def _check_spec(tool: str, spec: str, action: Action) -> Iterator[tuple[str, str
             return
         case "type" if _TYPES.fullmatch(spec) and (action != "allow" or spec.partition(":")[0] not in _OF_AGENT_CALLS):
             return
-        case "name":
+        case "name" | "value":
             return
     if not _PARAMETER.fullmatch(spec):
         yield f"{tool} takes no pattern of this kind", f"Write only {tool}, or {tool}(parameter:value) to deny or ask"
@@ -196,6 +196,11 @@ def matches_parameter(spec: str, given: dict[str, Any]) -> bool:
     actual = given[name]
     shown = str(actual).lower() if isinstance(actual, bool) else str(actual)
     return fnmatchcase(shown, value.strip())
+
+
+def matches_value(spec: str, subject: object) -> bool:
+    """Whether a call is about a value that looks like the spec; `*` and `?` are wildcards in it."""
+    return fnmatchcase(str(subject).lower() if isinstance(subject, bool) else str(subject), spec)
 
 
 def matches_name(spec: str, subject: object) -> bool:

@@ -235,7 +235,8 @@ class Loop:
         return None
 
     def _run_tools(self, calls: Sequence[Block]) -> None:
-        if len(calls) == 1 and self.life.kind_of(calls[0]) is Kind.EFFECT:
+        has_effects = self.life.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT)
+        if len(calls) == 1 and has_effects and calls[0]["id"] not in self.life.tools_started:
             self.journal.append([ToolStarted(tool_use_id=calls[0]["id"])], activity=self.toolbox.activity(calls[0]))
         if len(calls) == 1:
             results = [self.toolbox.run(calls[0])]

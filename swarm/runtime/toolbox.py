@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +42,8 @@ from swarm.workspace.private import private_folders
 
 log = EventLog("swarm.tools")
 _MAX_TOLD_CHARACTERS = 2_000
+_MAX_LINE_CHARACTERS = 120
+_TELL_SECONDS = 0.25
 _KEPT_CATALOGUES = 16
 Found = TypeVar("Found")
 
@@ -56,6 +59,7 @@ class Toolbox:
         spec = segment.spec
         self._outputs = Outputs(segment.store, segment.claim, spec.parent_id if spec.fork is not None else None)
         self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
+        self._told_at = 0.0
 
     def clear(self) -> None:
         """The agent is over: end what its shells left running and remove its private folder."""
@@ -154,7 +158,8 @@ class Toolbox:
         except StepRefused as error:
             text = f"{str(error)[:1].upper()}{str(error)[1:]}."
         except Exception as error:
-            log.error("tool.broke", agent_id=self._segment.spec.agent_id, tool=name, error=repr(error))
+            where = traceback.format_exc()
+            log.error("tool.broke", agent_id=self._segment.spec.agent_id, tool=name, error=repr(error), traceback=where)
             text = f"The tool {name} failed unexpectedly: {type(error).__name__}: {error}"
         return ToolFinished(tool_use_id=call["id"], text=text, is_error=True)
 
@@ -176,9 +181,18 @@ class Toolbox:
             confine=self._confine,
             may_read=lambda path: may_read(path, segment.rules, Path(segment.spec.workspace)),
             check=segment.stop.check,
+            tell=self._tell_progress,
             now=segment.claim.now,
             waited=waited,
         )
+
+    def _tell_progress(self, line: str) -> None:
+        """Have people see what a call is doing; at most a few times a second, for whoever follows reads every line."""
+        segment, now = self._segment, time.monotonic()
+        if now - self._told_at < _TELL_SECONDS:
+            return
+        self._told_at = now
+        segment.store.tell_progress(segment.claim, " ".join(line.split())[:_MAX_LINE_CHARACTERS])
 
     def activity(self, call: Block) -> str:
         """The activity line for a call."""
@@ -198,8 +212,14 @@ class Toolbox:
     def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
         """The command that runs `argv` in the agent's sandbox. Raises `ToolError` where there must be one and is none."""
         backend = choose_backend(self._segment.settings.sandbox)
+        hold = context.hold
         read_only = self._segment.spec.definition.read_only or self._segment.mode == "plan"
+        network = self._segment.spec.network
+        if hold is not None:
+            read_only, network = read_only or hold.read_only, hold.network and self._segment.ceiling.network
         if not isinstance(backend, Backend):
+            if hold is not None:
+                raise ToolError(f"this tool runs in a sandbox only, and this host has none: {backend.reason}")
             if read_only:
                 raise ToolError(backend.refusal)
             return argv
@@ -207,10 +227,10 @@ class Toolbox:
             workspace=context.workspace,
             scratch=home_folder(context),
             read_only=read_only,
-            network=self._segment.spec.network,
+            network=network,
             private_network=self._segment.settings.network == "private",
-            unreachable=resolve_hosts(redis_hosts(self._segment.settings)) if self._segment.spec.network else (),
-            readable=toolchain_folders(os.environ, Path.home()),
+            unreachable=resolve_hosts(redis_hosts(self._segment.settings)) if network else (),
+            readable=(*toolchain_folders(os.environ, Path.home()), *(hold.readable if hold else ())),
             writable=context.folders,
             hidden=(self._segment.settings.state_folder(), scratch_root(self._segment.settings)),
         )

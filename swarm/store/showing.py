@@ -27,6 +27,10 @@ class Showing(Upkeep):
         """Say what a running agent does now. Returns whether anybody looks."""
         return self._tell("tell_activity", claim.agent_id, claim.generation, clean_text(activity))
 
+    def tell_progress(self, claim: Claim, line: str) -> bool:
+        """Tell how far a running agent's call has come; returns whether the agent is the claim's still."""
+        return self._tell("tell_progress", claim.agent_id, claim.generation, clean_text(line))
+
     def tell_words(self, claim: Claim, entry: int, pieces: Sequence[Piece]) -> bool:
         """Pass on what the model has said of a reply, which will be the journal's entry `entry`, if anybody looks; returns whether."""
         words = [

@@ -33,6 +33,18 @@ Confine = Callable[["ToolContext", list[str]], list[str]]
 """Turns a command into one that runs it in a sandbox made for the agent."""
 
 
+@dataclass(frozen=True)
+class Hold:
+    """What the process of one call is held to, where that is not what its agent's shell is held to."""
+
+    read_only: bool = False
+    """It may change nothing, whatever the agent may."""
+    network: bool = False
+    """It may use the network, as far as the worker allows any."""
+    readable: tuple[Path, ...] = ()
+    """Further files and folders that it must see."""
+
+
 class ToolResult(BaseModel):
     """What a tool gives back to the model."""
 
@@ -72,6 +84,10 @@ class ToolContext:
     """Extra variables for the agent's processes, beyond what survives the cleaning."""
     confine: Confine | None = None
     """None: nothing confines this agent's processes, so a read-only agent has none."""
+    hold: Hold | None = None
+    """Of a call whose process must be in a sandbox: what that holds it to. None: as the agent's shell."""
+    tell: Callable[[str], None] = lambda line: None
+    """Says in a line what the call is doing, for people who watch."""
     may_read: Callable[[Path], bool] | None = None
     """Whether a file may be read, for tools that search many; None: all of the workspace may."""
     check: Callable[[], None] = lambda: None
@@ -123,6 +139,8 @@ class Tool:
     parameters: Mapping[str, Any]
     """JSON schemas by parameter; others are refused."""
     required: Sequence[str] = ()
+    definitions: Mapping[str, Any] = field(default_factory=dict)
+    """Schemas that the parameters' refer to, as `#/$defs/NAME`."""
     run: Callable[[ToolContext, dict[str, Any]], ToolResult] | None = None
     """None: the runtime carries the call out, by its kind."""
     wait: Callable[[ToolContext, dict[str, Any]], Condition] | None = None
@@ -141,6 +159,8 @@ class Tool:
     def input_schema(self) -> dict[str, Any]:
         """The JSON schema of its input."""
         schema: dict[str, Any] = {"type": "object", "properties": dict(self.parameters), "additionalProperties": False}
+        if self.definitions:
+            schema["$defs"] = dict(self.definitions)
         return schema | {"required": list(self.required)} if self.required else schema
 
     def schema(self) -> dict[str, Any]:

@@ -1,38 +1,121 @@
 """Tools from outside the package: those that installed packages and modules named in the settings declare.
 
-A package names a module under the entry point group `swarm.tools`; `SWARM_TOOLS` names modules without one. The module's `TOOLS` are
-rows of `swarm.definitions.tools`. They are trusted as installed code is: they run in the worker.
+A package names a module, or one function of it, under the entry point group `swarm.tools`; `SWARM_TOOLS` names modules without one. A
+module's tools are the functions that it declares with `swarm.tool`, and the rows of its `TOOLS`, where it has such. They are trusted as
+installed code is: they run in the worker.
 """
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 
-from swarm.definitions.tools import ToolRow, declare
+from swarm.definitions.tools import ToolRow, declare, row_of
 from swarm.errors import ConfigurationError
+from swarm.own.declaration import declaration_of
 
 GROUP = "swarm.tools"
 
 
-@cache
+@dataclass(frozen=True)
+class _Source:
+    """Where tools come from."""
+
+    value: str
+    """`module` or `module:function`."""
+    said: str
+    """Who names it."""
+    origin: str
+
+
 def declare_outside_tools(modules: str) -> None:
     """Add to the table what installed packages and these modules (parted by commas) declare; once for each process.
 
-    Raises `ConfigurationError` for a module that cannot be imported or has no such rows, and for a name that is taken.
+    Raises `ConfigurationError` for the first that cannot be used: a module that cannot be imported or has no tools, a function of
+    which no tool can be made, a name that is taken.
     """
-    named = [(name.strip(), f"SWARM_TOOLS names {name.strip()}") for name in modules.split(",") if name.strip()]
-    installed = [(point.value, f"the entry point {point.name} of {GROUP}") for point in entry_points(group=GROUP)]
-    for module, source in [*installed, *named]:
-        declare(*_read_rows(module, source))
+    if faults := find_outside_tools(modules):
+        raise ConfigurationError(faults[0])
 
 
-def _read_rows(module: str, source: str) -> tuple[ToolRow, ...]:
+@cache
+def find_outside_tools(modules: str) -> tuple[str, ...]:
+    """The same for whoever goes on without what cannot be used: returns what is wrong with it, each in a sentence."""
+    faults = []
+    for source in _sources(modules):
+        try:
+            declare_all(*_read_rows(source))
+        except ConfigurationError as error:
+            faults.append(f"{source.said}: {error}")
+    return tuple(faults)
+
+
+def declare_all(*rows: tuple[ToolRow, str]) -> None:
+    """Add rows to the table, each with its place; the others are added, too, if one cannot be. Raises `ConfigurationError`."""
+    faults = []
+    for row, place in rows:
+        if row_of(row.name).home == row.home:
+            continue  # named twice
+        try:
+            declare(row)
+        except ConfigurationError as error:
+            faults.append(f"{place}: {error}")
+    if faults:
+        raise ConfigurationError("; ".join(faults))
+
+
+def _sources(modules: str) -> Iterator[_Source]:
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.value, point.name)):
+        yield _Source(point.value, f"the entry point {point.name} of {GROUP}", _package_of(point))
+    for name in filter(None, map(str.strip, modules.split(","))):
+        yield _Source(name, f"SWARM_TOOLS names {name}", name)
+
+
+def _package_of(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.module
+
+
+def _read_rows(source: _Source) -> tuple[tuple[ToolRow, str], ...]:
+    name, _, member = source.value.partition(":")
     try:
-        rows = tuple(import_module(module).TOOLS)
+        module = import_module(name)
+        found = tuple(_rows_of(module, member, source))
     except Exception as error:  # whatever importing foreign code may raise
-        raise ConfigurationError(f"{source}: its tools cannot be loaded: {type(error).__name__}: {error}") from error
-    if strange := [row for row in rows if not isinstance(row, ToolRow)]:
-        raise ConfigurationError(f"{source}: `TOOLS` holds a {type(strange[0]).__name__}, not rows of tools")
-    return rows
+        known = isinstance(error, ConfigurationError)
+        told = str(error) if known else f"{type(error).__name__}: {error}{_place_of(error)}"
+        raise ConfigurationError(f"its tools cannot be loaded: {told}") from error
+    if not found:
+        where = getattr(module, "__file__", None) or name
+        raise ConfigurationError(f"there is no tool in it ({where}); declare functions with `swarm.tool`")
+    return found
+
+
+def _place_of(error: BaseException) -> str:
+    """Where in foreign code an import failed; empty where it did not come to that."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" ({error.filename}:{error.lineno})"
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames and frames[-1].filename != __file__ else ""
+
+
+def _rows_of(module: ModuleType, member: str, source: _Source) -> Iterator[tuple[ToolRow, str]]:
+    listed = getattr(module, "TOOLS", ())
+    own = [value for value in vars(module).values() if _is_of(getattr(value, "__module__", None), module)]
+    for value in [getattr(module, member)] if member else [*own, *listed]:
+        if (declaration := declaration_of(value)) is not None:
+            yield replace(declaration.row, origin=source.origin), declaration.place
+    for row in () if member else listed:
+        if isinstance(row, ToolRow):
+            yield replace(row, origin=row.origin or source.origin), module.__name__
+        elif declaration_of(row) is None:
+            raise ConfigurationError(f"`TOOLS` holds a {type(row).__name__}, not rows of tools")
+
+
+def _is_of(home: object, module: ModuleType) -> bool:
+    """Whether it is the module's own, or of a part of it: what is only imported there is somebody else's."""
+    return isinstance(home, str) and f"{home}.".startswith(f"{module.__name__}.")

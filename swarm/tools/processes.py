@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -94,22 +95,33 @@ def new_shell_id() -> str:
 
 
 def run_command(
-    ctx: ToolContext, command: str, confine: Confine | None, limit_seconds: float, *, overtime_seconds: float = 15.0
+    ctx: ToolContext,
+    command: str,
+    confine: Confine | None,
+    limit_seconds: float,
+    *,
+    argv: list[str] | None = None,
+    heard: Callable[[bytes], None] | None = None,
+    overtime_seconds: float = 15.0,
 ) -> Outcome:
     """Run `command` to its end, asking `ctx.check` meanwhile; whatever happens, nothing of it is left running.
+
+    It is a shell's, or what the program `argv`, confined already, is given as descriptor 20. `heard` is told now and then what it has
+    written so far.
 
     `overtime_seconds` is how much longer than its limit a supervisor may take before it counts as stopped by its own
     command.
     """
     shell_id = new_shell_id()
     scratch = scratch_folder(ctx)
-    argv = shell_argv(ctx, confine)
+    argv = argv or shell_argv(ctx, confine)
     with tempfile.TemporaryFile(dir=scratch) as output:
         process = _spawn(ctx, command, argv, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True)
         assert process.stdin and process.stdout
         report = None
         try:
-            if _wait_readable(ctx, process.stdout, limit_seconds + overtime_seconds):
+            listen = None if heard is None else lambda: heard(os.pread(output.fileno(), MAX_OUTPUT_BYTES, 0))
+            if _wait_readable(ctx, process.stdout, limit_seconds + overtime_seconds, listen):
                 report = Report.parse(process.stdout.read())
         finally:
             # Closing the lifeline makes the launcher kill what is left, whatever brought us here.
@@ -203,12 +215,14 @@ def _find_shell() -> str:
     return shell
 
 
-def _wait_readable(ctx: ToolContext, pipe: IO[bytes], limit_seconds: float) -> bool:
+def _wait_readable(ctx: ToolContext, pipe: IO[bytes], limit_seconds: float, listen: Callable[[], None] | None) -> bool:
     give_up = time.monotonic() + limit_seconds
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while not selector.select(CHECK_SECONDS):
             ctx.check()
+            if listen is not None:
+                listen()
             if time.monotonic() > give_up:
                 return False
     return True

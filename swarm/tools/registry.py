@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from swarm.definitions.tools import all_rows
 from swarm.errors import ConfigurationError, ToolError
+from swarm.own.declaration import declaration_of
 from swarm.tools import Tool
+from swarm.tools.own import make_tool
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -31,6 +33,8 @@ def load_tool(home: str) -> Tool:
         tool = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(f"no tool is at {home}: {error}") from error
+    if (declaration := declaration_of(tool)) is not None:
+        return make_tool(declaration)
     if not isinstance(tool, Tool):
         raise ConfigurationError(f"{home} is a {type(tool).__name__}, not a tool")
     return tool

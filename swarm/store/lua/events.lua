@@ -18,6 +18,15 @@ step('tell_activity', function(id, gen, activity)
   return redis.call('EXISTS', P .. ':watch:' .. id)
 end)
 
+-- Say in a line how far a call has come, if `gen` is still who runs the agent. Returns 1 if it is.
+step('tell_progress', function(id, gen, activity)
+  local state, owner, job = fields(id, 'state', 'gen', 'job')
+  if state ~= 'running' or owner ~= gen then return 0 end
+  redis.call('HSET', agent_key(id), 'activity', activity)
+  emit(job, 'progress', id, 'activity', activity)
+  return 1
+end)
+
 -- Pass on words of a reply in the making, while somebody looks and `gen` is still who runs the agent.
 --   entry  the number that the reply will have in the journal
 --   words  block, type, name, begin, text, for each piece
