@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from swarm.agent.spec import Limits
+from swarm.agent.spec import AgentSpec, Limits
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
@@ -21,10 +21,12 @@ from swarm.definitions.catalogue import check_path, load_catalogue
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import split_pattern
 from swarm.definitions.sources import Problem
-from swarm.definitions.tools import all_rows, known_tools, row_of
+from swarm.definitions.tools import known_tools, row_of
 from swarm.errors import ConfigurationError
 from swarm.orders import find_workspace, is_trusted
-from swarm.permissions.filter import Situation, explain_tools, filter_tools
+from swarm.permissions.filter import Situation, explain_tools
+from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.runtime.offering import choose_tools
 from swarm.settings import load_settings
 from swarm.tools.outside import declare_outside_tools
 
@@ -115,8 +117,19 @@ def check(
 
 
 def allowed_tools(definition: AgentDefinition) -> list[str]:
-    """The tools it gets where it usually stands: as the first agent of a job, or one level below."""
-    return filter_tools([row.name for row in all_rows() if row.home], _usual_place(definition))
+    """The tools it is given on this host where it usually stands: as the first agent of a job, or one level below."""
+    place = _usual_place(definition)
+    spec = AgentSpec(
+        **{
+            "agent_id": "agent",
+            "job_id": "job",
+            "parent_id": None if place.is_root else "parent",
+            "depth": place.depth,
+        },
+        **{"definition": definition, "mode": definition.permission_mode, "background": place.background},
+        **{"description": definition.name, "prompt": "", "model": "", "workspace": ""},
+    )
+    return [tool.name for tool in choose_tools(spec, [], sandboxed=place.sandbox, person_there=True)]
 
 
 def withheld_tools(definition: AgentDefinition) -> dict[str, str]:
@@ -135,6 +148,7 @@ def _usual_place(definition: AgentDefinition) -> Situation:
         max_depth=Limits().max_depth,
         is_root=is_root,
         background=definition.background and not is_root,
+        sandbox=isinstance(choose_backend(load_settings().sandbox), Backend),
     )
 
 
@@ -169,7 +183,7 @@ def table_of_definitions(definitions: Sequence[AgentDefinition], folder: Path) -
             definition.name,
             starters,
             definition.model or "(settings)",
-            _describe_access(tools),
+            _describe_access(definition, tools),
             definition.permission_mode + (", background" if definition.background else ""),
             ", ".join(tools) or "none",
             _shorten(definition.source, folder),
@@ -177,10 +191,11 @@ def table_of_definitions(definitions: Sequence[AgentDefinition], folder: Path) -
     return table
 
 
-def _describe_access(tools: Sequence[str]) -> str:
-    """What the tools let it do with files; a shell counts as writing, as long as nothing keeps it from that."""
+def _describe_access(definition: AgentDefinition, tools: Sequence[str]) -> str:
+    """What the tools let it do with files; a shell counts as writing, unless the agent only has it where it cannot write."""
     rows = [row_of(tool) for tool in tools]
-    if any(row.writes_files or row.needs_shell for row in rows):
+    held = definition.read_only or definition.permission_mode == "plan"
+    if any(row.writes_files or (row.needs_shell and not held) for row in rows):
         return "write"
     return "read" if any(row.matching == "read" for row in rows) else "none"
 

@@ -64,10 +64,21 @@ class Catalogue(BaseModel):
         known = name if name in self.definitions else canonical_type(name)
         if known in self.definitions:
             return self.definitions[known]
-        error = UnknownDefinition(name, list(self.definitions))
+        raise self._unknown(name, list(self.definitions))
+
+    def get_for_spawning(self, name: str) -> AgentDefinition:
+        """The same, of those that an agent can start."""
+        startable = [item.name for item in self.for_spawning()]
+        known = name if name in self.definitions else canonical_type(name)
+        if known not in startable:
+            raise self._unknown(name, startable)
+        return self.definitions[known]
+
+    def _unknown(self, name: str, among: list[str]) -> UnknownDefinition:
+        error = UnknownDefinition(name, among)
         switched_off = next((f"; {item.hidden_by} switches it off" for item in self.shadowed if item.name == name), "")
-        error.args = (f"{error}{switched_off or suggest(name, self.definitions)}",)
-        raise error
+        error.args = (f"{error}{switched_off or suggest(name, dict.fromkeys(among))}",)
+        return error
 
     def for_spawning(self) -> list[AgentDefinition]:
         """What a parent may choose from, sorted by name."""

@@ -13,7 +13,7 @@ from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition
-from swarm.errors import SwarmError, ToolError, UnknownDefinition
+from swarm.errors import SwarmError, ToolError
 from swarm.ids import child_agent_id
 from swarm.mailbox import check_body, check_name
 from swarm.models import Block, Usage
@@ -149,10 +149,7 @@ def _forked(given: dict[str, Any], parent: AgentSpec) -> AgentDefinition:
 def _definition(name: str, catalogue: Catalogue) -> AgentDefinition:
     if name.startswith(SEARCH_MARK):
         raise ToolError(find_types(name[len(SEARCH_MARK) :], catalogue.for_spawning()))
-    definition = catalogue.get(name)
-    if definition.mode == "primary":
-        raise UnknownDefinition(name, [known.name for known in catalogue.for_spawning()])
-    return definition
+    return catalogue.get_for_spawning(name)
 
 
 def bounded(definition: AgentDefinition, parent: AgentSpec) -> AgentDefinition:

@@ -397,3 +397,13 @@ def test_other_systems_names_of_shipped_types_mean_them_unless_there_is_such_a_t
     assert (catalogue.get("reviewer").name, catalogue.get("general").name) == ("code-reviewer", "general-purpose")
     write(project / ".claude/agents/reviewer.md", "reviewer")
     assert load_catalogue(project, home).get("reviewer").name == "reviewer"
+
+
+def test_who_names_an_unknown_type_is_told_those_that_can_be_started() -> None:
+    catalogue = load_catalogue(None)
+    for name in ("wizard", "build", "coordinator"):
+        with pytest.raises(UnknownDefinition) as caught:
+            catalogue.get_for_spawning(name)
+        told = str(caught.value).partition("known types are: ")[2]
+        assert "explore" in told and not {"build", "coordinator"} & set(told.replace(";", ",").split(", "))
+    assert catalogue.get_for_spawning("explore").name == "explore"
