@@ -113,7 +113,7 @@ class _View(BaseModel, frozen=True):
     """Its answer; empty until it ends."""
     reason: str = ""
     """Why it ended as it did, when it did not simply complete."""
-    stopped_at: Literal["", "turns", "tokens", "budget", "time"] = ""
+    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
     """The limit that ended it, with what there was by then."""
     rehearsed: bool = False
     """Its model's words came from a script: it cost nothing."""

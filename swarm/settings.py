@@ -40,6 +40,10 @@ class Settings(BaseSettings):
     """Whose Messages API; `bedrock` and `vertex` need the extras of those names."""
     model: str = "sonnet"
     """Model of agents whose definition names none: an alias (`haiku`, `sonnet`, `opus`) or a full id."""
+    compact_tokens: int = Field(default=160_000, ge=0)
+    """How long a conversation may get, in tokens, before a summary takes its place; 0: as long as the model's context allows."""
+    small_model: str = "haiku"
+    """Model that writes summaries where the conversation is no longer in the prompt cache: an alias or a full id."""
     prices_file: Path | None = None
     """YAML that overrides rows of the shipped table of prices and context sizes."""
     base_url: str | None = None

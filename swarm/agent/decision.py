@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal
 
 from swarm.agent import notes
+from swarm.agent.compacting import Bounds, Compact, after_overflow, wants_compaction
+from swarm.agent.cutting import TOO_LARGE
 from swarm.agent.entries import Assistant, Condition, Finished, Grading, ModelFailed, Prompt, ToolFinished
-from swarm.agent.life import Life
+from swarm.agent.life import OVERFLOWED, Life
 from swarm.agent.notes import Limit
 from swarm.agent.outcomes.deciding import next_step, refuse_end
 from swarm.agent.results import MAX_CORRECTIONS, read_result
@@ -26,10 +28,10 @@ MAX_CONTINUATIONS = 3
 _NOT_WHOLE = {
     "max_tokens": notes.CUT_OFF,
     "refusal": notes.NOT_RUN,
-    "model_context_window_exceeded": notes.NOT_RUN,
+    OVERFLOWED: notes.NOT_RUN,
 }
 """After these a call may lack its end: it is not run."""
-_ENDS = ("refusal", "model_context_window_exceeded")
+_ENDS = ("refusal", OVERFLOWED)
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Done:
 Action = (
     Begin
     | CallModel
+    | Compact
     | RunTools
     | Settle
     | SpawnAgents
@@ -159,8 +162,21 @@ Action = (
 )
 
 
-def next_action(life: Life) -> Action:
-    """What the agent does next. Pure: the same journal gives the same answer, anywhere, at any time."""
+def next_action(life: Life, bounds: Bounds | None = None) -> Action:
+    """What the agent does next. Pure: the same journal gives the same answer, anywhere, at any time.
+
+    `bounds` say how long its conversation may get; without them it is never cut.
+    """
+    action = _next_action(life, bounds)
+    if not isinstance(action, CallModel) or bounds is None:
+        return action
+    wanted = wants_compaction(life, bounds)
+    if isinstance(wanted, Compact):
+        return replace(wanted, not_before=action.not_before)
+    return action if wanted is None else Say(notes.last_words("context", notes.CONTEXT_LEFT))
+
+
+def _next_action(life: Life, bounds: Bounds | None) -> Action:
     if life.finished is not None:
         return Done()
     if life.spec is None:
@@ -175,10 +191,13 @@ def next_action(life: Life) -> Action:
         plan = Finished(state="completed", text=life.plan, reason=notes.NOBODY_FOR_PLAN)
         return End(close(plan, life.spec))
     if life.failure is not None:
-        return _next_after_failure(life, life.failure)
-    if life.messages[-1]["role"] == "assistant" or (life.last is not None and _is_complete(life, life.last)):
+        return _next_after_failure(life, life.failure, bounds)
+    complete = life.last is not None and _is_complete(life, life.last)
+    if life.messages[-1]["role"] == "assistant" or (complete and not life.context.fresh):
         # Resumed, and what the new run is about is still in the mailbox.
-        return AwaitMail() if life.last is None else _next_after_reply(life)
+        return AwaitMail() if life.last is None else _next_after_reply(life, bounds)
+    if life.context.bare and life.last_words is None:
+        return Say(notes.last_words("context", notes.CONTEXT_LEFT))
     if life.turns - life.turns_before >= _max_turns(life.spec) and not life.last_words:
         return Say(notes.last_words("turns", f"You have used all of your {life.turns - life.turns_before} turns."))
     return CallModel(tools_allowed=life.last_words is None)
@@ -235,10 +254,14 @@ def _of_kinds(life: Life, calls: list[Block], *kinds: Kind) -> list[Block]:
     return [call for call in calls if life.kind_of(call) in kinds]
 
 
-def _next_after_failure(life: Life, failure: ModelFailed) -> Action:
+def _next_after_failure(life: Life, failure: ModelFailed, bounds: Bounds | None) -> Action:
     assert life.spec is not None
+    if failure.error_kind == TOO_LARGE and (cut := after_overflow(life, bounds)) is not None:
+        return cut
     if failure.permanent:
         return End(Finished(state="failed", text=life.text_at_hand(), reason=failure.error))
+    if life.context.overflows and not life.context.fresh and (cut := after_overflow(life, bounds)) is not None:
+        return replace(cut, not_before=failure.retry_at)
     bounded = life.spec.limits.timeout_seconds is None
     if bounded and failure.away_since and failure.retry_at - failure.away_since > MAX_AWAY_SECONDS:
         reason = f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
@@ -246,7 +269,7 @@ def _next_after_failure(life: Life, failure: ModelFailed) -> Action:
     return CallModel(tools_allowed=life.last_words is None, not_before=failure.retry_at)
 
 
-def _next_after_reply(life: Life) -> Action:
+def _next_after_reply(life: Life, bounds: Bounds | None) -> Action:
     assert life.last is not None and life.spec is not None
     stop = life.last.stop_reason
     match stop:
@@ -254,6 +277,8 @@ def _next_after_reply(life: Life) -> Action:
             return CallModel(tools_allowed=life.last_words is None)
         case "refusal":
             return _end(life, "failed", "the model refused to answer")
+        case "model_context_window_exceeded" if (cut := after_overflow(life, bounds)) is not None:
+            return cut
         case "model_context_window_exceeded":
             return _end(life, "failed", "the conversation no longer fits the model's context")
         case "max_tokens" if life.continuations <= MAX_CONTINUATIONS and not life.last_words:
@@ -262,7 +287,8 @@ def _next_after_reply(life: Life) -> Action:
     if life.last_words is not None and life.last_words.limit:
         state: State = "timed_out" if life.last_words.limit == "time" else "completed"
         limit = life.last_words.limit
-        return _end(life, state, cut_off or f"stopped at its limit of {limit}", limit)
+        why = notes.CONTEXT_FULL if limit == "context" else f"stopped at its limit of {limit}"
+        return _end(life, state, cut_off or why, limit)
     if cut_off:
         return _end(life, "completed", cut_off)
     finished = Finished(state="completed", text=life.text())

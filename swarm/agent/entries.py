@@ -76,8 +76,8 @@ class Prompt(_Entry):
     text: str
     purpose: Literal["task", "continue", "warning", "last_words", "schema"] = "task"
     """`last_words` asks for a final reply without tools; the run ends with it. `schema` sends an answer back that is not valid."""
-    limit: Literal["", "turns", "tokens", "budget", "time"] = ""
-    """Which limit a warning or the request for last words is about."""
+    limit: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
+    """Which limit a warning or the request for last words is about; `context`: the conversation no longer fits the model."""
 
 
 class Assistant(_Entry):
@@ -207,6 +207,51 @@ class Verdict(_Entry):
     """What enters the conversation, so that the agent goes on; empty if it does not."""
 
 
+class Compacted(_Entry):
+    """From here on requests hold a summary in place of what was said before; the journal keeps all of it.
+
+    After the summary comes `state`, which was rendered from records and is true whatever the summary says.
+    """
+
+    kind: Literal["compacted"] = "compacted"
+    form: Literal["block", "text", "bare"]
+    """`block`: the API's own, which alone can be followed by what was said after it. `text`: a message. `bare`: there is none."""
+    kept: int = 0
+    """How many of the last replies stay in the conversation, with all that follows the first of them; of a `block` only."""
+    through: int = 0
+    """The number of the last entry that the summary stands for; 0: it lies in the journal that a fork began with."""
+    block: Block | None = None
+    summary: str = ""
+    state: str
+    trigger: Literal["auto", "manual", "overflow"] = "auto"
+    focus: str = ""
+    asked: str = ""
+    """Of the request by a person that it carries out."""
+    tokens_before: int = 0
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    model: str = ""
+    request_id: str | None = None
+    request_sha: str = ""
+    duration_seconds: float = 0.0
+    folded: dict[str, Any] | None = None
+    """What the journal amounts to with this entry (`swarm.agent.snapshot`): whoever understands it need not read what lies before."""
+
+
+class CompactionFailed(_Entry):
+    """No summary came about; it may have cost something."""
+
+    kind: Literal["compaction_failed"] = "compaction_failed"
+    error: str
+    error_kind: str
+    trigger: Literal["auto", "manual", "overflow"] = "auto"
+    asked: str = ""
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    model: str = ""
+    request_id: str | None = None
+
+
 class Resumed(_Entry):
     """After its end the agent goes on, in another run: somebody wrote to it. The message follows as mail."""
 
@@ -224,7 +269,7 @@ class Finished(_Entry):
     """Why, when it is not `completed`."""
     data: Any = None
     """The answer as data, when a schema was asked for: what `text` holds, parsed and valid."""
-    stopped_at: Literal["", "turns", "tokens", "budget", "time"] = ""
+    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
     """The limit that ended it."""
 
 
@@ -241,6 +286,8 @@ Entry = Annotated[
     | Answered
     | Grading
     | Verdict
+    | Compacted
+    | CompactionFailed
     | Resumed
     | Finished,
     Field(discriminator="kind"),

@@ -9,7 +9,6 @@ messages only ever grow at the end, so a request's prefix stays byte for byte wh
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,9 +16,14 @@ from itertools import islice
 from typing import Any
 
 from swarm.agent import notes
+from swarm.agent.blocks import BYTES_PER_TOKEN, drop_images, holds_image, size_of, text_of
+from swarm.agent.context import Context, Cut, Said
+from swarm.agent.cutting import TOO_LARGE, cut_messages, find_words, inherit_context, note_cut, note_failure
 from swarm.agent.entries import (
     Answered,
     Assistant,
+    Compacted,
+    CompactionFailed,
     Condition,
     Entry,
     Finished,
@@ -42,11 +46,10 @@ from swarm.errors import JournalError
 from swarm.models import Block, Usage
 from swarm.models.encoding import encode_tools
 
-BYTES_PER_TOKEN = 3.5
-"""What a token of prompts, code and schemas holds, on the low side: an estimate had better be too high."""
-IMAGE_TOKENS = 1_600
 BAD_IMAGE = "bad_image"
 """The kind of a failure that says: the model's server cannot use an image of the conversation."""
+OVERFLOWED = "model_context_window_exceeded"
+"""Why a reply stopped that had no room left."""
 
 
 @dataclass
@@ -114,10 +117,14 @@ class Life:
     """Characters of mail that came since the last reply."""
     cursor: str = "0-0"
     finished: Finished | None = None
+    guidance: str = ""
+    """The instruction files that its first message began with."""
     guided: set[str] = field(default_factory=set)
     """The sources of instruction files that came with results."""
     files_read: dict[str, int] = field(default_factory=dict)
     """Resolved path → modification time (ns) when the agent last read or wrote it."""
+    context: Context = field(default_factory=Context)
+    """How much of this its requests still hold."""
     _calls: list[Block] = field(default_factory=list)
     _results: dict[str, Block] = field(default_factory=dict)
     _held: list[Block] = field(default_factory=list)
@@ -141,6 +148,7 @@ class Life:
             case Started():
                 self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
                 self.mode = entry.spec.mode
+                self.guidance = entry.guidance
                 if entry.guidance:
                     # A block of its own, and the first: all agents of the job that have it begin alike.
                     self._say({"type": "text", "text": entry.guidance})
@@ -160,13 +168,21 @@ class Life:
                 self.cursor = entry.cursor
                 self.mail_taken += len(entry.text)
                 self._say({"type": "text", "text": entry.text})
+                self.context.said += find_words(entry.text, self.context.runs, self._superiors())
             case Assistant():
                 self._reply(entry)
             case ModelFailed():
                 self.failures += 1
                 self.failure = entry
                 if entry.error_kind == BAD_IMAGE and not entry.permanent:
-                    self._drop_images()
+                    # A list of its own: whoever has read the old one only looks at what comes to its end.
+                    self.messages = drop_images(self.messages)
+                self.context.overflows += entry.error_kind == TOO_LARGE
+            case Compacted():
+                self._compact(entry)
+            case CompactionFailed():
+                self._pay(entry)
+                self.context = note_failure(self.context, entry, self.turns)
             case ToolStarted():
                 self._pending_call(entry.tool_use_id)
                 self.tools_started.add(entry.tool_use_id)
@@ -179,8 +195,10 @@ class Life:
                 if entry.tool_use_id:
                     self.waits[entry.tool_use_id] = entry.condition
             case Answered():
-                self._pending_call(entry.tool_use_id)
+                call = self._pending_call(entry.tool_use_id)
                 self.answers[entry.tool_use_id] = entry
+                if entry.reason and entry.by:
+                    self.context.said.append(Said(self.context.runs, notes.answer_given(call, entry)))
                 self.mode = entry.mode or self.mode
                 self.plan = entry.plan or self.plan
             case Grading():
@@ -196,9 +214,10 @@ class Life:
         """Begin a fork: take over the parent's conversation, byte for byte, with a result for each call that has none yet."""
         self.system, self.tools = parent.system, parent.tools
         self.messages = [dict(message) for message in parent.messages]
-        self.files_read, self.guided = dict(parent.files_read), set(parent.guided)
+        self.files_read, self.guided, self.guidance = dict(parent.files_read), set(parent.guided), parent.guidance
         self.call_ids = set(parent.call_ids)
         self.known_tokens, self.new_bytes = parent.known_tokens, parent.new_bytes
+        self.context = inherit_context(parent.context, "" if parent.spec is None else parent.spec.prompt)
         if parent.pending:
             results = [
                 parent._results.get(
@@ -217,6 +236,8 @@ class Life:
         self.leaving = False
         self.warned = set()
         self.verdicts, self.judged, self.grading = [], {}, None
+        self.context.runs += 1
+        self.context.overflows, self.context.bare = 0, False
         if not self.pending:
             self.last = None
 
@@ -238,7 +259,7 @@ class Life:
             self._extend_user([block])
 
     def _extend_user(self, blocks: list[Block]) -> None:
-        self.new_bytes += sum(map(_size_of, blocks))
+        self.new_bytes += sum(map(size_of, blocks))
         if self.messages and self.messages[-1]["role"] == "user":
             self.messages[-1]["content"].extend(blocks)
         else:
@@ -251,7 +272,7 @@ class Life:
         self.usage += entry.usage
         self.cost_usd += entry.cost_usd
         self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
-        self._parts = [*(self._parts if self._goes_on_with_next() else ()), _text_of(entry.content)]
+        self._parts = [*(self._parts if self._goes_on_with_next() else ()), text_of(entry.content)]
         self._goes_on = False
         self.last, self.judged = entry, {}
         self.last_words_given = self.last_words is not None
@@ -259,8 +280,12 @@ class Life:
         if entry.usage.total_tokens:
             self.known_tokens, self.new_bytes = entry.usage.total_tokens, 0
         else:
-            self.new_bytes += sum(map(_size_of, entry.content))
+            self.new_bytes += sum(map(size_of, entry.content))
+        self.context.fresh = False
+        self.context.overflows = self.context.overflows + 1 if entry.stop_reason == OVERFLOWED else 0
         if entry.content:
+            before = entry.usage.total_tokens - entry.usage.output_tokens
+            self.context.cuts.append(Cut(len(self.messages), self.length - 1, before))
             self.messages.append({"role": "assistant", "content": entry.content})
         self._calls = [block for block in entry.content if block.get("type") == "tool_use"]
         self._results = {}
@@ -273,18 +298,30 @@ class Life:
         """Whether the next reply is the rest of the last one."""
         return self._goes_on or (self.last is not None and self.last.stop_reason == "pause_turn")
 
-    def _drop_images(self) -> None:
-        """Put words in the place of the newest images; those before the last reply were taken once, so they come second."""
-        newest = [
-            message for message in self.messages[-1:] if any(map(_holds_image, message["content"]))
-        ] or self.messages
-        changed = [{**message, "content": list(map(_without_image, message["content"]))} for message in newest]
-        # A list of its own: whoever has read the old one only looks at what comes to its end.
-        self.messages = [*self.messages[: len(self.messages) - len(newest)], *changed]
+    def _compact(self, entry: Compacted) -> None:
+        """Put the summary in the place of what it stands for. Nothing that others hold is changed, only replaced."""
+        words = "" if self.last_words is None else self.last_words.text
+        self.messages, cuts = cut_messages(self.messages, self.context.cuts, entry, words)
+        self.known_tokens = 0
+        self.new_bytes = sum(size_of(block) for message in self.messages for block in message["content"])
+        self.failures, self.failure = 0, None
+        self.guided = set()
+        self._pay(entry)
+        self.context = note_cut(self.context, entry, cuts, turns=self.turns, tokens=self.tokens_to_send())
 
-    def _pending_call(self, tool_use_id: str) -> None:
+    def _pay(self, entry: Compacted | CompactionFailed) -> None:
+        self.usage += entry.usage
+        self.cost_usd += entry.cost_usd
+
+    def _superiors(self) -> set[str]:
+        """Whose words bind it: its job's person, and its parent."""
+        assert self.spec is not None
+        return {self.spec.job_id, self.spec.parent_id or self.spec.job_id}
+
+    def _pending_call(self, tool_use_id: str) -> Block:
         if tool_use_id not in self.pending:
             raise JournalError(f"agent {self.agent_id}: entry {self.length} names the call {tool_use_id}, not pending")
+        return self.pending[tool_use_id]
 
     def _result(self, entry: ToolFinished) -> None:
         self._pending_call(entry.tool_use_id)
@@ -296,6 +333,8 @@ class Life:
         self.tool_calls += 1
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)
+        if row_of(call["name"]).standing and not entry.is_error:
+            self.context.standing[call["name"]] = call["input"]
         if self.kind_of(call) is Kind.SEND and not entry.is_error:
             self.wrote = True
             given = call["input"]
@@ -317,7 +356,7 @@ class Life:
 
     def text_after(self, entry: Assistant) -> str:
         """What `text_at_hand` will be once this reply is taken in."""
-        parts = [*(self._parts if self._goes_on_with_next() else ()), _text_of(entry.content)]
+        parts = [*(self._parts if self._goes_on_with_next() else ()), text_of(entry.content)]
         return "".join(parts).strip() or self.said
 
     def all_at_hand(self) -> str:
@@ -340,7 +379,7 @@ class Life:
 
     def has_images(self) -> bool:
         """Whether the conversation holds an image."""
-        return any(_holds_image(block) for message in self.messages for block in message["content"])
+        return any(holds_image(block) for message in self.messages for block in message["content"])
 
     def tool_names(self) -> set[str]:
         """The tools the agent has."""
@@ -349,31 +388,6 @@ class Life:
     def kind_of(self, call: Block) -> Kind:
         """What carrying a call out means; one of a tool that the agent does not have is only refused, which changes nothing."""
         return row_of(call["name"]).kind if call["name"] in self.tool_names() else Kind.LOOK
-
-
-def _text_of(content: list[Block]) -> str:
-    return "\n\n".join(block["text"] for block in content if block.get("type") == "text" and block.get("text"))
-
-
-def _size_of(block: Block) -> int:
-    if block.get("type") == "image":
-        return round(IMAGE_TOKENS * BYTES_PER_TOKEN)
-    content = block.get("content", block.get("text"))
-    if isinstance(content, list):
-        return sum(map(_size_of, content))
-    text = content if isinstance(content, str) else json.dumps(block)
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-def _holds_image(block: Block) -> bool:
-    content = block.get("content")
-    return block.get("type") == "image" or (isinstance(content, list) and any(map(_holds_image, content)))
-
-
-def _without_image(block: Block) -> Block:
-    if block.get("type") == "image":
-        return {"type": "text", "text": notes.NO_IMAGE}
-    return {**block, "content": [_without_image(part) for part in block["content"]]} if _holds_image(block) else block
 
 
 def fold(agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None) -> Life:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Literal
 
-from swarm.agent.entries import Finished, Prompt
+from swarm.agent.entries import Answered, Finished, Prompt
 from swarm.agent.spec import AgentSpec
+from swarm.models import Block
 from swarm.records import AgentView
 
 # -- about calls that were not run, or not again ---------------------------------------------------------------
@@ -100,11 +102,23 @@ def plan_answered(approved: bool, note: str) -> str:
     return f"The plan is not approved, and you stay in plan mode. {note}\nRevise the plan and hand it in again."
 
 
+_SHOWN_CALL = 1_000
+
+
+def answer_given(call: Block, answer: Answered) -> str:
+    """What was answered about a call, for when neither is in the conversation any more."""
+    given = json.dumps(call.get("input"), ensure_ascii=False)
+    asked = given if len(given) <= _SHOWN_CALL else given[:_SHOWN_CALL] + "…"
+    return f"{call['name']} {asked}\n{'Answered' if answer.allowed else 'Refused'} by {answer.by}: {answer.reason}"
+
+
 # -- about limits ----------------------------------------------------------------------------------------------
 
+CONTEXT_FULL = "the conversation no longer fits the model, and could not be summarized"
+CONTEXT_LEFT = "This conversation no longer fits the model, and it could not be summarized."
 GO_ON = "Your reply was cut off at its length limit. Go on exactly where it stopped."
 
-Limit = Literal["turns", "tokens", "budget", "time"]
+Limit = Literal["turns", "tokens", "budget", "time", "context"]
 
 
 def last_words(limit: Limit, why: str) -> Prompt:

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from swarm.agent.life import BYTES_PER_TOKEN
+from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.prompts import first_message
 from swarm.cli.output import output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing

@@ -1,1 +1,1 @@
-"""What an agent is given to read beside its task: the instruction files of people and projects."""
+"""What an agent is given to read beside its task: instruction files, and what is said again after a summary."""

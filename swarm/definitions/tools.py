@@ -81,6 +81,8 @@ class ToolRow:
     needs: Need = ""
     """Who has a use for it: whoever can start agents (`children`); agents of a job that can have several, or only its first one (`several`,
     `lead`: unless listed, or for a teammate); one that can leave plan mode (`plan`); a root whose questions somebody answers (`person`)."""
+    standing: bool = False
+    """What its last call says holds until the next one, so it is said again when a summary takes the conversation's place."""
     timeout_seconds: float | None = None
     """The most that one call may take; None: it is not limited here."""
     activity: str = ""
@@ -133,7 +135,8 @@ _BUILTIN = (
     ToolRow("Grep", Kind.LOOK, "swarm.tools.search:GREP", "path", "read", inner="glob", activity="Grep {pattern}",
             aliases="grepsearch searchfiles contentsearch textsearch"),
     ToolRow("LS", Kind.LOOK, "swarm.tools.search:LS", "path", "read", aliases="list listfiles listdir listdirectory"),
-    ToolRow("TodoWrite", Kind.LOOK, "swarm.tools.todo:TODO_WRITE", internal=True, aliases="todo writetodos updateplan"),
+    ToolRow("TodoWrite", Kind.LOOK, "swarm.tools.todo:TODO_WRITE", internal=True, standing=True,
+            aliases="todo writetodos updateplan"),
     ToolRow("WebFetch", Kind.LOOK, "", "url", "domain", network=True, aliases="fetch"),
     ToolRow("WebSearch", Kind.LOOK, "", "query"),
     ToolRow("Skill", Kind.EFFECT, "", "skill", "name"),

@@ -31,6 +31,8 @@ class ModelRequest(BaseModel, frozen=True):
     tools_allowed: bool = True
     """False asks for text only (`tool_choice: none`), leaving the tools in the prefix."""
     effort: str | None = None
+    summarize: str | None = None
+    """Asks for a summary of the messages, a block that later requests begin with in their place, made by these instructions."""
     kept: dict[str, Any] = Field(default_factory=dict)
     """What the adapter keeps from one request of a conversation for the next ones: all of them are given the same."""
 
@@ -42,6 +44,7 @@ class Reply(BaseModel, frozen=True):
     """The blocks byte for byte as the API gave them, thinking signatures included."""
     stop_reason: str
     usage: Usage
+    """All that is paid for, also what the server did beside the reply itself."""
     model: str
     request_id: str | None = None
     request_sha: str = ""
@@ -66,4 +69,8 @@ class Model(Protocol):
 
         Raises `TransientModelError` or `PermanentModelError`; a stream that ends before `message_stop` is transient.
         """
+        ...
+
+    def summarizes(self, model: str) -> bool:
+        """Whether the server takes `ModelRequest.summarize` for this model, and the blocks that come of it. Raises nothing."""
         ...

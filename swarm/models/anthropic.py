@@ -15,7 +15,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -26,7 +26,7 @@ from swarm.models.catalogue import describe_aliases, max_output
 from swarm.models.encoding import Encoder
 from swarm.models.failures import credentials_failure, response_failure, stream_failure
 from swarm.models.reply import ReplyBuilder
-from swarm.models.request import build_request
+from swarm.models.request import build_request, holds_summary
 from swarm.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     Client = Anthropic | AnthropicBedrock | AnthropicVertex
 
 CONNECT_TIMEOUT_SECONDS = 5.0
+_SUMMARIES = "compact-2026-09-04"
+"""The beta of requests that ask for a summary, and of all that begin with one."""
 
 _KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 _REHEARSAL_KEY = "rehearsal"
@@ -111,6 +113,7 @@ class AnthropicModel:
         # By process id. A client inherited through a fork stays here, untouched: letting it be collected would
         # close connections that the parent still uses.
         self._clients: dict[int, Client] = {}
+        self._summarizing: dict[str, bool] = {}
 
     @classmethod
     def rehearsing(cls, settings: Settings, base_url: str) -> AnthropicModel:
@@ -147,6 +150,24 @@ class AnthropicModel:
             raise TransientModelError("the model's reply was cut off before its end", kind="cut")
         return reply
 
+    def summarizes(self, model: str) -> bool:
+        """What the server says that the model can do, asked once. A server that does not say cannot."""
+        if self._settings.provider != "anthropic":
+            return False
+        known = self._summarizing.get(model)
+        if known is None:
+            try:
+                client = cast("Anthropic", self._client())
+                can = client.beta.models.retrieve(model).capabilities
+                known = bool(can and can.compaction and can.compaction.summarize.supported)
+            except Exception as error:
+                failure = self._request_failure(error, model)
+                if isinstance(failure, TransientModelError):
+                    return False
+                known = False
+            self._summarizing[model] = known
+        return known
+
     def close(self) -> None:
         """Close this process's connections. The model stays usable: the next request opens new ones."""
         client = self._clients.pop(os.getpid(), None)
@@ -159,7 +180,13 @@ class AnthropicModel:
         try:
             if self._settings.provider == "anthropic":
                 encoder: Encoder = request.kept.setdefault("encoder", Encoder())
-                return _post(client, encoder.encode(request, max_output=most))
+                summary = request.summarize is not None or holds_summary(request.messages)
+                return _post(client, encoder.encode(request, max_output=most), beta=_SUMMARIES if summary else "")
+            if holds_summary(request.messages):
+                raise ConfigurationError(
+                    f"provider {self._settings.provider} cannot read the summary that this agent's conversation begins with; "
+                    "it needs a worker whose provider made it, or can read it (SWARM_PROVIDER)"
+                )
             # The others move parts of the body elsewhere, so they need it taken apart.
             stream: Stream[RawMessageStreamEvent] = client.messages.create(
                 **build_request(request, max_output=most), stream=True
@@ -325,13 +352,18 @@ class AnthropicModel:
         )
 
 
-def _post(client: Client, body: bytes) -> Stream[RawMessageStreamEvent]:
+def _post(client: Client, body: bytes, *, beta: str = "") -> Stream[RawMessageStreamEvent]:
     """What `messages.create` does with a body once it has encoded it: transport, credentials, headers and errors are the SDK's."""
     from anthropic import Stream
     from anthropic.types import Message, RawMessageStreamEvent
 
     return client.post(
-        "/v1/messages", cast_to=Message, content=body, stream=True, stream_cls=Stream[RawMessageStreamEvent]
+        "/v1/messages?beta=true" if beta else "/v1/messages",
+        cast_to=Message,
+        content=body,
+        options={"headers": {"anthropic-beta": beta}} if beta else {},
+        stream=True,
+        stream_cls=Stream[RawMessageStreamEvent],
     )
 
 

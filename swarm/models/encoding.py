@@ -79,6 +79,10 @@ class Encoder:
                 b""
                 if request.effort is None
                 else b'"output_config":{"effort":%s},' % _encode_text(request.effort).encode(),
+                b""
+                if request.summarize is None
+                else b'"compaction":%s,'
+                % _encode_text({"type": "summarize", "instructions": request.summarize}).encode(),
                 b'"stream":true,"messages":[',
                 *self._conversation(),
                 b"]}",

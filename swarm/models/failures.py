@@ -3,8 +3,8 @@
 Every way that a request can fail ends as a `TransientModelError` or a `PermanentModelError` with one of these kinds:
 
 - transient: `rate_limit`, `overloaded`, `server`, `timeout`, `connection`, `cut` (the stream ended too early);
-- permanent: `authentication`, `permission`, `billing`, `spend_limit`, `not_found`, `too_large`, `bad_image`, `bad_request`; and the
-  transient kinds, where the server says that a retry is pointless.
+- permanent: `authentication`, `permission`, `billing`, `spend_limit`, `not_found`, `too_large`, `bad_image`, `no_summary`,
+  `bad_request`; and the transient kinds, where the server says that a retry is pointless.
 
 An unknown status, error type or error code is judged by its nearest known neighbour: 5xx is transient, 4xx is not.
 """
@@ -61,6 +61,8 @@ _CODE_KINDS = {
     "linked_organization_billing_unavailable": "billing",
     "organization_on_hold": "permission",
     "request_body_too_large_after_decoding": "too_large",
+    "compaction_unavailable": "no_summary",
+    "compaction_nothing_to_summarize": "no_summary",
 }
 # The API gives these neither a status nor a code of their own; only its wording tells them from a malformed request.
 _WORDINGS = (
@@ -87,7 +89,7 @@ def response_failure(
     kind = _kind_of(detail, status)
     transient = kind in _TRANSIENT_KINDS
     # A spend limit stays permanent whatever the header says: the server sets it for all 429s alike.
-    if kind not in {"spend_limit", "billing"}:
+    if kind not in {"spend_limit", "billing", "no_summary"}:
         match headers.get("x-should-retry"):
             case "true":
                 transient, kind = True, kind if transient else "server"
@@ -192,6 +194,7 @@ _FACTS = {
     "not_found": "the model's server does not know what was asked for",
     "too_large": "the model request is too large",
     "bad_image": "the model's server cannot use an image of the request",
+    "no_summary": "the model's server could not summarize the conversation",
     "bad_request": "the model's server refused the request",
 }
 
@@ -210,6 +213,7 @@ _REMEDIES = {
     "too_large": "Shorten the prompt or the tool results that went into it",
     "bad_request": "",
     "bad_image": "",
+    "no_summary": "",
 }
 
 

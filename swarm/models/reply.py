@@ -50,6 +50,7 @@ class ReplyBuilder:
         # Pieces are joined once, when the block ends: a long text comes in thousands of them.
         self._pieces: dict[int, dict[str, list[str]]] = {}
         self._usage: dict[str, int] = {}
+        self._beside = Usage()
         self._model = ""
         self._stop_reason: str | None = None
         self._stopped = False
@@ -83,7 +84,7 @@ class ReplyBuilder:
         return Reply(
             content=[clean(self._blocks[index]) for index in sorted(self._blocks)],
             stop_reason=self._stop_reason,
-            usage=Usage(**self._usage),
+            usage=Usage(**self._usage) + self._beside,
             model=self._model,
             request_id=request_id,
             request_sha=request_sha,
@@ -103,6 +104,10 @@ class ReplyBuilder:
             self._pieces.setdefault(index, {}).setdefault(field, []).append(delta[field])
             if self._on_words is not None and field != "signature":
                 self._on_words(index, self._blocks[index], delta[field])
+        elif kind == "compaction_delta":
+            self._blocks[index] |= {
+                name: value for name, value in delta.items() if name != "type" and value is not None
+            }
         elif kind == "citations_delta":
             block = self._blocks[index]
             block["citations"] = [*(block.get("citations") or []), delta["citation"]]
@@ -122,6 +127,12 @@ class ReplyBuilder:
             count = usage.get(field) if usage else None
             if count is not None:
                 self._usage[field] = count
+        if usage and usage.get("iterations"):
+            # A summary is billed here and nowhere else.
+            made = [part for part in usage["iterations"] if part.get("type") == "compaction"]
+            self._beside = sum(
+                (Usage(**{name: part.get(name) or 0 for name in _USAGE_FIELDS}) for part in made), Usage()
+            )
 
 
 def _activity(block: Mapping[str, Any]) -> str:

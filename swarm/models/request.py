@@ -34,6 +34,7 @@ _MARKABLE = frozenset(
         "server_tool_use",
         "web_search_tool_result",
         "web_fetch_tool_result",
+        "compaction",
     }
 )
 
@@ -55,6 +56,12 @@ def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
     if request.effort is not None:
         body["output_config"] = {"effort": request.effort}
     return body
+
+
+def holds_summary(messages: list[dict[str, Any]]) -> bool:
+    """Whether the conversation begins with a block that stands for what was said before."""
+    content = messages[0]["content"] if messages else ""
+    return isinstance(content, list) and bool(content) and content[0].get("type") == "compaction"
 
 
 def bounded_output(request: ModelRequest, max_output: int) -> int:

@@ -18,7 +18,7 @@ _TOOL_USE_ID = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_BREAKPOINTS = 4
 _CONTENT_TYPES = {
     "user": {"text", "tool_result", "image", "document", "search_result"},
-    "assistant": {"text", "tool_use", "thinking", "redacted_thinking"},
+    "assistant": {"text", "tool_use", "thinking", "redacted_thinking", "compaction"},
     "system": {"text"},
 }
 
@@ -40,7 +40,7 @@ class RequestRefused(SwarmError):
 
 
 def sign_thinking(thinking: str) -> str:
-    """The signature that this server gives to a thinking block, and expects back with it."""
+    """The signature that this server gives to a thinking block, and expects back with it, up to a dot; see `summaries`."""
     return "rehearsed-" + hashlib.blake2b(thinking.encode("utf-8", "surrogatepass"), digest_size=24).hexdigest()
 
 
@@ -116,7 +116,7 @@ def _check_messages(messages: Any, may_end_with_assistant: bool) -> None:
         role = message.get("role") if isinstance(message, dict) else None
         if role not in _CONTENT_TYPES:
             raise RequestRefused(f"{at}.role: must be user or assistant, not {role!r}")
-        if index == 0 and role != "user":
+        if index == 0 and role != "user" and not _is_summary(message):
             raise RequestRefused("messages.0.role: the first message must be the user's")
         if role != previous:  # neighbours of one role are combined into one turn
             if open_calls and previous != "assistant":
@@ -127,7 +127,9 @@ def _check_messages(messages: Any, may_end_with_assistant: bool) -> None:
             previous = role
         for place, block in _blocks(message, at, role):
             kind = block["type"]
-            if kind == "tool_use":
+            if kind == "compaction":
+                _check_place(index, block, message)
+            elif kind == "tool_use":
                 _check_tool_use(block, place, seen)
                 open_calls[block["id"]] = place
             elif kind == "tool_result":
@@ -148,9 +150,24 @@ def _check_messages(messages: Any, may_end_with_assistant: bool) -> None:
                 results_are_over = True
     if open_calls and previous != "assistant":
         _refuse_unanswered(open_calls)
-    if previous == "assistant" and not (may_end_with_assistant and not open_calls):
+    if previous == "assistant" and not _is_summary(messages[-1]) and not (may_end_with_assistant and not open_calls):
         raise RequestRefused(
             "messages: prefilling a reply is not supported; the conversation must end with a user message"
+        )
+
+
+def _is_summary(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and [block.get("type") for block in content if isinstance(block, dict)] == [
+        "compaction"
+    ]
+
+
+def _check_place(index: int, block: dict[str, Any], message: dict[str, Any]) -> None:
+    if index or message["content"][0] is not block:
+        raise RequestRefused(
+            f"messages.{index}: a `compaction` block must be the first of the conversation, and the only one",
+            code="compaction_block_misplaced",
         )
 
 
@@ -176,7 +193,9 @@ def _blocks(message: dict[str, Any], at: str, role: str) -> Iterator[tuple[str, 
             raise RequestRefused(f"{place}: a {role} message may not hold a block of type {kind!r}")
         if kind == "text":
             _check_text(block.get("text"), place)
-        elif kind == "thinking" and block.get("signature") != sign_thinking(str(block.get("thinking"))):
+        elif kind == "thinking" and str(block.get("signature")).partition(".")[0] != sign_thinking(
+            str(block.get("thinking"))
+        ):
             raise RequestRefused(f"{place}: invalid `signature` in `thinking` block; return it exactly as received")
         yield place, block
 

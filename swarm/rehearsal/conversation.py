@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from swarm.agent.summaries import SUMMARIZE
+from swarm.rehearsal.summaries import counted_replies
+
 _DEFINITION = re.compile(r'agent type is "([^"]+)"')
 _WORKSPACE = re.compile(
     r"^\W*(?:workspace|working directory|cwd)[ \t*]*:[ \t]*`?([^`\n]*[^`\s])", re.IGNORECASE | re.MULTILINE
@@ -33,6 +36,8 @@ class Conversation:
     """The folder that the prompt or the system prompt names in a line `Workspace: …`; empty if none does."""
     tools_allowed: bool
     messages: int
+    summarizing: bool = False
+    """A summary of it is asked for, not its next reply."""
 
     @property
     def last_result(self) -> str:
@@ -48,9 +53,15 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
     last_results: list[str] = []
     results: list[str] = []
     turn = 0
-    for message in body["messages"]:
+    prompting = True
+    for index, message in enumerate(body["messages"]):
         if message["role"] == "assistant":
+            summary = message["content"][0] if isinstance(message["content"], list) else {}
+            if summary.get("type") == "compaction":
+                turn += counted_replies(str(summary.get("content")))
+                continue
             turn += 1
+            prompting = prompting and not prompt
             last_texts, last_results = [], []
             continue
         content = message["content"]
@@ -58,12 +69,14 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
         for block in blocks:
             if block["type"] == "text":
                 last_texts.append(block["text"])
-                if turn == 0:
+                if prompting:
                     prompt.append(block["text"])
             elif block["type"] == "tool_result":
                 result = text_of(block.get("content") or "")
                 last_results.append(result)
                 results.append(result)
+        if index == 0:
+            turn += counted_replies("\n".join(last_texts))
     first = "\n".join(prompt)
     definition = _DEFINITION.search(system)
     workspace = _WORKSPACE.search(first) or _WORKSPACE.search(system)
@@ -78,6 +91,7 @@ def read_conversation(body: dict[str, Any]) -> Conversation:
         workspace=workspace[1] if workspace else "",
         tools_allowed=(body.get("tool_choice") or {}).get("type") != "none",
         messages=len(body["messages"]),
+        summarizing=body.get("compaction") is not None or SUMMARIZE in "\n".join(last_texts),
     )
 
 

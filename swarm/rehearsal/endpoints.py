@@ -16,16 +16,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from swarm.log import EventLog
+from swarm.models.catalogue import price_of
 from swarm.rehearsal import wire
 from swarm.rehearsal.checks import RequestRefused, check_request
 from swarm.rehearsal.connection import Headers, Request, format_chunk, format_head, format_response
 from swarm.rehearsal.conversation import Conversation, read_conversation
 from swarm.rehearsal.faults import ERRORS, FaultPlan
 from swarm.rehearsal.ledger import Ledger, RequestRecord, Unmatched
-from swarm.rehearsal.prompt_cache import PromptCache, measure_request
+from swarm.rehearsal.prompt_cache import Prefix, PromptCache, estimate_tokens, measure_request
 from swarm.rehearsal.rate_limits import RateLimiter
-from swarm.rehearsal.scenario import Fault, Scenario
+from swarm.rehearsal.scenario import Fault, Reply, Scenario
 from swarm.rehearsal.script import Script
+from swarm.rehearsal.summaries import LEAST_TOKENS, Summaries, bind_thinking
 
 Send = Callable[[bytes], None]
 
@@ -33,6 +35,8 @@ _FIRST_BYTE_SHARE = 0.25
 """How much of a reply's latency passes before it begins; from then on its prefix is in the cache."""
 _HANG_SECONDS = 600.0
 _SLOW_SECONDS = 5.0
+_WINDOW = 1_000_000
+"""Of a model that the table of prices does not know."""
 _SHOWN_CHARACTERS = 400
 _MODELS = ("claude-haiku-4-5", "claude-sonnet-5-5", "claude-opus-5-5")
 """Listed when the scenario names none."""
@@ -62,6 +66,7 @@ class Endpoints:
         self._random = random.Random(scenario.seed)
         self._script = Script(scenario)
         self._faults = FaultPlan(scenario.faults, scenario.seed)
+        self._summaries = Summaries()
         self._cache = PromptCache(scenario.cache_minimum_tokens)
         self._limiter = RateLimiter(scenario.rate_limits)
         self._numbers = itertools.count(1)
@@ -93,13 +98,13 @@ class Endpoints:
             self._check_model(body["model"])
             self._send_json(send, {"input_tokens": measure_request(body).total_tokens}, request_id)
         elif (request.method, path) == ("GET", "/v1/models"):
-            models = [_describe_model(model) for model in self._scenario.models or _MODELS]
+            models = [self._describe_model(model) for model in self._scenario.models or _MODELS]
             page = {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
             self._send_json(send, page, request_id)
         elif request.method == "GET" and path.startswith("/v1/models/"):
             model = path.removeprefix("/v1/models/")
             self._check_model(model)
-            self._send_json(send, _describe_model(model), request_id)
+            self._send_json(send, self._describe_model(model), request_id)
         else:
             raise RequestRefused(f"{request.method} {path}: not found", status=404, kind="not_found_error")
         return True
@@ -115,6 +120,7 @@ class Endpoints:
                 exchange.record, model=body["model"], messages=len(body["messages"]), stream=body.get("stream") is True
             )
             self._check_model(body["model"])
+            self._summaries.check(body, request.headers.get("anthropic-beta", ""), able=self._scenario.summarizes)
             return self._play(exchange, body)
         except RequestRefused as refusal:
             _log.debug("rehearsal.refused", request_id=request_id, status=refusal.status, reason=refusal.message)
@@ -144,6 +150,11 @@ class Endpoints:
         self, exchange: _Exchange, body: dict[str, Any], conversation: Conversation, fault: Fault | None
     ) -> bool:
         prefix = measure_request(body)
+        room = self._window(body["model"]) - prefix.total_tokens
+        if room < 0:
+            raise RequestRefused(
+                f"prompt is too long: {prefix.total_tokens} tokens > {self._window(body['model'])} maximum"
+            )
         if body["max_tokens"] == 0:  # only warms the cache, so nothing of the script is used up
             content: list[dict[str, Any]] = []
             stop_reason, source, latency, override = "max_tokens", "warm-up", None, None
@@ -152,14 +163,15 @@ class Endpoints:
             if answer is None:
                 raise self._note_unmatched(conversation)
             reply, source = answer.reply, answer.source
-            content = wire.build_content(reply, prefix.digest)
-            stop_reason = reply.stop_reason or ("tool_use" if reply.tools else "end_turn")
+            content, stop_reason = self._compose(body, prefix, reply, min(room, body["max_tokens"]), room)
             latency, override = reply.latency_seconds, reply.usage
         scope = f"{body['model']}\0{exchange.request.api_key}"
         usage = wire.build_usage(self._cache.look_up(scope, prefix), override, content)
         charged = {name: count for name, count in usage.items() if name.endswith("_tokens")}
+        if body.get("compaction") is not None:
+            usage = wire.bill_summary(usage)
         exchange.record = replace(exchange.record, usage=charged, source=source)
-        self._limiter.spend(usage["input_tokens"] + usage["cache_creation_input_tokens"], usage["output_tokens"])
+        self._limiter.spend(charged["input_tokens"] + charged["cache_creation_input_tokens"], charged["output_tokens"])
         message_id = "msg_" + exchange.record.request_id.removeprefix("req_")
         message = wire.build_message(message_id, body["model"], content, stop_reason, usage)
         seconds = self._draw_latency(latency)
@@ -170,6 +182,38 @@ class Endpoints:
         if exchange.record.stream:
             return self._send_stream(exchange, wire.build_events(message), remaining, fault)
         return self._send_message(exchange, message, remaining, fault)
+
+    def _compose(
+        self, body: dict[str, Any], prefix: Prefix, reply: Reply, most: int, room: int
+    ) -> tuple[list[dict[str, Any]], str]:
+        """The content of a reply that may have `most` tokens, in a window that has `room` for so many, and why it stops."""
+        if body.get("compaction") is not None:
+            if reply.stop_reason is not None or most < LEAST_TOKENS:
+                return [], reply.stop_reason or ("max_tokens" if most < room else "model_context_window_exceeded")
+            return [self._summaries.make(body, reply.text or "")], "compaction"
+        content = wire.build_content(reply, prefix.digest, lambda: bind_thinking(body))
+        if content and estimate_tokens(content) > room:
+            text = (reply.text or "")[: room * 2]
+            return [{"type": "text", "text": text}] if text.strip() else [], "model_context_window_exceeded"
+        return content, reply.stop_reason or ("tool_use" if reply.tools else "end_turn")
+
+    def _window(self, model: str) -> int:
+        own = self._scenario.context_windows.get(model)
+        price = price_of(model)
+        return own or (_WINDOW if price is None else price.context_window)
+
+    def _describe_model(self, model: str) -> dict[str, Any]:
+        able = {"supported": self._scenario.summarizes}
+        return {
+            "type": "model",
+            "id": model,
+            "display_name": model,
+            "created_at": "2026-01-01T00:00:00Z",
+            "lifecycle": "active",
+            "max_input_tokens": self._window(model),
+            "max_tokens": 128_000,
+            "capabilities": {"compaction": {**able, "summarize": able}},
+        }
 
     def _send_message(self, exchange: _Exchange, message: dict[str, Any], seconds: float, fault: Fault | None) -> bool:
         kind = fault.kind if fault else None
@@ -287,18 +331,6 @@ def _read_json(data: bytes) -> Any:
 
 def _rehearsed_error(fault: Fault, kind: str) -> RequestRefused:
     status, error_type, message = ERRORS[kind]
-    code = "enforced_spend_limit_reached" if kind == "spend_limit" else None
+    code = {"spend_limit": "enforced_spend_limit_reached", "compaction_unavailable": kind}.get(kind)
     message = fault.message or message
     return RequestRefused(message, status=status, kind=error_type, retry_after=fault.retry_after, code=code)
-
-
-def _describe_model(model: str) -> dict[str, Any]:
-    return {
-        "type": "model",
-        "id": model,
-        "display_name": model,
-        "created_at": "2026-01-01T00:00:00Z",
-        "lifecycle": "active",
-        "max_input_tokens": 1_000_000,
-        "max_tokens": 128_000,
-    }

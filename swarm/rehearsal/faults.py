@@ -16,6 +16,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "429": (429, "rate_limit_error", "This request would exceed the rate limit, as rehearsed."),
     "500": (500, "api_error", "Internal server error, as rehearsed."),
     "529": (529, "overloaded_error", "Overloaded, as rehearsed."),
+    "compaction_unavailable": (529, "overloaded_error", "Compaction is temporarily unavailable, as rehearsed."),
     "spend_limit": (429, "rate_limit_error", "The monthly spend limit has been reached, as rehearsed."),
 }
 """Faults that are answered instead of the script: status, error type, message."""
@@ -44,6 +45,8 @@ class FaultPlan:
 
     def _is_due(self, index: int, conversation: Conversation) -> bool:
         fault = self._faults[index]
+        if fault.kind == "compaction_unavailable" and not conversation.summarizing:
+            return False
         if match(fault.when, conversation) is None:
             return False
         self._seen[index] += 1

@@ -82,7 +82,20 @@ Latency = Annotated[tuple[float, float], BeforeValidator(_read_latency)]
 StopReason = Literal[
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded"
 ]
-FaultKind = Literal["400", "401", "403", "429", "500", "529", "spend_limit", "cut", "stream_error", "hang", "slow"]
+FaultKind = Literal[
+    "400",
+    "401",
+    "403",
+    "429",
+    "500",
+    "529",
+    "spend_limit",
+    "compaction_unavailable",
+    "cut",
+    "stream_error",
+    "hang",
+    "slow",
+]
 
 
 class _Part(BaseModel):
@@ -106,6 +119,8 @@ class When(_Part):
     """Found in the user's text since the last reply (on turn 0: the prompt)."""
     tools_allowed: bool | None = None
     """False matches only requests with `tool_choice: none`."""
+    summarizing: bool | None = None
+    """True matches only requests for a summary of the conversation, of which rules that do not say it hear nothing."""
 
 
 class ToolCall(_Part):
@@ -213,6 +228,10 @@ class Scenario(_Part):
     cache_minimum_tokens: int = Field(default=0, ge=0)
     """Prefixes shorter than this are silently not cached."""
     rate_limits: RateLimits = RateLimits()
+    context_windows: dict[str, int] = {}
+    """By model, how many tokens a request and its reply may have; of others it is what the table of prices says."""
+    summarizes: bool = True
+    """Whether the models make summaries on demand, as Anthropic's API does and others do not."""
     obeys_tool_choice: bool = True
     """False: calls tools also where `tool_choice` is none, as some gateways do."""
     script: Literal["tree", "chatter"] | None = None

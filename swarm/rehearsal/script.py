@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from swarm.rehearsal.chatter import answer_chatter
 from swarm.rehearsal.conversation import Conversation
 from swarm.rehearsal.scenario import Reply, Rule, Scenario, When
+from swarm.rehearsal.summaries import default_summary
 from swarm.rehearsal.tree import answer_tree
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
@@ -38,6 +39,8 @@ class Script:
     def answer(self, conversation: Conversation) -> Answer | None:
         """The reply to this request, or None if the scenario has none."""
         found = self._from_rules(conversation)
+        if found is None and conversation.summarizing:
+            return Answer(Reply(text=default_summary(conversation.turn)), "summary")
         if found is None and self._script is not None:
             reply = _SCRIPTS[self._script](conversation)
             found = Answer(reply, self._script) if reply else None
@@ -48,6 +51,8 @@ class Script:
 
     def _from_rules(self, conversation: Conversation) -> Answer | None:
         for index, rule in enumerate(self._rules):
+            if conversation.summarizing and not rule.when.summarizing:
+                continue
             groups = match(rule.when, conversation)
             if groups is not None and self._take(index, rule):
                 return Answer(_fill_reply(rule.reply, conversation, groups), rule.name or f"rule {index + 1}")
@@ -66,6 +71,8 @@ class Script:
 def match(when: When, conversation: Conversation) -> dict[str, str] | None:
     """The named groups of the patterns if every condition holds, else None."""
     if when.turn is not None and not when.turn.holds(conversation.turn):
+        return None
+    if when.summarizing is not None and when.summarizing != conversation.summarizing:
         return None
     if when.tools_allowed is not None and when.tools_allowed != conversation.tools_allowed:
         return None

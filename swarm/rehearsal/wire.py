@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 from swarm.rehearsal.checks import RequestRefused, sign_thinking
@@ -21,11 +22,15 @@ def encode_json(value: Any) -> bytes:
     return _encode(value).encode()
 
 
-def build_content(reply: Reply, digest: bytes) -> list[dict[str, Any]]:
-    """A reply's content blocks. Ids of tool calls come from the request's digest: replayed, a request gets the same."""
+def build_content(reply: Reply, digest: bytes, bound: Callable[[], str]) -> list[dict[str, Any]]:
+    """A reply's content blocks. Ids of tool calls come from the request's digest: replayed, a request gets the same.
+
+    `bound` says what thinking is bound to.
+    """
     content: list[dict[str, Any]] = []
     if reply.thinking:
-        content.append({"type": "thinking", "thinking": reply.thinking, "signature": sign_thinking(reply.thinking)})
+        signature = f"{sign_thinking(reply.thinking)}.{bound()}"
+        content.append({"type": "thinking", "thinking": reply.thinking, "signature": signature})
     if reply.text:
         content.append({"type": "text", "text": reply.text})
     for index, call in enumerate(reply.tools):
@@ -53,6 +58,13 @@ def build_usage(given: InputUsage, override: UsageOverride | None, content: list
                 "ephemeral_1h_input_tokens": 0,
             }
     return usage
+
+
+def bill_summary(usage: dict[str, Any]) -> dict[str, Any]:
+    """The usage of a summary, as the API states it: beside the sums, which say nothing of it."""
+    counts = {name: count for name, count in usage.items() if name != "service_tier"}
+    nothing = {name: 0 for name in counts if name.endswith("_tokens")}
+    return {**nothing, "service_tier": "standard", "iterations": [{"type": "compaction", **counts}]}
 
 
 def build_message(
@@ -109,6 +121,8 @@ def _block_events(index: int, block: dict[str, Any]) -> list[bytes]:
             empty = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        case "compaction":
+            empty, deltas = block, []
         case _:
             empty = {**block, "input": {}}
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in _pieces(_encode(block["input"]))]

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from swarm.agent.entries import Assistant, Condition, Entry, Parked, Started, ToolFinished, ToolStarted, Verdict
-from swarm.agent.life import Life, fold
+from swarm.agent.life import Life
 from swarm.plain import clean
 from swarm.store.agents import Store
 from swarm.store.durable import Disk
+from swarm.store.loading import load_life
 from swarm.store.values import Claim, Counters, GoOn, Signals
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
@@ -28,12 +29,17 @@ class Journal:
         self.life = Life(claim.agent_id)
         self.unread = claim.unread
         """Messages that wait in the mailbox, as the last write answered."""
+        self.wanted = ""
+        """The summary that a person wants of the conversation, as JSON."""
 
     def load(self) -> Life:
-        """Read the journal from its beginning. Raises `JournalError`."""
+        """Read the journal, from its last cut on. Raises `JournalError`."""
         # Nothing is asked for where nothing is: most agents have one segment.
-        entries = () if self.claim.length == self.life.length == 0 else self.store.journal(self.claim.agent_id)
-        self.life = fold(self.claim.agent_id, entries, self.store.journal)
+        if self.claim.length == self.life.length == 0:
+            self.life = Life(self.claim.agent_id)
+        else:
+            self.life = load_life(self.store, self.claim.agent_id)
+            self.wanted = self.store.wanted_summary(self.claim.agent_id)
         return self.life
 
     @property
@@ -74,6 +80,7 @@ class Journal:
             said=said,
         )
         self.unread = self.unread if appended.unread is None else appended.unread
+        self.wanted = self.wanted if appended.wanted is None else appended.wanted
         for entry in stamped:
             self.life.apply(entry)
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
+from swarm.agent.compacting import Compact
 from swarm.agent.decision import (
     AwaitGrader,
     AwaitMail,
@@ -45,6 +46,7 @@ from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.compacting import Compacting
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
@@ -78,6 +80,7 @@ class Loop:
         self.approvals = Approvals(segment, self.toolbox)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
         self.judging = Judging(segment, self.toolbox, self.model_call)
+        self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
         self._yield_at = time.monotonic() + segment.settings.segment_seconds
 
     def run(self) -> Outcome:
@@ -124,7 +127,7 @@ class Loop:
         return None
 
     def _step(self) -> Outcome | None:
-        action = next_action(self.life)
+        action = next_action(self.life, self.compacting.bounds() if self.life.spec is not None else None)
         if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and self._is_out_of_time():
             action = self._leave_undone()
         match action:
@@ -134,6 +137,8 @@ class Loop:
                 self.journal.append([prompt])
             case CallModel():
                 return self._call_model(action)
+            case Compact():
+                return self._compact(action)
             case RunTools(calls=calls):
                 if self.draining():
                     return self._hand_over("its worker is going away")
@@ -188,23 +193,24 @@ class Loop:
         self.journal.append([self.guidance.begin(started), task], activity="starting")
         return None
 
-    def _call_model(self, action: CallModel) -> Outcome | None:
+    def _give_way(self) -> HandedOver | None:
+        """Give the process up between two calls of the model, if anybody else has a use for it."""
         if self.draining():
             return self._hand_over("its worker is going away")
         if time.monotonic() > self._yield_at:
             return self._hand_over("others wait for the process", last=True)
+        return None
+
+    def _call_model(self, action: CallModel) -> Outcome | None:
+        if (handed_over := self._give_way()) is not None:
+            return handed_over
         between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
         # What does not fit into one turn stays in the mailbox for the next ones.
         room = self.life.mail_taken < PAGE_BYTES
         if self.journal.unread and between_turns and room and self.messaging.take_mail():
             return None
-        wait = action.not_before - self.segment.claim.now()
-        if wait > WAIT_IN_PLACE_SECONDS:
-            return self._park(Condition(until=action.not_before))
-        if wait > 0:
-            with self.stop.waiting():
-                self.stop.event.wait(wait)
-            self.stop.check()
+        if (parked := self._wait_until(action.not_before)) is not None:
+            return parked
         match self.model_call.reserve():
             case Finished() as finished:
                 return self._end(finished)
@@ -214,6 +220,26 @@ class Loop:
                 self.model_call.request(action, reserved)
             case Told():
                 pass
+        return None
+
+    def _wait_until(self, moment: float) -> Waits | None:
+        wait = moment - self.segment.claim.now()
+        if wait > WAIT_IN_PLACE_SECONDS:
+            return self._park(Condition(until=moment))
+        if wait > 0:
+            with self.stop.waiting():
+                self.stop.event.wait(wait)
+            self.stop.check()
+        return None
+
+    def _compact(self, action: Compact) -> Outcome | None:
+        if (out := self._give_way() or self._wait_until(action.not_before)) is not None:
+            return out
+        match self.compacting.run(action):
+            case Finished() as finished:
+                return self._end(finished)
+            case Busy(tokens=tokens, cost=cost):
+                return self._park(Condition(purse=(tokens, cost)))
         return None
 
     def _run_approved(self, calls: Sequence[Block], run: Callable[[Sequence[Block]], None]) -> Outcome | None:

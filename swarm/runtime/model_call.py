@@ -20,11 +20,11 @@ from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
 from swarm.models.catalogue import cost_usd
 from swarm.models.reply import tell_apart
-from swarm.runtime.purse import Prices, reply_room, wish_for
+from swarm.runtime.purse import LEAST_SUMMARY_TOKENS, Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment
 from swarm.runtime.sharing import Gate
 from swarm.runtime.words import Words
-from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Signals
+from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Signals, Wish
 
 log = EventLog("swarm.model")
 
@@ -80,11 +80,11 @@ class ModelCall:
             with self._stop.waiting(), self._opening_for_others():
                 reply = self._model.complete(request, self._tell_activity, self._words.take)
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
-            self._note_failure(error)
+            self.note_failure(error)
             return
         content = tell_apart(reply.content, self._life.call_ids, self._life.turns)
         reply = reply.model_copy(update={"content": content})
-        cost = self._cost(reply.model, reply.usage)
+        cost = self.cost(reply.model, reply.usage)
         entry = Assistant(
             content=content,
             stop_reason=reply.stop_reason,
@@ -98,13 +98,14 @@ class ModelCall:
         effect = self._journal.append(
             [entry],
             activity=self._activity(reply),
-            counters=_reply_counters(reply, cost),
-            settle=self._reserves,
+            counters=reply_counters(reply.usage, cost, turns=1),
+            settle=self.reserves,
             said=self._life.text_after(entry),
         )
-        self._tell(effect)
+        self.tell(effect)
 
-    def _note_failure(self, error: PermanentModelError | ConfigurationError | TransientModelError) -> None:
+    def note_failure(self, error: PermanentModelError | ConfigurationError | TransientModelError) -> None:
+        """Journal why there is no reply. Raises `UnfitWorker`."""
         if self._spec.base_url is None and _is_the_workers(error):
             model = self._spec.model if isinstance(error, ModelError) and error.kind == "permission" else ANY_MODEL
             raise UnfitWorker(str(error), model)
@@ -113,9 +114,10 @@ class ModelCall:
         if activity:
             delay = failed.retry_at - self._segment.claim.now()
             log.warning("model.failed", agent_id=self._spec.agent_id, kind=failed.error_kind, again_in_seconds=delay)
-        self._tell(self._journal.append([failed], activity=activity, settle=self._reserves))
+        self.tell(self._journal.append([failed], activity=activity, settle=self.reserves))
 
-    def _tell(self, effect: Signals) -> None:
+    def tell(self, effect: Signals) -> None:
+        """Carry out what the end of a call asks for."""
         if effect.publish:
             self._segment.publish(effect)
 
@@ -124,27 +126,30 @@ class ModelCall:
         return Prices(self._spec.model, self._settings.prices_file)
 
     @property
-    def _reserves(self) -> bool:
+    def reserves(self) -> bool:
+        """Whether what a call takes is set aside before it."""
         return self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
 
     def closing(self, children: int, *, graded: bool = True) -> tuple[int, int]:
         """What to keep, in tokens and nano-dollars, for the last reply of an agent that is about to start children, and for its grader."""
-        if not self._reserves:
+        if not self.reserves:
             return (0, 0)
         now = self._segment.claim.now()
         wish = wish_for(self._life, self._prices, final=False, now=now, children=children, graded=graded)
         return (wish.closing_tokens, wish.closing_cost)
 
-    def reserve(self) -> Reserved | Told | Busy | Finished:
-        """Reserve what the next reply may use; `Busy` if that is held by others' calls, whose end is to be waited for."""
+    def reserve(self, wish: Wish | None = None) -> Reserved | Told | Busy | Finished:
+        """Reserve what the next reply may use, or another call that takes `wish`; `Busy` if that is held by others' calls, whose end
+        is to be waited for."""
         limits, deadline = self._spec.limits, self._segment.claim.deadline
         if deadline is not None and self._segment.claim.now() > deadline and self._life.last_words is None:
             self._journal.append([notes.last_words("time", "The job has reached its time limit.")])
             return Told()
-        if not self._reserves:
+        if not self.reserves:
             return Reserved()
         final = self._life.last_words is not None
-        wish = wish_for(self._life, self._prices, final=final, now=self._segment.claim.now())
+        other = wish is not None
+        wish = wish or wish_for(self._life, self._prices, final=final, now=self._segment.claim.now())
         answer = self._segment.store.reserve(self._segment.claim, wish, final=final)
         if final and isinstance(answer, OutOfBudget) and (wish.closing_tokens or wish.closing_cost):
             # Rather last words that nobody grades than none.
@@ -162,12 +167,14 @@ class ModelCall:
                     )
                 self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
                 return Told()
+        if other:
+            return Reserved(LEAST_SUMMARY_TOKENS + int(answer.part * wish.spare_tokens))
         if answer.used >= WARN_AT_SHARE and not self._life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
             self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer.used)])
         return Reserved(reply_room(self._life, self._prices, final=final, granted=answer.part))
 
-    def _cost(self, model: str, usage: Usage) -> float:
+    def cost(self, model: str, usage: Usage) -> float:
         """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""
         prices = self._settings.prices_file
         known = cost_usd(model, usage, prices_file=prices)
@@ -232,12 +239,13 @@ def _is_the_workers(error: Exception) -> bool:
     )
 
 
-def _reply_counters(reply: Reply, cost: float) -> Counters:
+def reply_counters(usage: Usage, cost: float, *, turns: int) -> Counters:
+    """What a call adds to the agent's and the job's sums."""
     return Counters(
-        turns=1,
-        input=reply.usage.input_tokens,
-        output=reply.usage.output_tokens,
-        cache_write=reply.usage.cache_creation_input_tokens,
-        cache_read=reply.usage.cache_read_input_tokens,
+        turns=turns,
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cache_write=usage.cache_creation_input_tokens,
+        cache_read=usage.cache_read_input_tokens,
         cost=round(cost * NANO),
     )

@@ -16,6 +16,7 @@ EXPECTED_REPLY_TOKENS = 4_000
 LEAST_REPLY_TOKENS = 300
 """With less than this a reply is not worth asking for."""
 LAST_REPLY_TOKENS = 1_000
+LEAST_SUMMARY_TOKENS = 2_000
 CHILD_RESULT_TOKENS = 100
 """What a child's result adds to its parent's conversation, at least."""
 MOST_KEPT_SHARE = 0.1
@@ -70,6 +71,18 @@ def _for_grader(life: Life, prices: Prices) -> tuple[int, int]:
     if limits.budget_usd is not None:
         cost = min(cost, round(limits.budget_usd * NANO * MOST_FOR_GRADER))
     return tokens, cost
+
+
+def wish_for_summary(tokens: int, prices: Prices, *, cached: bool, most: int) -> Wish:
+    """What a summary of so many tokens takes, which may be `most` long."""
+    call = _input(tokens, tokens if cached else 0) + Usage(output_tokens=LEAST_SUMMARY_TOKENS)
+    spare = Usage(output_tokens=max(0, most - LEAST_SUMMARY_TOKENS))
+    return Wish(
+        tokens=call.total_tokens,
+        cost=prices.cost(call),
+        spare_tokens=spare.total_tokens,
+        spare_cost=prices.cost(call + spare) - prices.cost(call),
+    )
 
 
 def _cached(life: Life, now: float) -> int:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from swarm.agent.entries import Condition, ToolFinished
 from swarm.agent.spec import AgentSpec
+from swarm.context.restating import restate
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
@@ -162,6 +163,10 @@ class Toolbox:
             log.error("tool.broke", agent_id=self._segment.spec.agent_id, tool=name, error=repr(error), traceback=where)
             text = f"The tool {name} failed unexpectedly: {type(error).__name__}: {error}"
         return ToolFinished(tool_use_id=call["id"], text=text, is_error=True)
+
+    def restate(self, *, tail: str) -> str:
+        """How things stand, from records; `tail` is what of the conversation is not kept, though no summary holds it."""
+        return restate(self.context_of(""), self._segment.life, tail=tail)
 
     def context_of(self, tool_use_id: str, waited: Condition | None = None) -> ToolContext:
         """The world that a call acts in."""

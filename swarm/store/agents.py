@@ -114,29 +114,26 @@ class Store(Showing, Judging):
 
     # -- one agent -----------------------------------------------------------------------------------------
 
-    def journal(self, agent_id: str, after: int = 0) -> Iterator[Entry]:
-        """The journal's entries after number `after`, in order.
+    def journal(self, agent_id: str, after: int = 0, *, count: int = JOURNAL_PAGE) -> Iterator[Entry]:
+        """The journal's entries after number `after`, in order, read `count` at a time.
 
         Raises `JournalError` for an entry that cannot be read, or a gap in the numbers.
         """
         while True:
-            page = self.client.xrange(
-                self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=JOURNAL_PAGE
-            )
+            page = self.client.xrange(self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=count)
             for entry_id, fields in page:
                 number = int(entry_id.split("-", 1)[0])
                 if number != after + 1:
                     raise JournalError(f"agent {agent_id}: journal entry {after + 1} is missing")
                 entry = decode_entry(fields["e"], agent_id=agent_id, number=number)
-                yield self._prefixes.put_back(entry, self.find_prefix) if isinstance(entry, Started) else entry
+                yield self.with_prefix(entry) if isinstance(entry, Started) else entry
                 after = number
-            if len(page) < JOURNAL_PAGE:
+            if len(page) < count:
                 return
 
-    def find_prefix(self, job_id: str, digest: str) -> str | None:
-        """The system prompt and tools, as JSON, that a journal of the job names."""
-        # Jobs from before there were documents have their own.
-        return self.document(digest) or self.client.hget(self.key("job", job_id, "prefixes"), digest)
+    def with_prefix(self, entry: Started) -> Started:
+        """A first entry as it was written. Raises `JournalError`."""
+        return self._prefixes.put_back(entry, self.find_prefix)
 
     # -- the steps of a segment ----------------------------------------------------------------------------
 
@@ -207,7 +204,7 @@ class Store(Showing, Judging):
         if answer[0] != "ok":
             # A repeat: whoever the first attempt woke is in the outbox.
             return Appended(None, Signals())
-        return Appended(int(answer[1]), Signals(publish=answer[2]))
+        return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3])
 
     def reserve(self, claim: Claim, wish: Wish, *, final: bool = False) -> Granted | Busy | OutOfBudget:
         """Set aside what a call takes, the last one if `final`."""

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from swarm.agent.entries import Mail, encode_entry
-from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleRequest, UnknownAgent, UnknownReceiver
+from swarm.errors import (
+    AgentCancelled,
+    MailboxFull,
+    MessageRefused,
+    ReceiverEnded,
+    StaleRequest,
+    UnknownAgent,
+    UnknownReceiver,
+)
 from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
 from swarm.plain import clean
 from swarm.store.roster import Roster
@@ -63,6 +71,24 @@ class Mailboxes(Roster):
         answer = self.run("receive", claim.agent_id, claim.generation, number, document, *counts, entry.cursor)
         self._check(answer, claim)
         return int(answer[1]) if answer[0] == "ok" else None
+
+    def wanted_summary(self, agent_id: str) -> str:
+        """The summary that a person wants of the agent's conversation, as JSON; empty if there is none."""
+        return self.client.hget(self.key("agent", agent_id), "wanted_summary") or ""
+
+    def want_summary(self, agent_id: str, wanted: str) -> str:
+        """Note that a person wants one, `wanted` as JSON. Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`."""
+        answer = self.run("want_summary", agent_id, wanted)
+        if answer[0] == "unknown":
+            raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
+        if answer[0] == "cancelled":
+            raise AgentCancelled(agent_id)
+        return str(answer[1])
+
+    def find_prefix(self, job_id: str, digest: str) -> str | None:
+        """The system prompt and tools, as JSON, that a journal of the job names."""
+        # Jobs from before there were documents have their own.
+        return self.document(digest) or self.client.hget(self.key("job", job_id, "prefixes"), digest)
 
     def send(self, letter: OutgoingMessage, receivers: Sequence[Receiver]) -> Sent:
         """Send one letter from outside to all of these, or to none.

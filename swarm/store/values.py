@@ -170,6 +170,8 @@ class Appended:
     """How many messages the agent has not read; None when it was not looked up."""
     effect: Signals
     """Those who waited for what was settled go on."""
+    wanted: str | None = None
+    """The summary that a person wants, as JSON; None when it was not looked up."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ class AgentEnded(_Told):
     text: str
     """Its answer."""
     reason: str
-    stopped_at: Literal["", "turns", "tokens", "budget", "time"]
+    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"]
     turns: int
     tools: int
     usage: Usage
@@ -180,7 +180,7 @@ class JobEnded(_Told):
     data: Any = None
     """The answer as data, if a schema was given."""
     reason: str
-    stopped_at: Literal["", "turns", "tokens", "budget", "time"]
+    stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"]
     agents: int
     turns: int
     usage: Usage

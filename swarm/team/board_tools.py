@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swarm.agent.entries import Condition
+from swarm.agent.life import Life
 from swarm.errors import BoardRefused, ToolError
 from swarm.team.board import Board, NothingOpen, TaskView
 from swarm.tools import Tool, ToolContext, ToolResult
@@ -96,6 +97,14 @@ def _show(context: ToolContext, number: int) -> str:
         if text:
             lines.append(f"{name}:\n{text}")
     return "\n".join(lines)
+
+
+def restate_tasks(context: ToolContext, life: Life) -> str:
+    """The tasks that it has claimed and not completed."""
+    board = _board(context)
+    own = [task for task in board.tasks() if task.owner == context.agent_id and task.state == "in_progress"]
+    texts = board.texts([task.number for task in own])
+    return "\n".join(f"{_describe(task)}\n{texts[task.number].description}".strip() for task in own)
 
 
 def _describe(task: TaskView) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from swarm.agent.entries import Condition
+from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition
 from swarm.errors import BadName, ToolError, UnknownReceiver
@@ -35,6 +36,8 @@ SEARCH_MARK = "?"
 """What a `subagent_type` begins with that is a search."""
 _MAX_SENTENCE = 160
 _SHOWN = 100
+_RESTATED = 20
+"""Agents that have ended, of those that are told again after a summary."""
 
 
 def naming_types(tool: Tool, definitions: Sequence[AgentDefinition]) -> Tool:
@@ -178,6 +181,22 @@ def _describe(agent: AgentView, now: float) -> str:
     if not agent.ended and agent.activity:
         line += f"; {agent.activity}, {now - (agent.active_at or now):.0f} s ago"
     return line
+
+
+def restate_children(context: ToolContext, life: Life) -> str:
+    """The agents that it started: those that are not over, and those that ended last."""
+    records = [record for record in context.store.agents(sorted(context.store.children(context.agent_id))) if record]
+    over = sorted((record for record in records if record.ended), key=lambda record: record.ended_at or 0.0)
+    lines = [
+        f"{record.id} ({record.called}): {'idle' if record.idle else record.state}; {record.label}"
+        + ("; its result will come by itself" if record.background and not record.idle else "")
+        for record in records
+        if not record.ended
+    ]
+    if len(over) > _RESTATED:
+        lines.append(f"{len(over) - _RESTATED} ended earlier.")
+    lines += [f"{record.id} ({record.called}): ended, {record.state}; {record.label}" for record in over[-_RESTATED:]]
+    return "\n".join(lines)
 
 
 AGENT = Tool(

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from swarm.agent.life import Life
 from swarm.errors import ToolError
 from swarm.tools import Confine, ToolContext
 from swarm.tools.processes import (
@@ -107,6 +108,16 @@ def shell_state(scratch: Path, shell: ShellRecord) -> tuple[ShellState, Report |
     # It may have reported and ended between the two looks.
     report = _report(scratch, shell)
     return ("ended", report) if report is not None else ("lost", None)
+
+
+def restate_shells(ctx: ToolContext, life: Life) -> str:
+    """The background commands that it started here, and how they stand."""
+    if ctx.scratch is None or ctx.scratch not in private_folders(ctx.scratch.parent):
+        return ""
+    shells = [
+        f"{shell.id}: {shell_state(ctx.scratch, shell)[0]}: {shell.command}" for shell in list_shells(ctx.scratch)
+    ]
+    return "\n".join(shells[-MAX_SHELLS:])
 
 
 def output_path(scratch: Path, shell_id: str) -> Path:

@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
-from swarm.tools import Tool
+import json
+
+from swarm.agent.life import Life
+from swarm.tools import Tool, ToolContext
+
+
+def restate_mail(context: ToolContext, life: Life) -> str:
+    """Requests that nobody has answered, to it or by it, and how much it has not read."""
+    stored = context.store.client.hgetall(context.store.key("job", context.job_id, "requests"))
+    lines = []
+    for request_id, document in sorted(stored.items()):
+        request = json.loads(document)
+        if request["state"] != "open" or request["expires"] < context.now():
+            continue
+        if request["to"] == context.agent_id:
+            lines.append(f"{request_id}: a {request['kind']} request to you, by {request['from']}: answer it.")
+        elif request["from"] == context.agent_id:
+            lines.append(f"{request_id}: a {request['kind']} request of yours, to {request['to']}: no answer yet.")
+    [record] = context.store.agents([context.agent_id])
+    if record is not None and record.unread:
+        lines.append(f"{record.unread} unread messages: they follow.")
+    return "\n".join(lines)
+
 
 MESSAGE_KINDS = ("message", "shutdown_request", "shutdown_response", "plan_response")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm.store.agents import Store
 from swarm.store.values import Claim
+from swarm.tools.past import PAST, tell_past
 from swarm.workspace import OUTPUT_PREFIX
 
 
@@ -21,7 +22,9 @@ class Outputs:
         return f"{OUTPUT_PREFIX}{key}"
 
     def load(self, handle: str) -> str | None:
-        """The text kept under `handle`, or None."""
+        """The text kept under `handle`, or None; `output:past` is all that the agent has lived."""
         key = handle.removeprefix(OUTPUT_PREFIX)
+        if key == PAST:
+            return tell_past(self._store.journal(self._claim.agent_id))
         found = self._store.load_output(self._claim.agent_id, key)
         return self._store.load_output(self._inherited, key) if found is None and self._inherited else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm.agent.life import Life
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 
@@ -24,6 +25,12 @@ def write_todos(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     lines = [f"{done} of {len(todos)} done"]
     lines += [f"{_MARKS[todo['status']]} {' '.join(todo['content'].split())}" for todo in todos]
     return ToolResult(text="\n".join(lines))
+
+
+def restate_todos(ctx: ToolContext, life: Life) -> str:
+    """The list as it was written last."""
+    last = life.context.standing.get(TODO_WRITE.name)
+    return write_todos(ctx, last).text if last and last["todos"] else ""
 
 
 def _activity(given: dict[str, Any]) -> str:

@@ -4,12 +4,12 @@
 --   settle          '1': what was reserved is given back
 --   said            the agent's latest text, kept for an end from outside; '' for none
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a text that is kept already
--- Returns {'ok', unread messages, publish} | {'document'}: say it again with the text | {'repeat'} | {'stale'} | {'cancelled'}
+-- Returns {'ok', unread messages, publish, the summary that a person wants as JSON or ''} | {'document'}: say it again with the text | {'repeat'} | {'stale'} | {'cancelled'}
 step('append', function(id, gen, number, activity, counters, settle, said, digest, prefix, entries)
   number = tonumber(number)
   local refused = refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
-  local job, unread = fields(id, 'job', 'unread')
+  local job, unread, wanted = fields(id, 'job', 'unread', 'wanted_summary')
   if digest ~= '' and not refer_to(job, digest, prefix) then return { 'document' } end
   for i, entry in ipairs(entries) do append(id, job, number + i - 1, entry) end
   local changed = false
@@ -26,5 +26,5 @@ step('append', function(id, gen, number, activity, counters, settle, said, diges
   redis.call('HSET', agent_key(id), 'activity', activity, 'active', NOW)
   if said ~= '' then redis.call('HSET', agent_key(id), 'said', said) end
   if changed then emit(job, 'progress', id, 'activity', activity) end
-  return { 'ok', count(unread), publish }
+  return { 'ok', count(unread), publish, wanted or '' }
 end, { list_after = 9 })

@@ -1,0 +1,60 @@
+"""Blocks of a conversation: how long they are, the text in them, their images. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from swarm.agent import notes
+from swarm.models import Block
+
+BYTES_PER_TOKEN = 3.5
+"""What a token of prompts, code and schemas holds, on the low side: an estimate had better be too high."""
+IMAGE_TOKENS = 1_600
+_THINKING = ("thinking", "redacted_thinking")
+
+
+def size_of(block: Block) -> int:
+    """In bytes, as far as it matters for the number of its tokens."""
+    if block.get("type") == "image":
+        return round(IMAGE_TOKENS * BYTES_PER_TOKEN)
+    content = block.get("content", block.get("text"))
+    if isinstance(content, list):
+        return sum(map(size_of, content))
+    text = content if isinstance(content, str) else json.dumps(block)
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def text_of(content: list[Block]) -> str:
+    """The texts of a reply."""
+    return "\n\n".join(block["text"] for block in content if block.get("type") == "text" and block.get("text"))
+
+
+def holds_image(block: Block) -> bool:
+    """Whether it is an image, or a result with one."""
+    content = block.get("content")
+    return block.get("type") == "image" or (isinstance(content, list) and any(map(holds_image, content)))
+
+
+def drop_images(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with words in the place of the newest images; those before the last reply were taken once, so they come second.
+
+    Thinking is bound to what came before it: where older images go, what was thought after them goes, too.
+    """
+    if messages and any(map(holds_image, messages[-1]["content"])):
+        return [*messages[:-1], {**messages[-1], "content": list(map(_without_image, messages[-1]["content"]))}]
+    kept, changed = [], False
+    for message in messages:
+        content = message["content"]
+        if changed and message["role"] == "assistant":
+            content = [block for block in content if block.get("type") not in _THINKING]
+        elif any(map(holds_image, content)):
+            content, changed = list(map(_without_image, content)), True
+        kept.append({**message, "content": content})
+    return kept
+
+
+def _without_image(block: Block) -> Block:
+    if block.get("type") == "image":
+        return {"type": "text", "text": notes.NO_IMAGE}
+    return {**block, "content": [_without_image(part) for part in block["content"]]} if holds_image(block) else block

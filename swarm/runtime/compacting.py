@@ -1,0 +1,240 @@
+"""Compaction: a summary takes the place of what a conversation has become too long for.
+
+The call for it is like any other: set aside before, paid after, made again by whoever takes the agent over. Only the entry that holds
+the summary changes the conversation, so a death anywhere costs at most the call.
+
+Three ways, by what there is: the server's own block, after which the last turn is kept as it was; a small model, where the conversation
+is no longer in the prompt cache and would have to be paid for whole; an ordinary reply, where the server makes no blocks. After the
+latter two the last turn is told as text: what was thought in it is bound to a conversation that is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from swarm.agent.blocks import text_of
+from swarm.agent.compacting import SUMMARY_TOKENS, Bounds, Compact, Wanted, bounds_of, cut_of
+from swarm.agent.entries import Compacted, CompactionFailed, Finished
+from swarm.agent.life import BAD_IMAGE, Life
+from swarm.agent.snapshot import foresee
+from swarm.agent.summaries import instructions, summary_request
+from swarm.context.restating import tell_tail
+from swarm.errors import ConfigurationError, PermanentModelError, TransientModelError
+from swarm.log import EventLog
+from swarm.models import Block, Model, ModelRequest, Reply
+from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, max_output, price_of, resolve_model
+from swarm.runtime.model_call import ModelCall, Reserved, Told, reply_counters
+from swarm.runtime.purse import CACHE_SECONDS, MAX_REPLY_TOKENS, Prices, wish_for_summary
+from swarm.runtime.segment import Segment
+from swarm.runtime.toolbox import Toolbox
+from swarm.store.values import Busy
+
+log = EventLog("swarm.compaction")
+_NOT_OURS = frozenset({"authentication", "billing", "spend_limit", BAD_IMAGE})
+"""Failures that every request would have: they are the next reply's to tell."""
+_NO_SUMMARY = "no_summary"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How one summary is made."""
+
+    model: str
+    block: bool
+    """The server makes a block; else the reply is the summary."""
+    kept: int
+    """How many of the last replies lie after the part that is summarized."""
+    cached: bool
+    """It is read from the prompt cache."""
+    own: bool = True
+    """The agent's own model makes it."""
+
+    @property
+    def replays(self) -> int:
+        """How many of them stay as they were."""
+        return self.kept if self.block and self.own else 0
+
+
+class Compacting:
+    """The compaction of one running agent."""
+
+    def __init__(self, segment: Segment, model: Model, call: ModelCall, toolbox: Toolbox) -> None:
+        self._segment, self._model, self._call, self._toolbox = segment, model, call, toolbox
+        self._journal, self._spec, self._prices_file = segment.journal, segment.spec, segment.settings.prices_file
+        self._bounds: dict[str, Bounds] = {}
+
+    @property
+    def _life(self) -> Life:
+        return self._journal.life
+
+    def bounds(self) -> Bounds:
+        """How long the conversation may get, and the summary that a person wants of it."""
+        wanted = self._journal.wanted
+        known = self._bounds.get(wanted)
+        if known is None:
+            price = price_of(self._spec.model, prices_file=self._prices_file)
+            reply = min(MAX_REPLY_TOKENS, max_output(self._spec.model, prices_file=self._prices_file))
+            known = self._bounds[wanted] = bounds_of(
+                DEFAULT_CONTEXT_WINDOW if price is None else price.context_window,
+                reply,
+                most=self._segment.settings.compact_tokens,
+                dearer_above=price.above.prompt_tokens if price is not None and price.above is not None else None,
+                wanted=Wanted(**json.loads(wanted)) if wanted else None,
+            )
+        return known
+
+    def run(self, action: Compact) -> Finished | Busy | None:
+        """Have the conversation cut; what stands in the way of it is journaled. Raises `Interrupted`, `UnfitWorker`."""
+        focus = self.before(action)
+        if action.bare:
+            self._cut(
+                action, Compacted(form="bare", state=self._toolbox.restate(tail=tell_tail(self._life.messages[-2:])))
+            )
+            return None
+        plan = self._plan(action)
+        tokens = cut_of(self._life, plan.kept).tokens or self._life.tokens_to_send()
+        wish = wish_for_summary(tokens, Prices(plan.model, self._prices_file), cached=plan.cached, most=SUMMARY_TOKENS)
+        match self._call.reserve(wish):
+            case Reserved(room=room):
+                self._request(action, plan, focus, room or SUMMARY_TOKENS)
+            case Told():
+                pass
+            case other:
+                return other
+        return None
+
+    def before(self, action: Compact) -> str:
+        """What is done before a summary is asked for: the place of `PreCompact`. Returns what it must hold above all."""
+        return "" if action.wanted is None else action.wanted.focus
+
+    def _plan(self, action: Compact) -> _Plan:
+        own, life = self._spec.model, self._life
+        last = life.last
+        cached = last is not None and self._segment.claim.now() - last.at < CACHE_SECONDS
+        block = not life.context.text_only and self._model.summarizes(own)
+        if not cached and action.trigger != "overflow" and not life.context.failures:
+            small = self._find_small(cut_of(life, action.kept).tokens)
+            if small not in (None, own):
+                return _Plan(small, block and self._model.summarizes(small), action.kept, cached=False, own=False)
+        return _Plan(own, block, action.kept, cached=cached)
+
+    def _find_small(self, tokens: int) -> str | None:
+        """A model that reads the whole conversation for less, if there is one."""
+        small = resolve_model(
+            self._segment.settings.small_model,
+            default=self._spec.model,
+            parent=self._spec.model,
+            prices_file=self._prices_file,
+        )
+        ours, its = (price_of(model, prices_file=self._prices_file) for model in (self._spec.model, small))
+        if ours is None or its is None or its.context_window < tokens + 2 * SUMMARY_TOKENS:
+            return None
+        return small if its.rates_for(tokens).input < ours.rates_for(tokens).input else None
+
+    def _request(self, action: Compact, plan: _Plan, focus: str, room: int) -> None:
+        life = self._life
+        messages = life.messages[: cut_of(life, plan.kept).place]
+        if not plan.block:
+            # The request before, byte for byte, and one block more.
+            ask = {"type": "text", "text": summary_request(focus)}
+            messages = [*messages[:-1], {**messages[-1], "content": [*messages[-1]["content"], ask]}]
+        request = ModelRequest.model_construct(
+            model=plan.model,
+            system=life.system,
+            messages=messages,
+            tools=life.tools,
+            max_tokens=room,
+            tools_allowed=True,
+            effort=self._spec.definition.effort,
+            summarize=instructions(focus) if plan.block else None,
+            kept={},
+        )
+        began = time.monotonic()
+        try:
+            with self._segment.stop.waiting():
+                reply = self._model.complete(request)
+        except (PermanentModelError, ConfigurationError, TransientModelError) as error:
+            self._note(action, plan, error)
+            return
+        block, summary = _read(reply, plan)
+        cost = self._call.cost(reply.model, reply.usage)
+        about: dict[str, Any] = {
+            "trigger": action.trigger,
+            "asked": action.wanted.id if action.wanted is not None else "",
+            "usage": reply.usage,
+            "cost_usd": cost,
+            "model": reply.model,
+            "request_id": reply.request_id,
+        }
+        if not summary:
+            why = f"the reply held no summary (it stopped with {reply.stop_reason})"
+            self._fail(CompactionFailed(error=why, error_kind=_NO_SUMMARY, **about))
+            return
+        kept = plan.replays
+        place = cut_of(life, plan.kept).place
+        entry = Compacted(
+            form="block" if plan.block else "text",
+            kept=kept,
+            through=cut_of(life, plan.kept).entry,
+            block=block,
+            summary=summary,
+            state=self._toolbox.restate(tail="" if kept else tell_tail(life.messages[place:])),
+            focus=focus,
+            request_sha=reply.request_sha,
+            duration_seconds=time.monotonic() - began,
+            **about,
+        )
+        self._cut(action, entry)
+
+    def _cut(self, action: Compact, entry: Compacted) -> None:
+        entry = entry.model_copy(update={"tokens_before": self._life.tokens_to_send(), "trigger": action.trigger})
+        entry = self._journal.stamp(entry)
+        entry = entry.model_copy(update={"folded": foresee(self._life, entry)})
+        counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
+        self._call.tell(
+            self._journal.append([entry], activity="summarizing", counters=counters, settle=self._call.reserves)
+        )
+        log.info(
+            "agent.compacted",
+            agent_id=self._spec.agent_id,
+            trigger=entry.trigger,
+            form=entry.form,
+            before=entry.tokens_before,
+            after=self._life.tokens_to_send(),
+        )
+
+    def _note(
+        self, action: Compact, plan: _Plan, error: PermanentModelError | ConfigurationError | TransientModelError
+    ) -> None:
+        other = not plan.own
+        if (
+            isinstance(error, PermanentModelError)
+            and (error.kind not in _NOT_OURS or other)
+            and (error.kind != "permission" or other or self._spec.base_url is not None)
+        ):
+            asked = action.wanted.id if action.wanted is not None else ""
+            self._fail(
+                CompactionFailed(
+                    error=str(error), error_kind=error.kind, trigger=action.trigger, asked=asked, model=plan.model
+                )
+            )
+            return
+        self._call.note_failure(error)
+
+    def _fail(self, entry: CompactionFailed) -> None:
+        log.warning("compaction.failed", agent_id=self._spec.agent_id, kind=entry.error_kind, error=entry.error)
+        counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
+        self._call.tell(self._journal.append([entry], counters=counters, settle=self._call.reserves))
+
+
+def _read(reply: Reply, plan: _Plan) -> tuple[Block | None, str]:
+    """The block, if there is one, and the summary; an empty one if the reply is none."""
+    if plan.block:
+        blocks = [block for block in reply.content if block.get("type") == "compaction" and block.get("content")]
+        return (blocks[0], str(blocks[0]["content"])) if len(blocks) == 1 == len(reply.content) else (None, "")
+    calls = any(block.get("type") == "tool_use" for block in reply.content)
+    whole = reply.stop_reason == "end_turn" and not calls
+    return None, text_of(reply.content).strip() if whole else ""
