@@ -38,6 +38,7 @@ from swarm.store.questions import Questions
 from swarm.store.values import Signals
 from swarm.team.board import Board, TaskTexts, TaskView
 from swarm.team.scratchpad import Pad, PageView
+from swarm.workspace.sending import send_folder
 
 log = EventLog("swarm.client")
 _IDLE_SECONDS = 1.0
@@ -210,6 +211,7 @@ class Swarm:
         home_workspace: bool = False,
         instruction_files: bool = True,
         idempotency_key: str | None = None,
+        snapshots: bool | None = None,
     ) -> Job:
         """Put a job on the queue and return its handle; the job is durable when this returns.
 
@@ -227,10 +229,14 @@ class Swarm:
 
         Jobs have their turns on the fleet; one of `priority` 3 has three where others have one.
 
+        With a hub in the settings (`SWARM_HUB`) the folder's files, uncommitted ones among them, are sent there, and agents work on copies
+        of them, on any host. Without one, `snapshots` keeps the folder in a snapshot after each call that may change it (default: the
+        settings').
+
         Submitted again with the same `idempotency_key`, an order makes no second job: the handle is that of the first.
 
         What the settings files hold that cannot be used is in the handle's `warnings`.
-        Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`.
+        Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`, `GitFailed`.
         """
         order = Order(
             prompt=prompt,
@@ -255,14 +261,26 @@ class Swarm:
             home_workspace=home_workspace,
             instruction_files=instruction_files,
             idempotency_key=idempotency_key,
+            snapshots=snapshots,
         )
         return self.place(prepare_order(order, self.settings))
 
     def place(self, prepared: PreparedJob) -> Job:
-        """Put a job that was prepared on the queue; it is durable when this returns. Raises `RedisUnavailable`, `IdempotencyConflict`."""
+        """Put a job that was prepared on the queue; it is durable when this returns.
+
+        Raises `RedisUnavailable`, `IdempotencyConflict`, and `GitFailed` where its files cannot be sent to the hub.
+        """
         with explained(self.store.client):
+            spec, warnings = prepared.spec, prepared.warnings
+            is_there = prepared.digest and self.store.has_job(spec.job_id)
+            if spec.files is not None and spec.is_carried and not is_there:
+                # First: a job is never there without what it begins with.
+                sent = send_folder(self.settings, prepared.folder, spec.files.hub, spec.job_id, spec.agent_id)
+                spec = spec.model_copy(update={"base": sent.commit})
+                warnings = [*warnings, *sent.warnings]
             submitted = self.store.submit(
-                prepared.spec,
+                spec,
+                folder=str(prepared.folder),
                 catalogue=prepared.catalogue.model_dump_json(),
                 retention_seconds=self.settings.retention_seconds,
                 rules=prepared.permissions.rules.model_dump_json(),
@@ -276,7 +294,7 @@ class Swarm:
             if self.settings.durability == "all":
                 Disk(self.store.client, self.store.key("synced"), "all").wait()
         self.publish(submitted.effect)
-        return Job(self, prepared.spec.job_id, warnings=prepared.warnings, new=submitted.new)
+        return Job(self, spec.job_id, warnings=warnings, new=submitted.new)
 
     def job(self, job_id: str) -> Job:
         """The handle of an existing job. Raises `UnknownAgent`."""

@@ -37,12 +37,16 @@ class GitFailed(SwarmError):
     """A git command of the runtime's did not do what it was asked for; `trouble` says what to make of it.
 
     `refused`: the ref exists and is another commit. `away`: the hub, or what it needs, may be there later. `denied`: it wants another
-    token. `missing`: there is no such commit, ref or repository. `failed`: anything else (the disk, a broken git folder).
+    token. `missing`: there is no such commit or ref. `failed`: anything else (the disk, a broken git folder).
     """
 
     def __init__(self, message: str, trouble: GitTrouble) -> None:
         self.trouble = trouble
         super().__init__(message)
+
+
+class HubAway(TransientError):
+    """The hub cannot be reached, and it is not waited for any longer just now. Nothing is lost that a journal names."""
 
 
 # -- definitions ------------------------------------------------------------------------------------------

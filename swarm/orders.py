@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from swarm.agent.results import check_schema
-from swarm.agent.spec import AgentSpec, Limits
+from swarm.agent.spec import AgentSpec, Files, Limits
 from swarm.context.instructions import Instructions, load_instructions
 from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
@@ -34,6 +34,7 @@ from swarm.permissions.sources import PermissionSettings, load_permission_settin
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
 from swarm.tools.outside import declare_outside_tools
+from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.home import refuse_home
 
 DEFAULT_AGENT = "build"
@@ -69,6 +70,7 @@ class Order:
     instruction_files: bool = True
     priority: int = 1
     idempotency_key: str | None = None
+    snapshots: bool | None = None
 
     @property
     def digest(self) -> str:
@@ -91,7 +93,9 @@ class PreparedJob:
     """A job that can be put on the queue."""
 
     spec: AgentSpec
-    """Its root agent."""
+    """Its root agent; where files are carried, still without the commit that they begin as."""
+    folder: Path
+    """The person's folder."""
     catalogue: Catalogue
     permissions: PermissionSettings
     ask_seconds: float
@@ -125,7 +129,7 @@ class PreparedJob:
             return ""
         sources = ", ".join(dict.fromkeys(grant.source for grant in self.grants))
         ignored = f"{len(self.grants)} things that files of this workspace would allow are ignored ({sources})"
-        command = f"swarm trust {shlex.quote(self.spec.workspace)}"
+        command = f"swarm trust {shlex.quote(str(self.folder))}"
         return f"{ignored}; `{command} --show` lists them, without --show it grants them"
 
     @property
@@ -193,7 +197,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         description=(order.title or " ".join(order.prompt.split()))[:80],
         prompt=order.prompt,
         model=_choose_model(order, definition, limits, settings),
-        workspace=str(folder),
+        workspace=str(_place_workspace(folder, job_id, settings)),
+        files=_choose_files(order, settings),
         mode=mode,
         after_plan="bypassPermissions" if mode == "plan" else None,
         rules=definition_rules(definition),
@@ -207,6 +212,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     digest = "" if order.idempotency_key is None else order.digest
     return PreparedJob(
         spec,
+        folder,
         catalogue,
         permissions,
         seconds,
@@ -216,6 +222,21 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         instructions=instructions if order.instruction_files and settings.instruction_files else None,
         digest=digest,
     )
+
+
+def _choose_files(order: Order, settings: Settings) -> Files | None:
+    """Decided here, once for the job: workers see what it has, not what they are set to."""
+    if settings.hub is not None:
+        return Files(hub=settings.hub)
+    wanted = settings.snapshots if order.snapshots is None else order.snapshots
+    return Files() if wanted else None
+
+
+def _place_workspace(folder: Path, job_id: str, settings: Settings) -> Path:
+    """The folder itself, or where its copy lies on whatever host."""
+    if settings.hub is None:
+        return folder
+    return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), folder.name)
 
 
 def find_grants(folder: Path) -> list[Grant]:

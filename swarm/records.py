@@ -212,6 +212,8 @@ class JobView(_View):
     data: Any = None
     """The answer as data, if a schema was given."""
     workspace: str = ""
+    files: Literal["shared", "snapshots", "carried"] = "shared"
+    """How its files are kept: they lie in the workspace; and snapshots beside them; or they follow agents from host to host."""
     limits: Limits = Limits()
     agents: int = 0
     sums: Counters = Field(default=Counters(), exclude=True)

@@ -21,6 +21,19 @@ def _folders(text: str | None) -> list[Path]:
     return [Path(part).expanduser() for part in (text or "").split(os.pathsep) if part]
 
 
+def check_hub(url: str) -> str:
+    """A hub's URL in the form that is compared. Raises `ValueError` for what git must not be given."""
+    url = url.strip().rstrip("/")
+    scheme, parted, rest = url.partition("://")
+    if url.startswith("/"):
+        return url
+    if not parted or scheme not in ("http", "https", "ssh", "file"):
+        raise ValueError(f"{url!r} is neither an http, https, ssh or file URL nor an absolute path")
+    if scheme != "ssh" and "@" in rest.partition("/")[0]:
+        raise ValueError("a password does not belong into the URL, which everybody sees; give it as SWARM_HUB_TOKEN")
+    return url
+
+
 Durability = Literal["off", "effects", "all"]
 
 
@@ -72,8 +85,15 @@ class Settings(BaseSettings):
     question_seconds: float = Field(default=3_600.0, ge=0)
     """How long a question to a person can be answered; then the call is denied."""
 
+    checkouts: Path | None = None
+    """Where copies of workspaces lie, the same on all hosts. Default: beside `state_dir`, by the name of that and `-checkouts`."""
+    hub: str | None = None
+    """A git URL through which files follow their agents from host to host; one that ends in `.git` is one repository for all jobs, any
+    other has `/jobs/JOB.git` below it. Unset: all workers see the workspace under its own path."""
     hub_token: str | None = Field(default=None, repr=False)
     """What the hub asks for as a password; it is sent to no other URL."""
+    snapshots: bool = False
+    """Without a hub: keep the workspace's files in a snapshot after each call that may change them, on the worker's host."""
     workspaces: str | None = None
     """Of a worker: the only folders, separated by colons, that workspaces may be or lie below. Unset: any folder."""
     mode_ceiling: Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "bypassPermissions"] | None = None
@@ -117,6 +137,11 @@ class Settings(BaseSettings):
             raise ValueError(f"{str(wrong[0])!r} is not an absolute path")
         return value
 
+    @field_validator("hub")
+    @classmethod
+    def _check_hub(cls, value: str | None) -> str | None:
+        return None if value is None else check_hub(value)
+
     @field_validator("flower_open")
     @classmethod
     def _check_flower_open(cls, value: str) -> str:
@@ -132,6 +157,11 @@ class Settings(BaseSettings):
     def state_folder(self) -> Path:
         """The local state folder, resolved; it need not exist yet."""
         return (self.state_dir or _state_home()).expanduser().absolute()
+
+    def checkouts_folder(self) -> Path:
+        """Where copies of workspaces lie; it need not exist yet."""
+        state = self.state_folder()
+        return (self.checkouts or state.with_name(f"{state.name}-checkouts")).expanduser().absolute()
 
 
 def load_settings() -> Settings:

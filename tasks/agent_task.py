@@ -12,7 +12,7 @@ from celery.exceptions import Terminated, WorkerLostError
 from celery.worker.request import Request
 from redis.exceptions import RedisError
 
-from swarm.agent.needs import find_lack, read_needs
+from swarm.agent.needs import find_files_lack, find_lack, needs_of, read_needs
 from swarm.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
 from swarm.log import EventLog
 from swarm.runtime.journal import Journal
@@ -171,6 +171,10 @@ def _run_if_claimed(
         log.debug("agent.not_runnable", agent_id=str(task.request.id), why=claim.why)
         return Row("open", "not runnable")
     patience.claim = claim
+    if claim.spec.is_carried and (lack := find_files_lack(needs_of(claim.spec), process.has())):
+        carry_out(app, store, store.hand_over(claim, "its files cannot be brought here"))
+        _leave_to_others(store, claim.agent_id, lack)
+        return Row("open", "left to others")
     return _run_claimed(task, runtime, store, claim, stop)
 
 

@@ -157,7 +157,8 @@ def has() -> Has:
     missing = explain_missing(settings)
     refused = {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
     only_job = settings.only_job if settings.job_file is None else read_job(settings.job_file)
-    return Has(only_job=only_job, lacks={ANY_MODEL: missing} if missing else refused)
+    hub = {"hub": settings.hub, "checkouts": str(settings.checkouts_folder())} if settings.hub else {}
+    return Has(only_job=only_job, lacks={ANY_MODEL: missing} if missing else refused, **hub)
 
 
 def note_refusal(model: str, why: str) -> None:

@@ -223,7 +223,8 @@ def _next_for_calls(life: Life) -> Action:
         return settle(calls, notes.NO_TOOLS_LEFT)
     begun = [call for call in calls if call["id"] in life.tools_started]
     if interrupted := [call for call in begun if life.kind_of(call) is not Kind.IDEMPOTENT]:
-        return settle(interrupted, notes.INTERRUPTED)
+        carried = life.spec is not None and life.spec.is_carried
+        return settle(interrupted, notes.UNDONE if carried else notes.INTERRUPTED)
     # Children see what this reply's other calls did, so those run first.
     if ordinary := _of_kinds(life, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.IDEMPOTENT, Kind.SHARED):
         together = list(takewhile(lambda call: life.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))

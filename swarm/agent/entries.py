@@ -119,6 +119,8 @@ class ToolFinished(_Entry):
     """The result of one call."""
 
     kind: Literal["tool_finished"] = "tool_finished"
+    v: Literal[1, 2] = 1  # type: ignore[assignment]
+    """2 with a `commit`."""
     tool_use_id: str
     text: str
     is_error: bool = False
@@ -127,6 +129,8 @@ class ToolFinished(_Entry):
     """The sources of the instruction files whose text follows what the call returned."""
     files: dict[str, int] = {}
     """Files the call read or wrote: resolved path → modification time (ns) as the agent knows it."""
+    commit: str = ""
+    """What the workspace holds after the call, where that is known; with the work of agents that the call has merged."""
     duration_seconds: float = 0.0
 
 

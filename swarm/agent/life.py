@@ -66,6 +66,8 @@ class Life:
     pending: dict[str, Block] = field(default_factory=dict)
     """Calls of the last reply that have no result yet, in the order the model made them."""
     tools_started: set[str] = field(default_factory=set)
+    commit: str = ""
+    """The last commit that the journal names: what the workspace held then."""
     spawned: dict[str, str] = field(default_factory=dict)
     """tool_use id → agent id, for every child ever spawned."""
     background: set[str] = field(default_factory=set)
@@ -125,6 +127,8 @@ class Life:
     """Resolved path → modification time (ns) when the agent last read or wrote it."""
     context: Context = field(default_factory=Context)
     """How much of this its requests still hold."""
+    files_seen_in: dict[str, str] = field(default_factory=dict)
+    """By the same paths, the commit that the journal named then."""
     _calls: list[Block] = field(default_factory=list)
     _results: dict[str, Block] = field(default_factory=dict)
     _held: list[Block] = field(default_factory=list)
@@ -147,7 +151,7 @@ class Life:
         match entry:
             case Started():
                 self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
-                self.mode = entry.spec.mode
+                self.mode, self.commit = entry.spec.mode, entry.spec.base
                 self.guidance = entry.guidance
                 if entry.guidance:
                     # A block of its own, and the first: all agents of the job that have it begin alike.
@@ -328,8 +332,10 @@ class Life:
         block: Block = {"type": "tool_result", "tool_use_id": entry.tool_use_id, "content": entry.blocks or entry.text}
         if entry.is_error:
             block["is_error"] = True
+        self.commit = entry.commit or self.commit
         self.files_read.update(entry.files)
         self.guided.update(entry.instructions)
+        self.files_seen_in.update(dict.fromkeys(entry.files, self.commit))
         self.tool_calls += 1
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from pathlib import PurePath
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -23,6 +24,10 @@ class Needs(BaseModel):
     job: str = ""
     model: str = ""
     """The model that is asked with the worker's own credentials; empty for a rehearsal, which takes none."""
+    hub: str = ""
+    """The hub that its files go through …"""
+    checkouts: str = ""
+    """… and the folder below which its workspace lies then."""
 
 
 class Has(BaseModel):
@@ -35,6 +40,8 @@ class Has(BaseModel):
     """It is for this job alone."""
     lacks: Mapping[str, str] = {}
     """Models that it cannot use now, and why; `*`: all of them."""
+    hub: str = ""
+    checkouts: str = ""
 
     @property
     def serves_all(self) -> bool:
@@ -61,13 +68,31 @@ def read_workers(documents: Iterable[str]) -> list[Has]:
 
 def needs_of(spec: AgentSpec) -> Needs:
     """What this agent needs."""
-    return Needs(job=spec.job_id, model="" if spec.base_url else spec.model)
+    needs = Needs(job=spec.job_id, model="" if spec.base_url else spec.model)
+    if spec.files is None or not spec.is_carried:
+        return needs
+    # The agent's own folder, and in it the workspace under its name.
+    checkouts = str(PurePath(spec.workspace).parent.parent)
+    return needs.model_copy(update={"hub": spec.files.hub, "checkouts": checkouts})
+
+
+def find_files_lack(needs: Needs, has: Has) -> str:
+    """Why an agent's files cannot be brought to a worker; empty if they can, or need not be."""
+    if not needs.hub:
+        return ""
+    if needs.hub != has.hub:
+        return f"its files go through {needs.hub}, and the worker {f'has {has.hub}' if has.hub else 'has no hub'} (SWARM_HUB)"
+    if needs.checkouts != has.checkouts:
+        return f"its files lie below {needs.checkouts}, the worker's below {has.checkouts or 'no folder'} (SWARM_CHECKOUTS)"
+    return ""
 
 
 def find_lack(needs: Needs, has: Has) -> str:
     """Why a worker cannot serve an agent; empty if it can."""
     if has.only_job is not None and needs.job != has.only_job:
         return f"it is there for {has.only_job} only" if has.only_job else "it is kept for the next command's job"
+    if lack := find_files_lack(needs, has):
+        return lack
     if not needs.model:
         return ""
     return has.lacks.get(ANY_MODEL) or has.lacks.get(needs.model, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from swarm.agent.entries import Answered, Finished, Prompt
@@ -12,9 +13,15 @@ from swarm.records import AgentView
 
 # -- about calls that were not run, or not again ---------------------------------------------------------------
 
+_SHOWN_FILES = 20
 INTERRUPTED = (
     "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
     "It was not run again. Check its effects before you repeat it."
+)
+UNDONE = (
+    "This call was interrupted while it ran (its worker stopped). Its changes to the files of the workspace are undone: they are as they "
+    "were before it. What it did elsewhere (other folders, the network, other services) may have happened, wholly or in part. It was "
+    "not run again."
 )
 OUT_OF_TIME = "This call was not run: the job has reached its time limit."
 CUT_OFF = "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
@@ -25,6 +32,31 @@ FORKED = "This call went to the agent that you were forked from. You are the for
 NOT_APPROVED = "The call was not run. Find another way that is allowed, or say in your answer what is needed."
 NOBODY_TO_ASK = "It needs a person's permission, and nobody is there to be asked."
 NOBODY_ANSWERED = "It needed a person's answer, and nobody answered in time."
+
+# -- about files that follow their agent -----------------------------------------------------------------------
+
+
+def files_left_out(reasons: Mapping[str, str]) -> str:
+    """Files of the workspace are not kept; empty for none."""
+    if not reasons:
+        return ""
+    shown = "\n".join(f"- {path}: {reason}" for path, reason in list(reasons.items())[:_SHOWN_FILES])
+    more = f"\n- and {len(reasons) - _SHOWN_FILES:,} more" if len(reasons) > _SHOWN_FILES else ""
+    return (
+        "Note from the runtime: these are not kept with the workspace. They are there as long as you go on on this host, and are no "
+        f"part of the job's result:\n{shown}{more}"
+    )
+
+
+def files_unsettled(paths: Sequence[str]) -> str:
+    """Files were written while they were kept; empty for none."""
+    if not paths:
+        return ""
+    shown = ", ".join(paths[:_SHOWN_FILES]) + (
+        f" and {len(paths) - _SHOWN_FILES:,} more" if len(paths) > _SHOWN_FILES else ""
+    )
+    return f"Note from the runtime: something still writes to {shown}; what was kept of it may be incomplete until your next call."
+
 
 # -- about starting agents -------------------------------------------------------------------------------------
 

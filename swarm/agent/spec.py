@@ -15,6 +15,15 @@ from swarm.records import State as State
 SPEC_VERSION: Literal[1] = 1
 
 
+class Files(BaseModel):
+    """How the files of a job are kept, beside lying where they lie."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hub: str = ""
+    """The hub that they go through, so that every host can have them; empty: snapshots are kept on the host that makes them."""
+
+
 class AgentSpec(BaseModel):
     """Everything an agent needs to begin, self-contained: a worker needs no file of the person who asked."""
 
@@ -42,6 +51,10 @@ class AgentSpec(BaseModel):
     network: bool = False
     """Its processes may use the network."""
     workspace: str
+    base: str = ""
+    """The commit that its workspace begins as, where it has one of its own."""
+    files: Files | None = None
+    """None: files lie in the workspace, and nothing else is done about them."""
     name: str | None = None
     """Its name in the job's directory, besides its id."""
     background: bool = False
@@ -58,6 +71,11 @@ class AgentSpec(BaseModel):
     """A rehearsal server's URL; only loopback addresses are honoured, and only with a worthless key."""
     limits: Limits = Limits()
     created_at: float = 0.0
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether its files follow it: the workspace is its own, and equal to what its journal names last whenever a segment begins."""
+        return self.files is not None and self.files.hub != ""
 
     @property
     def plan_file(self) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TextIO
 
 from swarm.cli.credentials import require_credentials
@@ -106,7 +105,7 @@ def prepare_trusted(order: Order, settings: Settings, terminal: TextIO | None) -
     """Prepare the job, once the person has said whether what files of the workspace loosen is to count."""
     prepared = prepare_order(order, settings)
     if prepared.grants and not prepared.trusted and terminal is not None:
-        folder = Path(prepared.spec.workspace)
+        folder = prepared.folder
         if ask_for_trust(folder, prepared.grants, settings, terminal):
             return prepare_order(order, settings)
         return replace(prepared, declined=True)

@@ -158,6 +158,14 @@ def run(
             "--instruction-files/--no-instruction-files", help="Give agents what CLAUDE.md, AGENTS.md and rules say."
         ),
     ] = True,
+    snapshots: Annotated[
+        bool | None,
+        typer.Option(
+            "--snapshots/--no-snapshots",
+            help="Keep the workspace's files after each call that may change them.",
+            show_default="SWARM_SNAPSHOTS",
+        ),
+    ] = None,
     priority: Annotated[
         int, typer.Option(min=1, max=100, help="Turns the job has on the fleet where others have one.")
     ] = 1,
@@ -213,6 +221,7 @@ def run(
         check_seconds=check_timeout,
         home_workspace=home_workspace,
         instruction_files=instruction_files,
+        snapshots=snapshots,
         priority=priority,
     )
     converse = prompt is None and begun is not None

@@ -40,12 +40,13 @@ from swarm.agent.life import Life
 from swarm.agent.notes import child_result, refuse_mail
 from swarm.agent.prompts import first_message
 from swarm.definitions.tools import Kind
-from swarm.errors import AgentCancelled, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
+from swarm.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.carrying import AWAY_AGAIN_SECONDS, keeping_of
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.judging import Judging
@@ -81,13 +82,14 @@ class Loop:
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
         self.judging = Judging(segment, self.toolbox, self.model_call)
         self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
+        self.files = keeping_of(segment, draining)
         self._yield_at = time.monotonic() + segment.settings.segment_seconds
 
     def run(self) -> Outcome:
         """Run until the agent ends or gives its process back."""
         try:
             self.journal.load()
-            outcome = self._keep_below_ceiling()
+            outcome = self._keep_below_ceiling() or self._enter_workspace()
             while outcome is None:
                 self.stop.check()
                 outcome = self._step()
@@ -96,6 +98,10 @@ class Loop:
             return self._cancelled()
         except NotOwner as error:
             return GaveUp(str(error))
+        except HubAway as error:
+            return self._hand_over(str(error), last=True)
+        except GitFailed as error:
+            return self._set_back(error)
         except UnfitWorker as error:
             self.segment.publish(self.store.hand_over(self.segment.claim, "its worker cannot have the model"))
             return Unserved(error.model, str(error))
@@ -117,7 +123,8 @@ class Loop:
         if self.life.finished is not None:
             return None
         host, ceiling, wanted = socket.gethostname(), self.segment.ceiling, self.segment.claim.spec
-        refusal = ceiling.refuse_workspace(self.spec.workspace, host)
+        # A carried workspace is none of the host's own folders.
+        refusal = "" if self.spec.is_carried else ceiling.refuse_workspace(self.spec.workspace, host)
         if refusal:
             return self._end(Finished(state="failed", reason=refusal))
         modes = [wanted.mode, wanted.after_plan or "plan", self.life.mode if self.life.spec else "plan"]
@@ -125,6 +132,28 @@ class Loop:
         if why and self.store.emit_once(self.spec.job_id, "bounded", self.spec.agent_id, why=why):
             log.warning("agent.bounded", agent_id=self.spec.agent_id, host=host, why=why)
         return None
+
+    def _enter_workspace(self) -> Outcome | None:
+        """Have the workspace be what the journal says, before anything else looks at it."""
+        if self.life.finished is not None:
+            return None
+        try:
+            self.files.enter()
+        except HubAway:
+            if self.life.length == 0:
+                raise  # Nothing can be parked that has not begun.
+            return self._park(Condition(until=self.segment.claim.now() + AWAY_AGAIN_SECONDS))
+        return None
+
+    def _set_back(self, error: GitFailed) -> Outcome:
+        """What is wrong is this host's (a full disk, say): the agent is offered again later, perhaps to another one."""
+        log.error("agent.set_back", agent_id=self.spec.agent_id, host=socket.gethostname(), error=error)
+        if error.trouble == "missing" and not self.life.finished:
+            return self._end(
+                Finished(state="failed", reason=f"the hub has lost what the workspace held: {error}")
+            ) or Ended("failed", str(error))
+        self.store.hand_over(self.segment.claim, f"its files cannot be kept on {socket.gethostname()}")
+        return HandedOver(str(error))
 
     def _step(self) -> Outcome | None:
         action = next_action(self.life, self.compacting.bounds() if self.life.spec is not None else None)
@@ -180,7 +209,8 @@ class Loop:
     def _begin(self) -> Outcome | None:
         if not Path(self.spec.workspace).is_dir():
             where = f"the workspace {self.spec.workspace} does not exist on the worker's host {socket.gethostname()}"
-            reason = f"{where}; share the folder with the workers under the same path, or run a worker where it is"
+            remedy = "share the folder with the workers under the same path, run a worker where it is, or have files carried (SWARM_HUB)"
+            reason = f"{where}; {remedy}"
             return self._end(Finished(state="failed", reason=reason))
         task = Prompt(text=first_message(self.spec, now=self.spec.created_at or self.segment.claim.now()))
         if self.spec.fork is not None:
@@ -261,15 +291,23 @@ class Loop:
         return None
 
     def _run_tools(self, calls: Sequence[Block]) -> None:
-        has_effects = self.life.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT)
-        if len(calls) == 1 and has_effects and calls[0]["id"] not in self.life.tools_started:
-            self.journal.append([ToolStarted(tool_use_id=calls[0]["id"])], activity=self.toolbox.activity(calls[0]))
+        if len(calls) == 1 and self.life.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT):
+            return self._run_effect(calls[0])
         if len(calls) == 1:
             results = [self.toolbox.run(calls[0])]
         else:
             with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
                 results = list(pool.map(self.toolbox.run, calls))
         self.journal.append_results(self.guidance.follow(calls, results))
+
+    def _run_effect(self, call: Block) -> None:
+        """Noted, run, its files kept, its result noted: whoever dies in between, the next one knows what the call may have done."""
+        if call["id"] not in self.life.tools_started:
+            self.journal.append([ToolStarted(tool_use_id=call["id"])], activity=self.toolbox.activity(call))
+        self.files.begin(call)
+        result = self.files.keep(self.toolbox.run(call))
+        self.journal.append_results(self.guidance.follow([call], [result]))
+        self.files.kept()
 
     def _spawn(self, calls: Sequence[Block]) -> None:
         plan = plan_children(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from swarm.agent import notes
@@ -123,7 +123,9 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         teammate=teammate,
         role=given.get("role"),
         fork=life.length if fork else None,
-        workspace=parent.workspace,
+        workspace=_workspace(parent, child_agent_id(parent.agent_id, call["id"])),
+        base=life.commit if parent.is_carried else "",
+        files=parent.files,
         folders=parent.folders,
         mode=mode,
         after_plan=above if mode == "plan" and above != "plan" else None,
@@ -132,6 +134,12 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         base_url=parent.base_url,
         limits=parent.limits,
     )
+
+
+def _workspace(parent: AgentSpec, agent_id: str) -> str:
+    """The parent's; of files that are carried a copy beside it, which may be on another host."""
+    given = PurePath(parent.workspace)
+    return str(given.parent.with_name(agent_id) / given.name) if parent.is_carried else parent.workspace
 
 
 def _forked(given: dict[str, Any], parent: AgentSpec) -> AgentDefinition:

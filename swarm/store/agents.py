@@ -65,16 +65,17 @@ class Store(Showing, Judging):
         weight: int = 1,
         order: str = "",
         instructions: str = "",
+        folder: str = "",
     ) -> Submitted:
         """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
 
-        `catalogue` and `instructions` are the documents that travel with it.
+        `catalogue` and `instructions` are the documents that travel with it; `folder` is the person's, where the root works on a copy.
         """
         limits = spec.limits
         spec = clean(spec)
         job: dict[str, Any] = {
             "title": spec.description,
-            "workspace": spec.workspace,
+            "workspace": folder or spec.workspace,
             "rules": rules,
             "ask_seconds": ask_seconds,
             "limits": limits.model_dump_json(),
@@ -87,6 +88,8 @@ class Store(Showing, Judging):
         }
         if order:
             job["order"] = order
+        if spec.files is not None:
+            job["files"] = "carried" if spec.is_carried else "snapshots"
         if spec.base_url is not None:
             job["rehearsed"] = 1
         if limits.max_tokens is not None:
@@ -107,6 +110,10 @@ class Store(Showing, Judging):
             answer = self.run("submit", *given, catalogue, guiding, instructions)
         new = answer[0] == "ok"
         return Submitted(new, order if new else answer[2], Signals(publish=answer[1]))
+
+    def has_job(self, job_id: str) -> bool:
+        """Whether there is such a job."""
+        return bool(self.client.exists(self.key("job", job_id)))
 
     def wait_events(self, job_id: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The job's events after that one, which are waited for for so long: the id and the fields of each."""

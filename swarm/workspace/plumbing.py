@@ -96,6 +96,8 @@ _TAKEN_OVER = re.compile(
 _AWAY = (
     r"[Cc]ould not (resolve|connect)|[Cc]ouldn't connect|[Ff]ailed to connect|Connection (refused|reset|closed)|timed out|too slow|"
     r"No route to host|Network is unreachable|Empty reply|unexpectedly|hung up|early EOF|Recv failure|Send failure|"
+    # Storage that is not mounted yet.
+    r"does not appear to be a git repository|repository .* not found|error: 404|"
     r"error: 5\d\d|HTTP 5\d\d|error: 429|HTTP 429|unpack failed|No space left|transfer closed"
 )
 _DENIED = (
@@ -103,7 +105,7 @@ _DENIED = (
 )
 _MISSING = (
     r"not our ref|couldn't find remote ref|bad object|unknown revision|not a valid object|not a tree object|"
-    r"does not appear to be a git repository|repository .* not found|error: 404|not a valid commit|failed to unpack tree"
+    r"not a valid commit|failed to unpack tree"
 )
 _SECRET = re.compile(r"//[^@/\s]*@")
 
@@ -132,7 +134,7 @@ def call_git(
     `keep` are descriptors that it holds while it runs. Raises `GitFailed`.
     """
     where = ["--no-pager", f"--git-dir={git_dir}", *([] if tree is None else [f"--work-tree={tree}"])]
-    command = arguments[0]
+    command = next(word for word in arguments if word != "-c" and "=" not in word)
     try:
         running = subprocess.Popen(
             [find_git(), *where, *arguments],

@@ -113,7 +113,7 @@ class Repository:
         found = self._take_in(also, lock)
         left_out = [LeftOut(os.fsdecode(path), why) for path, why in sorted(found.left_out.items())]
         unsettled = sorted(os.fsdecode(path) for path in found.taken) if found.taken else []
-        if previous is not None and self._tip() == previous:
+        if previous is not None and self.tip() == previous:
             return Snapshot(None, left_out, unsettled)
         tree = self._git("write-tree", lock=lock).decode().strip()
         if previous is not None and self.tree_of(previous) == tree:
@@ -173,7 +173,7 @@ class Repository:
         Where it is so already, nothing is written.
         """
         with locked(self.git_dir) as lock:
-            if self._tip() == commit and (self.git_dir / "index").exists() and not self._unlike():
+            if self.tip() == commit and (self.git_dir / "index").exists() and not self._unlike():
                 return
             self._tip_file.unlink(missing_ok=True)
             try:
@@ -215,6 +215,13 @@ class Repository:
         except OSError as error:
             if path.is_symlink() or path.exists():
                 raise GitFailed(f"{path} cannot be removed: {error.strerror}", "failed") from error
+
+    def tip(self) -> str | None:
+        """The commit that the last `snapshot` or `become` left the workspace as; None if one is under way, or was torn apart."""
+        try:
+            return self._tip_file.read_text()
+        except OSError:
+            return None
 
     # -- commits -------------------------------------------------------------------------------------------
 
@@ -303,16 +310,27 @@ class Repository:
                 return commit
         return None
 
-    def fetch(self, url: str, ref_or_commit: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS) -> str:
+    def fetch(
+        self,
+        url: str,
+        ref_or_commit: str,
+        token: str | None = None,
+        *,
+        seconds: float = NETWORK_SECONDS,
+        anew: bool = False,
+    ) -> str:
         """Bring a commit here, with all that it is made of; its id. A commit (not a ref) that is here is not asked for.
 
+        `anew` asks for everything, and takes it before what is here: for a git folder that may be broken.
         Raises `GitFailed`: `missing` if the hub has none.
         """
         is_commit = _COMMIT.fullmatch(ref_or_commit) is not None
-        if is_commit and self.has(ref_or_commit):
+        if is_commit and not anew and self.has(ref_or_commit):
             return ref_or_commit
-        kept = f"refs/swarm/fetched/{ref_or_commit}" if is_commit else ref_or_commit
-        command = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", url, f"+{ref_or_commit}:{kept}")
+        kept = "refs/swarm/fetched" if is_commit else ref_or_commit
+        # A pack is looked into before single objects, one of which may be half-written.
+        again = ("-c", "fetch.unpackLimit=1", "fetch", "--refetch") if anew else ("fetch",)
+        command = (*again, "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-gc", url, f"+{ref_or_commit}:{kept}")
         call_git(self.git_dir, command, token=token, seconds=seconds)
         return self._git("rev-parse", "--verify", "-q", kept, work=False).decode().strip()
 
@@ -322,13 +340,6 @@ class Repository:
         tree = self.tree if work else None
         keep = () if lock is None else (lock,)
         return call_git(self.git_dir, arguments, tree=tree, stdin=stdin, keep=keep)[1]
-
-    def _tip(self) -> str | None:
-        """The commit that the index is known to be; None if that is not known."""
-        try:
-            return self._tip_file.read_text()
-        except OSError:
-            return None
 
     def _set_tip(self, commit: str) -> None:
         # What a later fetch says that it has.

@@ -1,0 +1,253 @@
+"""Keeping a workspace in step with its agent's journal, so that the agent can go on from there on any host.
+
+After each call that may have changed files: a snapshot, which is pushed to the hub, and then the entry with the call's result, which names
+it. When a segment begins, the workspace is made what the last of these entries says. So of a turn that was only half done nothing is
+left, whoever goes on, and a push of somebody who has lost the agent meanwhile makes a ref that no journal names.
+
+On the host that wrote the last entry nothing needs to be looked at, unless a call was under way: a mark beside the index says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from swarm.agent.entries import ToolFinished
+from swarm.agent.notes import files_left_out, files_unsettled
+from swarm.errors import GitFailed, HubAway, NotOwner
+from swarm.log import EventLog
+from swarm.models import Block
+from swarm.runtime.scratch import scratch_root
+from swarm.runtime.segment import Segment
+from swarm.tools.background import kill_shells
+from swarm.workspace.checkouts import entry_ref, forget_index, job_url, make_in_folder, open_checkout, open_snapshots
+from swarm.workspace.repository import Repository, Snapshot
+
+log = EventLog("swarm.files")
+ENTER_SECONDS = 20.0
+"""For how long a segment that has not begun yet waits for the hub before it gives its process back."""
+AWAY_AGAIN_SECONDS = 30.0
+"""When it looks again then."""
+_FIRST_SECONDS, _LONGEST_SECONDS = 30.0, 600.0
+"""What one attempt to reach the hub may take: twice as long each time."""
+_TELL_SECONDS = 10.0
+Found = TypeVar("Found")
+
+
+class Keeping(Protocol):
+    """What a segment does about its files."""
+
+    def enter(self) -> bool:
+        """Make the workspace what the journal says; whether it is another host than before. Raises `GitFailed`, `HubAway`."""
+
+    def begin(self, call: Block) -> None:
+        """A call that may change files is about to run."""
+
+    def keep(self, finished: ToolFinished) -> ToolFinished:
+        """Its result, with the commit that holds what it left. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+
+    def kept(self) -> None:
+        """That result is in the journal."""
+
+
+def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
+    """What this segment does, as its agent was started."""
+    if segment.spec.files is None:
+        return LeftAlone()
+    return Carried(segment, draining) if segment.spec.is_carried else KeptHere(segment)
+
+
+class LeftAlone:
+    """Files lie where they lie."""
+
+    def enter(self) -> bool:
+        return False
+
+    def begin(self, call: Block) -> None:
+        pass
+
+    def keep(self, finished: ToolFinished) -> ToolFinished:
+        return finished
+
+    def kept(self) -> None:
+        pass
+
+
+class KeptHere(LeftAlone):
+    """Snapshots of a workspace that its agents share, on the host that makes them: for people, and nothing waits or fails for them."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+
+    def keep(self, finished: ToolFinished) -> ToolFinished:
+        """As `Keeping`; never raises."""
+        segment = self._segment
+        try:
+            repository = open_snapshots(segment.settings.state_folder(), Path(segment.spec.workspace).resolve())
+            took = repository.snapshot(repository.tip(), _about(segment))
+        except GitFailed as error:
+            log.warning("files.not_kept", agent_id=segment.spec.agent_id, why=error)
+            return finished
+        commit = took.commit or repository.tip() or ""
+        return finished.model_copy(update={"commit": commit, "v": 2})
+
+
+class Carried(LeftAlone):
+    """Files that follow their agent by way of the hub."""
+
+    def __init__(self, segment: Segment, draining: Callable[[], bool]) -> None:
+        self._segment, self._draining = segment, draining
+        spec, settings = segment.spec, segment.settings
+        assert spec.files is not None
+        self._url = job_url(spec.files.hub, spec.job_id)
+        # The token is for the worker's own hub, whatever a record names.
+        self._token = settings.hub_token if spec.files.hub == settings.hub else None
+        self._git_dir = settings.checkouts_folder() / f"{spec.agent_id}.git"
+        self._busy, self._boot = self._git_dir / "swarm-busy", self._git_dir / "swarm-boot"
+        self._scratch = scratch_root(settings) / spec.agent_id
+
+    @cached_property
+    def _repository(self) -> Repository:
+        spec = self._segment.spec
+        checkouts = self._segment.settings.checkouts_folder()
+        return open_checkout(checkouts, spec.job_id, spec.agent_id, Path(spec.workspace))
+
+    def enter(self) -> bool:
+        """As `Keeping`."""
+        commit = self._segment.life.commit or self._segment.spec.base
+        if not commit or self._is_as_left(commit):
+            return False
+        was_here = self._boot.exists()
+        if ended := kill_shells(self._scratch):
+            log.info("files.shells_ended", agent_id=self._segment.spec.agent_id, number=ended)
+        began = time.monotonic()
+        self._patiently(lambda seconds: self._bring(commit, seconds), give_up_after=ENTER_SECONDS)
+        self._restore_times(commit)
+        self._boot.write_text(_boot_id())
+        self._busy.unlink(missing_ok=True)
+        log.info("files.brought", agent_id=self._segment.spec.agent_id, commit=commit, seconds=time.monotonic() - began)
+        return not was_here
+
+    def _is_as_left(self, commit: str) -> bool:
+        """Whether this host left the workspace as that commit. What the agent's own shells did to it since then is the agent's."""
+        with suppress(OSError):
+            known = Repository(self._git_dir, Path(self._segment.spec.workspace))
+            is_same = known.tip() == commit and self._boot.read_text() == _boot_id()
+            return is_same and not self._busy.exists() and known.tree.is_dir()
+        return False
+
+    def _bring(self, commit: str, seconds: float) -> None:
+        try:
+            self._repository.fetch(self._url, commit, self._token, seconds=seconds)
+            self._repository.become(commit)
+        except GitFailed as error:
+            if error.trouble in ("away", "denied"):
+                raise
+            # What a host's crash has left of the git folder is of no use. All of it is at the hub.
+            log.warning("files.made_anew", agent_id=self._segment.spec.agent_id, why=error)
+            forget_index(self._repository)
+            del self._repository
+            self._repository.fetch(self._url, commit, self._token, seconds=seconds, anew=True)
+            self._repository.become(commit)
+
+    def _restore_times(self, commit: str) -> None:
+        """Give files that are as the agent knows them the times it knows them by, so that it need not read them again."""
+        life, tree = self._segment.life, Path(self._segment.spec.workspace)
+        changed: dict[str, set[str]] = {}
+        for path, known in life.files_read.items():
+            seen_in = life.files_seen_in.get(path) or self._segment.spec.base
+            with suppress(OSError, GitFailed, ValueError):
+                name = str(Path(path).relative_to(tree))
+                if os.lstat(path).st_mtime_ns == known:
+                    continue
+                if seen_in not in changed:
+                    changed[seen_in] = set(self._repository.changed_paths(seen_in, commit))
+                if name not in changed[seen_in]:
+                    os.utime(path, ns=(known, known), follow_symlinks=False)
+
+    # -- a call --------------------------------------------------------------------------------------------
+
+    def begin(self, call: Block) -> None:
+        """As `Keeping`."""
+        self._busy.write_text(str(call["id"]))
+
+    def keep(self, finished: ToolFinished) -> ToolFinished:
+        """As `Keeping`."""
+        segment, previous = self._segment, self._segment.life.commit
+        took = self._repository.snapshot(previous or None, _about(segment))
+        if told := self._words(took):
+            finished = finished.model_copy(update={"text": f"{finished.text}\n\n{told}"})
+        commit = took.commit
+        if commit is None:
+            return finished
+        ref = entry_ref(segment.spec.agent_id, segment.claim.generation, segment.journal.next_number)
+        self._patiently(lambda seconds: self._push(commit, ref, seconds))
+        return finished.model_copy(update={"commit": commit, "v": 2})
+
+    def kept(self) -> None:
+        """As `Keeping`."""
+        self._busy.unlink(missing_ok=True)
+
+    def _push(self, commit: str, ref: str, seconds: float) -> None:
+        make_in_folder(self._url)
+        try:
+            self._repository.push(self._url, commit, ref, self._token, seconds=seconds)
+        except GitFailed as error:
+            if error.trouble == "refused":
+                raise NotOwner(self._segment.spec.agent_id, self._segment.claim.generation) from error
+            raise
+
+    def _words(self, took: Snapshot) -> str:
+        """What the agent is told about files that do not follow it; of each once on this host."""
+        file = self._git_dir / "swarm-told"
+        told: list[str] = []
+        with suppress(OSError, ValueError):
+            told = json.loads(file.read_text())
+        new = {one.path: one.reason for one in took.left_out if one.path not in told}
+        if new:
+            file.write_text(json.dumps([one.path for one in took.left_out]))
+        return "\n\n".join(filter(None, [files_left_out(new), files_unsettled(took.unsettled)]))
+
+    # -- a hub that is away --------------------------------------------------------------------------------
+
+    def _patiently(self, act: Callable[[float], Found], give_up_after: float | None = None) -> Found:
+        """Do it, and again until the hub is there. Raises `HubAway` when there is nothing more to wait for."""
+        segment, began, told_at = self._segment, time.monotonic(), 0.0
+        pause, seconds = 0.1, _FIRST_SECONDS
+        while True:
+            try:
+                return act(seconds)
+            except GitFailed as error:
+                if error.trouble not in ("away", "denied"):
+                    raise
+                away = time.monotonic() - began
+                if time.monotonic() - told_at > _TELL_SECONDS:
+                    told_at = time.monotonic()
+                    log.warning("hub.away", agent_id=segment.spec.agent_id, seconds=away, why=error)
+                    segment.store.tell_activity(segment.claim, f"waits for the hub ({error})"[:300])
+                is_late = segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline
+                if is_late or self._draining() or (give_up_after is not None and away > give_up_after):
+                    raise HubAway(f"the hub is away: {error}") from error
+            with segment.stop.waiting():
+                segment.stop.event.wait(pause)
+            segment.stop.check()
+            pause, seconds = min(2 * pause, 2.0), min(2 * seconds, _LONGEST_SECONDS)
+
+
+def _about(segment: Segment) -> dict[str, object]:
+    spec, number = segment.spec, segment.journal.next_number
+    return {"job": spec.job_id, "agent": spec.agent_id, "generation": segment.claim.generation, "entry": number}
+
+
+def _boot_id() -> str:
+    """Tells one life of this host from the next: a power cut may leave less of the files than of the marks."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "unknown"

@@ -1,0 +1,92 @@
+"""Where the files of agents lie that carry them along, on a host and at the hub.
+
+Below the folder of checkouts, which has the same path on all hosts: `AGENT/NAME`, the workspace, whose name is the person's folder's;
+`AGENT.git`, its index and refs; `JOB.git`, the objects of all agents of a job. All of it can be made anew from the hub.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from swarm.errors import GitFailed
+from swarm.workspace.plumbing import call_git
+from swarm.workspace.repository import Repository
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def place_checkout(checkouts: Path, agent_id: str, name: str) -> Path:
+    """Where the workspace of an agent lies; `name` is what the agent reads."""
+    return checkouts / _checked(agent_id) / (name or "workspace")
+
+
+def open_checkout(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Repository:
+    """What keeps an agent's workspace on this host, made if it is missing. Raises `GitFailed`."""
+    store, git_dir = checkouts / f"{_checked(job_id)}.git", checkouts / f"{_checked(agent_id)}.git"
+    if not tree.is_relative_to(checkouts / agent_id):
+        raise GitFailed(f"{tree} is not the workspace of {agent_id} below {checkouts}", "failed")
+    try:
+        _make_store(store)
+        if not os.path.lexists(git_dir / "objects"):
+            git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (git_dir / "objects").symlink_to(Path("..", store.name, "objects"))
+    except OSError as error:
+        raise GitFailed(f"checkouts cannot be made below {checkouts}: {error}", "failed") from error
+    return Repository.make(git_dir, tree)
+
+
+def open_snapshots(state: Path, workspace: Path) -> Repository:
+    """What keeps the snapshots of a workspace that agents share, on this host. Raises `GitFailed`."""
+    # Readable, and no two alike: a path has no `%`-less twin.
+    name = str(workspace).strip("/").replace("%", "%25").replace("/", "%")[-200:] or "root"
+    return Repository.make(state / "snapshots" / f"{name}.git", workspace)
+
+
+def forget_index(repository: Repository) -> None:
+    """Forget what is known of the workspace on this host: it is to be made equal to a commit whatever it was."""
+    shutil.rmtree(repository.git_dir, ignore_errors=True)
+
+
+def _make_store(store: Path) -> None:
+    done = store / "swarm-made"
+    if done.exists():
+        return
+    store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    call_git(store, ["init", "-q", "--bare", "--template=", str(store)])
+    done.touch()
+
+
+def _checked(name: str) -> str:
+    if not _ID.fullmatch(name):
+        raise GitFailed(f"{name[:100]!r} is no id that a folder can be called by", "failed")
+    return name
+
+
+# -- at the hub ----------------------------------------------------------------------------------------------
+
+
+def job_url(hub: str, job_id: str) -> str:
+    """The repository of a job's commits."""
+    return hub if hub.endswith(".git") else f"{hub}/jobs/{_checked(job_id)}.git"
+
+
+def make_in_folder(url: str) -> None:
+    """Make a repository that is missing, where the hub is a folder; a server makes its own. Raises `GitFailed`."""
+    parts = urlsplit(url)
+    folder = Path(url if url.startswith("/") else parts.path)
+    if parts.scheme in ("", "file") and not (folder / "objects").exists():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            # A file system that is not mounted now may be later.
+            raise GitFailed(f"the hub's folder {folder} cannot be made: {error.strerror}", "away") from error
+        call_git(folder, ["init", "-q", "--bare", "--template=", str(folder)])
+
+
+def entry_ref(agent_id: str, generation: int, number: int) -> str:
+    """The ref of the commit that a journal's entry names; a claim has one entry of a number, so nobody else makes it."""
+    return f"refs/swarm/{agent_id}/{generation}-{number}"

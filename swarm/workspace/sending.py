@@ -1,0 +1,62 @@
+"""A person's folder as a job begins with it: one commit, at the hub before the job is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm.errors import ConfigurationError, GitFailed
+from swarm.settings import Settings
+from swarm.workspace.checkouts import job_url, make_in_folder, open_snapshots
+from swarm.workspace.git import run_git
+from swarm.workspace.repository import Snapshot
+
+SEND_SECONDS = 1_800.0
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What the hub has of a folder."""
+
+    commit: str
+    warnings: list[str]
+    """What it has not, and why."""
+
+
+def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_id: str) -> Sent:
+    """Send what the folder holds now, uncommitted work included, but for what is ignored. Raises `GitFailed`."""
+    repository = open_snapshots(settings.state_folder(), folder)
+    previous = repository.tip()
+    took = repository.snapshot(previous, {"job": job_id, "agent": agent_id}, also=_held_though_ignored(folder))
+    commit = took.commit or previous
+    assert commit is not None, "a first snapshot always has a commit"
+    url = job_url(hub, job_id)
+    make_in_folder(url)
+    try:
+        # Sent again by a client that was not answered, the folder may be another one.
+        repository.push(url, commit, f"refs/swarm/{agent_id}/0-{commit[:12]}", settings.hub_token, seconds=SEND_SECONDS)
+    except GitFailed as error:
+        raise GitFailed(
+            f"the files of {folder} could not be sent to the hub {hub}, and nothing was submitted: {error}",
+            error.trouble,
+        ) from error
+    return Sent(commit, _explain(folder, took))
+
+
+def _held_though_ignored(folder: Path) -> list[bytes]:
+    """What the person's own repository holds although it is ignored; nothing where there is none."""
+    try:
+        listed = run_git(folder, ["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"])
+    except ConfigurationError:
+        return []
+    return listed.stdout.split(b"\0")[:-1] if listed.returncode == 0 else []
+
+
+def _explain(folder: Path, took: Snapshot) -> list[str]:
+    told = [f"{one.path} ({one.reason})" for one in took.left_out]
+    more = f" and {len(told) - _SHOWN:,} more" if len(told) > _SHOWN else ""
+    left = [f"not carried from {folder}: {', '.join(told[:_SHOWN])}{more}"] if told else []
+    if took.unsettled:
+        left.append(f"something writes to {', '.join(took.unsettled[:_SHOWN])}; the job may have begun with half of it")
+    return left

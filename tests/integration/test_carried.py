@@ -1,0 +1,204 @@
+"""Files that follow their agent: through a hub, from one host to the next. Another host is one whose checkouts are gone."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from swarm import Job
+from swarm.agent.entries import ToolFinished
+from swarm.agent.notes import UNDONE
+from swarm.workspace import changes
+from swarm.workspace.checkouts import job_url
+from swarm.workspace.repository import Repository
+from tests.fleet import Fleet
+from tests.needs import need_program
+from tests.waiting import wait_for
+
+
+@pytest.fixture
+def hubbed(tmp_path: Path) -> Iterator[Fleet]:
+    """A fleet whose files go through a hub, which is a folder."""
+    need_program("git")
+    with closing(Fleet(hub=str(tmp_path / "hub"), checkouts=tmp_path / "checkouts")) as fleet:
+        yield fleet
+
+
+def play(*steps: str, end: str = "END") -> str:
+    """A scenario: in each turn these calls, and then the end."""
+    rules = [f"  - when: {{turn: {turn}}}\n    reply: {{tools: [{step}]}}" for turn, step in enumerate(steps)]
+    return "\n".join(["name: files", "rules:", *rules, f"  - reply: {{text: '{end} {{last_result}}'}}", ""])
+
+
+def bash(command: str) -> str:
+    return f"{{name: Bash, input: {{command: {command!r}}}}}"
+
+
+def write(path: str, content: str) -> str:
+    return f"{{name: Write, input: {{file_path: '{{workspace}}/{path}', content: {content!r}}}}}"
+
+
+def edit(path: str, old: str, new: str) -> str:
+    return f"{{name: Edit, input: {{file_path: '{{workspace}}/{path}', old_string: {old!r}, new_string: {new!r}}}}}"
+
+
+def read(path: str) -> str:
+    return f"{{name: Read, input: {{file_path: '{{workspace}}/{path}'}}}}"
+
+
+def results(fleet: Fleet, job: Job) -> list[ToolFinished]:
+    return [entry for entry in fleet.swarm.journal(job.agents()[0].id) if isinstance(entry, ToolFinished)]
+
+
+def left_by(fleet: Fleet, job: Job, folder: Path) -> Path:
+    """What the hub has of the job's end."""
+    commits = [entry.commit for entry in results(fleet, job) if entry.commit]
+    repository = Repository.make(folder / "got.git", folder / "got")
+    assert fleet.settings.hub is not None
+    repository.fetch(job_url(fleet.settings.hub, job.id), commits[-1])
+    repository.become(commits[-1])
+    return repository.tree
+
+
+def test_a_job_works_on_a_copy_and_each_entry_names_what_its_call_left(hubbed: Fleet, tmp_path: Path) -> None:
+    folder = hubbed.workspace
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    (folder / "a.txt").write_text("uncommitted\n")
+    hubbed.start_worker(1)
+    steps = play(
+        read("a.txt"), edit("a.txt", "uncommitted", "changed"), bash("cat a.txt; mkdir d; echo b > d/b"), bash("true")
+    )
+    job = hubbed.submit("go", hubbed.rehearse(steps))
+    assert job.wait(40).state == "completed"
+    assert (folder / "a.txt").read_text() == "uncommitted\n" and not (folder / "d").exists()
+    looked, edited, ran, nothing = results(hubbed, job)
+    assert "changed" in ran.text and (looked.commit, nothing.commit) == ("", "") and edited.commit and ran.commit
+    assert ran.v == 2 and looked.v == 1
+    there = left_by(hubbed, job, tmp_path)
+    assert (there / "a.txt").read_text() == "changed\n" and (there / "d/b").exists()
+    view = job.view()
+    assert (view.files, view.workspace) == ("carried", str(folder))
+
+
+def test_on_another_host_a_half_done_call_is_undone_and_what_was_read_is_still_known(
+    hubbed: Fleet, tmp_path: Path
+) -> None:
+    (hubbed.workspace / "a.txt").write_text("one\n")
+    first = hubbed.start_worker(1)
+    steps = play(
+        bash("echo two > b.txt"),
+        read("a.txt"),
+        bash("echo half > b.txt; echo half > c.txt; touch /tmp/{prompt}; sleep 60").replace(
+            "{prompt}", "x-" + tmp_path.name
+        ),
+        edit("a.txt", "one", "three"),
+        bash("cat a.txt b.txt; ls"),
+    )
+    job = hubbed.submit("go", hubbed.rehearse(steps))
+    agent = job.agents()[0].id
+    checkout = hubbed.settings.checkouts_folder() / agent / "workspace"
+    wait_for("it is half done", (checkout / "c.txt").exists, 30)
+    first.kill()
+    shutil.rmtree(hubbed.settings.checkouts_folder())
+    hubbed.start_worker(1)
+    assert job.wait(60).state == "completed"
+    _, _, undone, edited, looked = results(hubbed, job)
+    assert undone.text == UNDONE and undone.is_error
+    assert not edited.is_error, edited.text
+    assert looked.text.split() == ["three", "two", "a.txt", "b.txt"]
+
+
+def test_on_the_same_host_a_half_done_call_is_undone_and_what_is_ignored_stays(hubbed: Fleet) -> None:
+    (hubbed.workspace / ".gitignore").write_text("built\n")
+    worker = hubbed.start_worker(1)
+    steps = play(
+        bash("echo kept > built; echo one > a.txt"),
+        bash("echo half > a.txt; echo half > c.txt; sleep 60"),
+        bash("cat a.txt built; ls"),
+    )
+    job = hubbed.submit("go", hubbed.rehearse(steps))
+    checkout = hubbed.settings.checkouts_folder() / job.agents()[0].id / "workspace"
+    wait_for("it is half done", (checkout / "c.txt").exists, 30)
+    worker.kill()
+    hubbed.start_worker(1)
+    assert job.wait(60).state == "completed"
+    assert results(hubbed, job)[-1].text.split() == ["one", "kept", "a.txt", "built"]
+
+
+def test_a_hub_that_is_away_is_waited_for_and_nothing_is_lost(hubbed: Fleet, tmp_path: Path) -> None:
+    worker = hubbed.start_worker(1)
+    steps = play(bash("echo one > a.txt"), bash("echo two > b.txt"), bash("ls"))
+    hub = Path(str(hubbed.settings.hub))
+    job = hubbed.submit("go", hubbed.rehearse(steps, latency_seconds=0.3))
+    hub.rename(tmp_path / "away")
+    hub.write_text("not mounted")
+    said = wait_for("it says so", lambda: "waits for the hub" in hubbed.swarm.agent(job.agents()[0].id).activity, 30)
+    assert said and not job.view().ended
+    hub.unlink()
+    (tmp_path / "away").rename(hub)
+    assert job.wait(40).state == "completed"
+    assert sorted(path.name for path in left_by(hubbed, job, tmp_path).iterdir()) == ["a.txt", "b.txt"]
+    assert worker.stop(signal.SIGTERM) == 0
+
+
+def test_a_worker_without_the_hub_leaves_the_job_to_others_and_that_is_shown(hubbed: Fleet) -> None:
+    hubbed.start_worker(1, SWARM_HUB="/elsewhere")
+    job = hubbed.submit("go", hubbed.rehearse(play(bash("ls"))))
+    lack = wait_for("it is said", job.find_lack, 20)
+    assert "SWARM_HUB" in lack
+    hubbed.start_worker(1)
+    assert job.wait(60).state == "completed"
+
+
+def test_what_does_not_follow_is_told_once_and_at_the_start(hubbed: Fleet) -> None:
+    (hubbed.workspace / "big").write_bytes(b"\0" * (changes.BIG_BYTES + 1))
+    hubbed.start_worker(1)
+    size = changes.BIG_BYTES + 1
+    steps = play(bash(f"head -c {size} /dev/zero > large; echo x > a"), bash("echo y > b"))
+    job = hubbed.submit("go", hubbed.rehearse(steps))
+    assert any("big" in warning for warning in job.warnings)
+    assert job.wait(40).state == "completed"
+    first, second = results(hubbed, job)
+    assert "large: it has 32 MiB" in first.text and "large" not in second.text
+
+
+def test_children_begin_with_what_their_parent_has_and_work_on_copies(hubbed: Fleet) -> None:
+    hubbed.start_worker(2)
+    scenario = """
+name: tree
+rules:
+  - when: {prompt: 'look', turn: 0}
+    reply: {tools: [{name: Bash, input: {command: 'cat a.txt; echo child > a.txt'}}]}
+  - when: {prompt: 'look'}
+    reply: {text: 'saw {last_result}'}
+  - when: {turn: 0}
+    reply: {tools: [{name: Bash, input: {command: 'echo parent > a.txt'}}]}
+  - when: {turn: 1}
+    reply: {tools: [{name: Agent, input: {description: a look, prompt: 'look', subagent_type: general-purpose}}]}
+  - when: {turn: 2}
+    reply: {tools: [{name: Bash, input: {command: 'ls'}}]}
+  - reply: {text: END}
+"""
+    job = hubbed.submit("go", hubbed.rehearse(scenario))
+    assert job.wait(40).state == "completed"
+    child = job.agents()[1]
+    assert "saw parent" in child.text
+
+
+def test_snapshots_of_a_shared_folder_are_kept_on_its_host(tmp_path: Path) -> None:
+    need_program("git")
+    with closing(Fleet(snapshots=True)) as fleet:
+        fleet.start_worker(1)
+        job = fleet.submit("go", fleet.rehearse(play(bash("echo one > a.txt"), bash("echo two > a.txt"))))
+        assert job.wait(40).state == "completed"
+        assert (fleet.workspace / "a.txt").read_text() == "two\n" and job.view().files == "snapshots"
+        first, second = (entry.commit for entry in results(fleet, job))
+        [kept] = (fleet.settings.state_folder() / "snapshots").iterdir()
+        repository = Repository(kept, fleet.workspace)
+        assert repository.read_file(first, "a.txt") == b"one\n" and repository.read_file(second, "a.txt") == b"two\n"
