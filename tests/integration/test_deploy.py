@@ -160,10 +160,11 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
 
 
 def test_units_are_complete_and_not_in_a_folder_that_agents_write() -> None:
-    assert [unit.name for unit in UNITS] == ["swarm-flower.service", "swarm-worker.service"]
+    assert [unit.name for unit in UNITS] == ["swarm-flower.service", "swarm-hub.service", "swarm-worker.service"]
     for unit in UNITS:
         options = unit_options(unit)
-        assert options["User"] == ["swarm"]
+        # All jobs' files are at the hub, and agents run commands as the workers' user.
+        assert options["User"] == ["swarm-hub" if unit.stem == "swarm-hub" else "swarm"]
         assert options["WorkingDirectory"] == ["/"]
         assert options["Restart"] == ["always"]
         assert options["EnvironmentFile"] == ["/etc/swarm/swarm.env"]
@@ -218,15 +219,15 @@ def test_image_runs_as_a_plain_user_outside_the_workspace() -> None:
 
 def test_compose_services_are_complete() -> None:
     services = compose()["services"]
-    assert set(services) == {"redis", "worker", "flower", "cli"}
-    for name in ("redis", "worker", "flower"):
+    assert set(services) == {"redis", "worker", "flower", "hub", "cli"}
+    for name in ("redis", "worker", "flower", "hub"):
         assert services[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
         assert services[name]["restart"] == "unless-stopped"
-    for name in ("worker", "flower", "cli"):
+    for name in ("worker", "flower", "hub", "cli"):
         assert services[name]["depends_on"] == {"redis": {"condition": "service_healthy"}}
     assert services["worker"]["init"] is True
     assert _minutes(services["worker"]["stop_grace_period"]) * 60 > LONGEST_TURN_SECONDS
-    assert services["cli"]["profiles"] == ["cli"]
+    assert (services["cli"]["profiles"], services["hub"]["profiles"]) == (["cli"], ["hub"])
     assert services["flower"]["ports"] == ["127.0.0.1:5555:5555"]
 
 
@@ -270,7 +271,12 @@ def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
     made = re.findall(r'"\$folder/([a-z.-]+)"$', script[script.index("    kubernetes)") :], re.MULTILINE)
     assert "create secret generic swarm --from-file=" in readme
     asked = set()
-    for kind, name in (("Deployment", "swarm-worker"), ("Deployment", "swarm-flower"), ("StatefulSet", "swarm-redis")):
+    for kind, name in (
+        ("Deployment", "swarm-worker"),
+        ("Deployment", "swarm-flower"),
+        ("StatefulSet", "swarm-redis"),
+        ("StatefulSet", "swarm-hub"),
+    ):
         spec = found[kind, name]["spec"]
         pod = spec["template"]["spec"]
         assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] == {"app": name}
@@ -296,7 +302,7 @@ def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
     assert asked == set(made)
     worker = found["Deployment", "swarm-worker"]["spec"]["template"]["spec"]
     assert worker["terminationGracePeriodSeconds"] > LONGEST_TURN_SECONDS
-    for name in ("swarm-redis", "swarm-flower"):
+    for name in ("swarm-redis", "swarm-flower", "swarm-hub"):
         assert found["Service", name]["spec"]["selector"] == {"app": name}
 
 
@@ -307,7 +313,7 @@ def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
 def test_examples_of_settings_are_settings(path: str) -> None:
     ours = {name.removeprefix("SWARM_").lower() for name in variables_of(DEPLOY / path) if name.startswith("SWARM_")}
     # These are for the files of deploy/ themselves.
-    assert ours - {"concurrency", "workers", "workspace"} <= Settings.model_fields.keys()
+    assert ours - {"concurrency", "workers", "workspace", "hub_address"} <= Settings.model_fields.keys()
 
 
 def test_durations_in_the_example_are_the_defaults() -> None:
@@ -319,7 +325,7 @@ def test_durations_in_the_example_are_the_defaults() -> None:
 def unit_command(name: str) -> list[str]:
     """What systemd would start, its variables and specifiers filled in."""
     (line,) = unit_options(DEPLOY / "systemd" / name)["ExecStart"]
-    line = line.replace("${SWARM_CONCURRENCY}", "1").replace("%%", "%")
+    line = line.replace("${SWARM_CONCURRENCY}", "1").replace("${SWARM_HUB_ADDRESS}", "127.0.0.1").replace("%%", "%")
     return shlex.split(line)
 
 
@@ -415,6 +421,32 @@ def test_flower_command_asks_for_the_password_and_its_opened_health_check_does_n
         assert subprocess.run([sys.executable, "-c", code], timeout=30).returncode == 0
         assert _status(f"{url}/workers") == _status(f"{url}/metrics") == 401
         assert _status(f"{url}/workers", f"swarm:{password}") == 200
+
+
+def test_hub_command_serves_those_who_have_the_token_and_its_health_check_works(folder: Path) -> None:
+    commands = [
+        compose_command("hub"),
+        unit_command("swarm-hub.service"),
+        container("StatefulSet", "swarm-hub")["args"],
+    ]
+    shapes = [[Path(part.split("=")[0]).name for part in argv] for argv in commands]
+    assert shapes[0] == shapes[1] == shapes[2]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    argv = [part.replace("0.0.0.0", "127.0.0.1").replace("8441", str(port)) for part in commands[0]]
+    argv = [part.replace("/data", str(folder)) for part in argv]
+    with running_redis(find_server().path, folder), started(argv, folder, SWARM_HUB_TOKEN=PASSWORD) as hub:
+        url = f"http://127.0.0.1:{port}"
+        asked = f"{url}/jobs/job-1.git/info/refs?service=git-receive-pack"
+        wait_for("the hub answers", lambda: _status(f"{url}/health") == 200, 60)
+        assert container("StatefulSet", "swarm-hub")["readinessProbe"]["httpGet"]["path"] == "/health"
+        health: list[str] = compose()["services"]["hub"]["healthcheck"]["test"][1:]
+        assert subprocess.run([sys.executable, "-c", health[2].replace("8441", str(port))], timeout=30).returncode == 0
+        assert (_status(asked), _status(asked, f"swarm:{PASSWORD}")) == (401, 200)
+        assert (folder / "hub").stat().st_mode & 0o077 == 0
+        hub.send_signal(signal.SIGTERM)
+        assert hub.wait(20) == 0
 
 
 def _status(url: str, login: str = "") -> int | None:

@@ -72,7 +72,13 @@ def test_nothing_that_is_shipped_is_a_password_that_works() -> None:
         assert not any(word in path.read_text() for word in NEVER), path
     for example in ("compose.env.example", "systemd/swarm.env.example"):
         values = _values(DEPLOY / example)
-        secret = {"REDIS_PASSWORD", "FLOWER_BASIC_AUTH", "SWARM_REDIS_URL", "ANTHROPIC_API_KEY"} & values.keys()
+        secret = {
+            "REDIS_PASSWORD",
+            "FLOWER_BASIC_AUTH",
+            "SWARM_REDIS_URL",
+            "SWARM_HUB_TOKEN",
+            "ANTHROPIC_API_KEY",
+        } & values.keys()
         assert secret and all(values[name] == "" for name in secret), example
 
 
@@ -81,6 +87,7 @@ def test_compose_secrets_are_random_private_and_never_overwritten(copy: Path) ->
     values = _values(copy / ".env")
     assert re.fullmatch("[0-9a-f]{64}", values["REDIS_PASSWORD"])
     assert re.fullmatch("swarm:[0-9a-f]{64}", values["FLOWER_BASIC_AUTH"])
+    assert re.fullmatch("[0-9a-f]{64}", values["SWARM_HUB_TOKEN"]) and values["SWARM_HUB_TOKEN"] not in told
     assert values["ANTHROPIC_API_KEY"] == "sk-test" and values["REDIS_PASSWORD"] not in told
     assert _mode(copy / ".env") == 0o600
     before = (copy / ".env").read_text()
@@ -161,7 +168,11 @@ def test_no_shipped_command_has_a_password() -> None:
 
 
 def test_units_do_not_start_without_their_secrets() -> None:
-    for name, needed in (("worker", ["SWARM_REDIS_URL"]), ("flower", ["SWARM_REDIS_URL", "FLOWER_BASIC_AUTH"])):
+    for name, needed in (
+        ("worker", ["SWARM_REDIS_URL"]),
+        ("flower", ["SWARM_REDIS_URL", "FLOWER_BASIC_AUTH"]),
+        ("hub", ["SWARM_REDIS_URL", "SWARM_HUB_TOKEN"]),
+    ):
         text = (DEPLOY / "systemd" / f"swarm-{name}.service").read_text()
         (script,) = re.findall(r"^ExecStartPre=/bin/sh -c '(.*)'$", text, re.MULTILINE)
         script = script.replace("$$", "$")
@@ -207,9 +218,14 @@ def test_policies_let_in_and_out_what_is_needed_and_no_more() -> None:
     assert policies.keys() == _pods().keys()
     for name, spec in policies.items():
         assert spec["podSelector"] == {"matchLabels": {"app": name}} and spec["policyTypes"] == ["Ingress", "Egress"]
+    [hub] = policies["swarm-hub"]["ingress"]
+    assert [one["podSelector"]["matchLabels"] for one in hub["from"]] == [
+        {"app": "swarm-worker"},
+        {"swarm-client": "true"},
+    ]
     into = policies["swarm-redis"]["ingress"]
     labels = [peer["podSelector"]["matchLabels"] for rule in into for peer in rule["from"]]
-    assert labels == [{"app": "swarm-worker"}, {"app": "swarm-flower"}, {"swarm-client": "true"}]
+    assert labels == [{"app": f"swarm-{name}"} for name in ("worker", "flower", "hub")] + [{"swarm-client": "true"}]
     assert policies["swarm-redis"]["egress"] == policies["swarm-worker"]["ingress"] == []
     blocks = [
         peer["ipBlock"] for rule in policies["swarm-worker"]["egress"] for peer in rule["to"] if "ipBlock" in peer
