@@ -145,7 +145,10 @@ def _draw(picture: Callable[[Console], None], width: int) -> str:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", PICTURES)
-def test_the_picture_is_as_it_was_fits_and_keeps_the_words_to_type(name: str, width: int) -> None:
+def test_the_picture_is_as_it_was_fits_and_keeps_the_words_to_type(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_SANDBOX", "off")  # whether one works is found out by starting processes
     picture, to_type = PICTURES[name]
     shown, kept = _draw(picture, width), FOLDER / f"{name}-{width}.txt"
     if os.environ.get("SWARM_UPDATE_SNAPSHOTS"):
