@@ -133,6 +133,7 @@ class Swarm(_OnThread):
     journal = _on_thread(client.Swarm.journal)
     answer = _on_thread(client.Swarm.answer)
     cancel = _on_thread(client.Swarm.cancel)
+    compact = _on_thread(client.Swarm.compact)
     workers = _on_thread(client.Swarm.workers)
     _submit = _on_thread(client.Swarm.submit)
     _job = _on_thread(client.Swarm.job)

@@ -12,6 +12,8 @@ worker`) do. `swarm.aio` has the same for asyncio.
 from __future__ import annotations
 
 import copy
+import json
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -23,7 +25,7 @@ from swarm.agent.needs import Has, find_common_lack, read_needs, read_workers
 from swarm.agent.spec import Limits
 from swarm.correspondence import Correspondence, Mailbox
 from swarm.definitions.model import PermissionMode
-from swarm.errors import IdempotencyConflict, JobLost, UnknownAgent
+from swarm.errors import ConfigurationError, IdempotencyConflict, JobLost, UnknownAgent
 from swarm.ids import root_agent_id
 from swarm.log import EventLog
 from swarm.mailbox import USER
@@ -42,6 +44,8 @@ from swarm.workspace.sending import send_folder
 
 log = EventLog("swarm.client")
 _IDLE_SECONDS = 1.0
+MAX_FOCUS_BYTES = 2_000
+"""Of what a person wants a summary to hold above all."""
 
 
 def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
@@ -350,6 +354,16 @@ class Swarm:
     def cancel(self, agent_id: str, reason: str = "cancelled by a person") -> None:
         """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`."""
         self.publish(self.store.cancel(agent_id, reason))
+
+    def compact(self, agent_id: str, focus: str = "") -> str:
+        """Have an agent's conversation summarized before its next turn, with `focus` above all; nobody is woken for it.
+
+        Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`.
+        """
+        if len(focus.encode()) > MAX_FOCUS_BYTES:
+            raise ConfigurationError(f"the focus has more than {MAX_FOCUS_BYTES:,} bytes: say it shorter")
+        wanted = json.dumps({"id": secrets.token_hex(8), "focus": focus})
+        return self.store.want_summary(agent_id, wanted)
 
     @cached_property
     def _sender(self) -> Any:

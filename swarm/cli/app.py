@@ -27,6 +27,7 @@ SECTIONS = {
         "approve": "questions:approve",
         "deny": "questions:deny",
         "answer": "questions:answer",
+        "compact": "compact:compact",
         "cancel": "jobs:cancel",
     },
     "Agents": {

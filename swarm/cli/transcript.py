@@ -13,7 +13,17 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from swarm.agent.entries import Answered, Assistant, Entry, Finished, Started, ToolFinished, Verdict, encode_entry
+from swarm.agent.entries import (
+    Answered,
+    Assistant,
+    Compacted,
+    Entry,
+    Finished,
+    Started,
+    ToolFinished,
+    Verdict,
+    encode_entry,
+)
 from swarm.agent.waits import describe_wait
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
@@ -49,18 +59,31 @@ def show_transcript(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Cut nothing, and show the system prompt.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the agent ends.")] = False,
+    since_cut: Annotated[
+        bool, typer.Option("--since-cut", help="Leave out what a summary stands for, by now, in the model's eyes.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one journal entry per line, as it is stored.")] = False,
 ) -> None:
-    """Print everything an agent has lived: prompts, replies, tool calls and their results, waits."""
+    """Print everything an agent has lived: prompts, replies, tool calls and their results, waits, cuts of its conversation."""
     printer = TranscriptPrinter(output_console(), full=full)
     with open_swarm() as swarm:
         agent_id = find_agent(swarm, target)
         for entries in follow_journal(swarm, agent_id) if follow else [swarm.journal(agent_id)]:
+            entries = _since_cut(entries) if since_cut else entries
             if as_json:
                 for entry in entries:
                     print_json_text(encode_entry(entry))
             elif entries or not follow:
                 printer.print(entries)
+
+
+def _since_cut(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """The entries that the model still sees as they are, and the start."""
+    cut = next((entry for entry in reversed(entries) if isinstance(entry, Compacted)), None)
+    if cut is None:
+        return entries
+    first = cut.through if cut.kept else entries.index(cut)
+    return [*entries[:1], *entries[max(1, first) :]]
 
 
 def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
@@ -131,6 +154,10 @@ class TranscriptPrinter:
                 self._print(f"⤷ started the grader {entry.grader} for attempt {entry.attempt}", "cyan")
             case "verdict":
                 self._print_verdict(entry)
+            case "compacted":
+                self._print_cut(entry)
+            case "compaction_failed":
+                self._print(f"! no summary came about ({entry.error_kind}): {entry.error}", "yellow")
             case "resumed":
                 self._print("▶ goes on: somebody wrote to it", "cyan")
             case "finished":
@@ -189,6 +216,18 @@ class TranscriptPrinter:
             "red" if entry.is_error else "green",
         )
         self._body(entry.text, indent="  ")
+
+    def _print_cut(self, entry: Compacted) -> None:
+        cost = show_cost(0.0 if self._rehearsed else entry.cost_usd)
+        how = f"{entry.trigger}, {show_count(entry.tokens_before)} tokens before, by {entry.model or 'nobody'}, {cost}"
+        self._heading(f"✂ the model no longer sees what stands above, but a summary of it ({how})")
+        kept = (
+            f"all but the last {'reply' if entry.kept == 1 else f'{entry.kept} replies'}" if entry.kept else "all of it"
+        )
+        self._print(f"{kept} is summarized", "dim")
+        self._body(entry.summary or "(No summary could be made: it goes on from records alone.)", "italic")
+        if self._full:
+            self._body(entry.state, "dim")
 
     def _print_answer(self, entry: Answered) -> None:
         by = f" by {one_line(entry.by, 80)}" if entry.by else ""

@@ -37,7 +37,7 @@ RESTATERS = (
     Row("instruction-files", "swarm.context.restating:restate_guidance"),
     Row("words", "swarm.context.restating:restate_words"),
     Row("mode", "swarm.context.restating:restate_mode"),
-    Row("plan", "swarm.context.restating:restate_plan"),
+    Row("plan", "swarm.tools.asking:restate_plan"),
     Row("agents", "swarm.tools.agents:restate_children"),
     Row("tasks-claimed", "swarm.team.board_tools:restate_tasks"),
     Row("verdicts", "swarm.context.restating:restate_verdicts"),
@@ -52,7 +52,6 @@ _SHOWN_VERDICTS = 2
 _MAX_WORDS = 60_000
 """Characters of what was said in this run; the newest come whole."""
 _MAX_EARLIER = 20_000
-_MAX_PLAN = 20_000
 _MAX_TAIL = 150_000
 
 _HEAD = (
@@ -116,15 +115,6 @@ def restate_verdicts(context: ToolContext, life: Life) -> str:
 def restate_mode(context: ToolContext, life: Life) -> str:
     """The permission mode in force, where it is not the one that the task tells of."""
     return "" if life.mode == context.spec.mode and life.mode != "plan" else f"Permission mode: {life.mode}"
-
-
-def restate_plan(context: ToolContext, life: Life) -> str:
-    """The plan that it has written, if it has."""
-    try:
-        plan = Path(context.spec.plan_file).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-    return plan if len(plan) <= _MAX_PLAN else f"{plan[:_MAX_PLAN]}\n[… the rest is in {context.spec.plan_file}]"
 
 
 def restate_files(context: ToolContext, life: Life) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from swarm.agent.entries import Assistant, Entry, Parked, ToolFinished, decode_entry
+from swarm.agent.entries import Assistant, Compacted, Entry, Parked, ToolFinished, decode_entry
 from swarm.agent.entries import ModelFailed as Failed
 from swarm.agent.entries import Prompt as Prompted
 from swarm.agent.waits import describe_wait
@@ -104,6 +104,9 @@ class Teller:
             case Failed():
                 failed = {"error": entry.error, "error_kind": entry.error_kind, "permanent": entry.permanent}
                 yield ModelFailed(**about, **failed)
+            case Compacted():
+                cut = {"trigger": entry.trigger, "form": entry.form, "model": entry.model}
+                yield Notice(**about, kind="compacted", about={**cut, "tokens_before": str(entry.tokens_before)})
             case Parked():
                 self._waits[about["agent_id"]] = describe_wait(entry.condition)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from swarm.agent.life import Life
 from swarm.errors import ToolError
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask
 from swarm.tools import Tool, ToolContext
@@ -57,6 +58,16 @@ def _read_plan_file(context: ToolContext) -> str:
         raise ToolError("The plan file is a link to another file: give the plan as `plan`.")
     with written.open(encoding="utf-8", errors="replace") as file:
         return file.read(MAX_DETAIL_CHARACTERS)
+
+
+def restate_plan(context: ToolContext, life: Life) -> str:
+    """The plan that it has written, of one that plans or has planned."""
+    if context.mode != "plan" and context.spec.after_plan is None:
+        return ""
+    try:
+        return _read_plan_file(context).strip()
+    except (ToolError, OSError):
+        return ""
 
 
 ASK_USER = Tool(

@@ -38,6 +38,9 @@ def show_entry(
             shown["content"] = [_show_block(block) for block in document["content"]]
         case "tool_finished":
             shown["blocks"] = [_show_block(block) for block in document.get("blocks") or []]
+        case "compacted":
+            # It holds, once more, what the entries before it say.
+            shown.pop("folded", None)
         case "mail":
             shown["turn"] = turn
             shown["messages"] = [show_message(message) for message in mail]

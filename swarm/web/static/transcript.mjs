@@ -133,6 +133,18 @@ function Mail({ item, job }) {
     ${item.messages?.length ? null : html`<pre class="output">${reveal(item.text)}</pre>`}`;
 }
 
+function Compacted({ item, agentId }) {
+  const how = `${item.trigger}, ${count(item.tokens_before ?? 0)} tokens before${item.model ? `, by ${plain(item.model)}` : ""}`;
+  return html`<${Title} item=${item} what="✂ cut"><span class="aside">${how}</span><//>
+    <p class="aside">The model no longer sees what stands above${item.kept ? ", but for the last turn," : ""} but a summary of it.</p>
+    ${item.summary ? (item.cut?.summary ? html`<${Output} entry=${item} path="summary" text=${item.summary} agentId=${agentId} />` : html`<${Markdown} text=${item.summary} />`) : html`<p class="bad">No summary could be made: it goes on from records alone.</p>`}
+    <details class="rest"><summary>what it was told again, from records</summary><pre class="output">${reveal(item.state)}</pre></details>`;
+}
+
+function CompactionFailed({ item }) {
+  return html`<${Title} item=${item} what="no summary came about"><span class="aside">${plain(item.error_kind)}</span><//><p class="bad">${reveal(item.error)}</p>`;
+}
+
 const Parked = ({ item }) =>
   html`<p class="thin">waits for ${waitsFor(item.condition)} <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
 const Resumed = ({ item }) => html`<p class="thin">goes on after its end <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
@@ -174,6 +186,8 @@ const KINDS = {
   model_failed: ModelFailed,
   mail: Mail,
   parked: Parked,
+  compacted: Compacted,
+  compaction_failed: CompactionFailed,
   grading: Grading,
   verdict: Verdict,
   resumed: Resumed,
