@@ -116,7 +116,8 @@ def show_tree(
     console = output_console()
     rehearsed = " (rehearsed: it cost nothing)" if view.rehearsed else ""
     reason = f": {one_line(view.reason, 300)}" if view.reason else ""
-    console.print(f"{view.id}  {view.state.replace('_', ' ')}{reason}{rehearsed}", soft_wrap=True)
+    files = "" if view.files == "shared" else f"  (files: {view.files})"
+    console.print(f"{view.id}  {view.state.replace('_', ' ')}{reason}{rehearsed}{files}", soft_wrap=True)
     console.print(render_tree(agents, console, show_ids=True))
     hint_at_questions(view.id, asking)
 

@@ -101,6 +101,19 @@ class HostNetwork:
             **own,
         }
 
+    def share(self, **settings: str) -> None:
+        """Have all processes that begin from now on see these settings, too."""
+        self._settings |= settings
+
+    def serve_hub(self, port: int) -> None:
+        """Start the hub on the first host, and wait until it serves."""
+        serve = [sys.executable, "-P", "-m", "swarm", "hub", "--folder", f"{DISK}/hub", "--host", self.store.address]
+        self.store.start(*serve, "--port", str(port), log="hub.log", env=self.environment(), cwd="/")
+        log = self.store.path(f"{DISK}/hub.log")
+        wait_for(
+            "the hub serves", lambda: "the hub serves" in log.read_text(errors="replace") if log.exists() else False
+        )
+
     def submit(self, host: Host, prompt: str, *options: str, workspace: str = f"{DISK}/work") -> Job:
         """Put a job on the queue by the command, as somebody on this host; the folder is made there if it is missing."""
         host.path(workspace).mkdir(exist_ok=True)
