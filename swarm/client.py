@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from swarm.agent.entries import Entry, Mail
-from swarm.agent.needs import Has, find_common_lack, read_needs, read_workers
+from swarm.agent.needs import Has, find_common_lack, needs_of, read_needs, read_workers
 from swarm.agent.spec import Limits
 from swarm.correspondence import Correspondence, Mailbox
 from swarm.definitions.model import PermissionMode
@@ -298,7 +298,14 @@ class Swarm:
             if self.settings.durability == "all":
                 Disk(self.store.client, self.store.key("synced"), "all").wait()
         self.publish(submitted.effect)
-        return Job(self, spec.job_id, warnings=warnings, new=submitted.new)
+        return Job(self, spec.job_id, warnings=[*warnings, *self._find_wants(prepared)], new=submitted.new)
+
+    def _find_wants(self, prepared: PreparedJob) -> list[str]:
+        """What the job's first agent needs that no worker has, in words; where no worker is there, one may be about to come."""
+        needs = needs_of(prepared.spec)
+        workers = self.workers() if needs.wants else []
+        lack = find_common_lack(needs, workers) if workers else ""
+        return [f"it waits, for nobody can run it now: {lack}"] if lack else []
 
     def job(self, job_id: str) -> Job:
         """The handle of an existing job. Raises `UnknownAgent`."""
@@ -313,6 +320,12 @@ class Swarm:
         """Of the newest jobs, by id, those with agents that nobody can serve, and why."""
         jobs = [self.job(record.id) for record in self.store.jobs(count) if not record.ended]
         return {job.id: lack for job in jobs if (lack := job.find_lack())}
+
+    def find_broken_tools(self) -> dict[str, list[str]]:
+        """By worker, what is wrong with tools that it should have and goes on without."""
+        workers = self.store.workers()
+        found = {worker: has.broken for worker, document in workers.items() for has in read_workers([document])}
+        return {worker: list(broken) for worker, broken in sorted(found.items()) if broken}
 
     def agent(self, agent_id: str) -> AgentView:
         """One agent as it stands. Raises `UnknownAgent`."""

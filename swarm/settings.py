@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from swarm.errors import ConfigurationError
+from swarm.tags import split_tags
 
 
 def _state_home() -> Path:
@@ -79,6 +80,8 @@ class Settings(BaseSettings):
 
     instruction_files: bool = True
     """Whether agents are given instruction files (`CLAUDE.md`, `AGENTS.md`, rules) of people and projects."""
+    tags: str = ""
+    """Of a worker: what it is, in words parted by commas (`gpu,trusted`), for agents and tools that require that."""
 
     sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
     """What holds the processes that agents start; `auto`: bubblewrap where it works, else Landlock. `swarm doctor` shows it."""
@@ -142,6 +145,12 @@ class Settings(BaseSettings):
     def _check_hub(cls, value: str | None) -> str | None:
         return None if value is None else check_hub(value)
 
+    @field_validator("tags")
+    @classmethod
+    def _check_tags(cls, value: str) -> str:
+        split_tags(value)
+        return value
+
     @field_validator("flower_open")
     @classmethod
     def _check_flower_open(cls, value: str) -> str:
@@ -149,6 +158,10 @@ class Settings(BaseSettings):
         if wrong:
             raise ValueError(f"{min(wrong)!r} is neither healthcheck nor metrics")
         return value
+
+    def tag_names(self) -> list[str]:
+        """The words of `tags`."""
+        return split_tags(self.tags)
 
     def workspace_folders(self) -> list[Path]:
         """The folders of `workspaces`; none where any folder will do."""

@@ -140,7 +140,7 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
     if process.has().serves_all:
         # What is to be checked before a claim is checked by it.
         claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
-        if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown")):
+        if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown", "wants")):
             return _run_if_claimed(task, runtime, store, claim, stop, patience)
     [hint] = store.hints([agent_id])
     if hint is None:

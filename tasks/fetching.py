@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from celery import signals
@@ -18,6 +19,8 @@ from swarm.tasks.publish import carry_out, publish_agents
 log = EventLog("swarm.fetching")
 FETCH_SECONDS = 0.5
 """How often a worker with a free process looks."""
+SPECIAL_FETCH_SECONDS = 0.1
+"""The same for one that offers what others do not: such agents come this way whenever they are woken."""
 _LOOKED_AT = 200
 _QUEUE_SECONDS = 600
 
@@ -65,12 +68,14 @@ class Fetching:
 
 
 def _find_fitting(store: Store, agent_ids: list[str], has: Has) -> list[str]:
-    found = []
+    """Those that fit, of each job one after the other: no job's many keep another's waiting."""
+    found, of_job = [], Counter[str]()
     for agent_id, hint in zip(agent_ids, store.hints(agent_ids), strict=True):
         needs = read_needs(hint.needs) if hint is not None else None
-        if needs is not None and not find_lack(needs, has):
-            found.append(agent_id)
-    return found
+        if hint is not None and needs is not None and not find_lack(needs, has):
+            found.append((of_job[hint.job], agent_id))
+            of_job[hint.job] += 1
+    return [agent_id for _, agent_id in sorted(found, key=lambda one: one[0])]
 
 
 def _fetch(store: Store, agent_ids: list[str]) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from kombu import pools
 
-from swarm.agent.needs import ANY_MODEL, Has
+from swarm.agent.needs import ANY_MODEL, Has, offer
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ToolError
 from swarm.local.records import read_job
@@ -40,6 +40,7 @@ from swarm.store.durable import Disk
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
 from swarm.tools.outside import find_outside_tools
+from swarm.tools.registry import find_offers
 
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
@@ -158,7 +159,23 @@ def has() -> Has:
     refused = {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
     only_job = settings.only_job if settings.job_file is None else read_job(settings.job_file)
     hub = {"hub": settings.hub, "checkouts": str(settings.checkouts_folder())} if settings.hub else {}
-    return Has(only_job=only_job, lacks={ANY_MODEL: missing} if missing else refused, **hub)
+    return Has(
+        only_job=only_job,
+        lacks={ANY_MODEL: missing} if missing else refused,
+        **hub,
+        offers=_offers(),
+        broken=find_outside_tools(settings.tools),
+    )
+
+
+@cache
+def _offers() -> dict[str, str]:
+    """What of this worker not every worker has; a capability that is at home on some only adds its own here."""
+    settings = _settings()
+    tags = settings.tag_names()
+    tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
+    offers = {offer("tool", name): version for name, version in tools.items()}
+    return dict(sorted({**offers, **{offer("tag", tag): "" for tag in tags}}.items()))
 
 
 def note_refusal(model: str, why: str) -> None:
@@ -174,7 +191,7 @@ def note_refusal(model: str, why: str) -> None:
 
 def announce() -> None:
     """Tell the fleet what this worker has."""
-    runtime().store.announce(worker_name(), has().model_dump_json(), ANNOUNCED_SECONDS)
+    runtime().store.announce(worker_name(), has(), ANNOUNCED_SECONDS)
 
 
 def _read_refusals() -> dict[str, tuple[float, str]]:

@@ -31,7 +31,7 @@ from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
 from swarm.tasks import process
 from swarm.tasks.app import app
-from swarm.tasks.fetching import FETCH_SECONDS, Fetching
+from swarm.tasks.fetching import FETCH_SECONDS, SPECIAL_FETCH_SECONDS, Fetching
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tools.background import kill_orphans
@@ -144,6 +144,8 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
     def start(self, worker: Any) -> None:
         """Start both loops."""
         settings = process.runtime().settings
+        # Before it is counted: whoever wants what it offers should not be left to others.
+        _attempt("announce", process.announce)
         # A worker may be started while Redis is away: then it is counted as soon as that is over.
         _attempt("renew", partial(_report_slots, worker))
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
@@ -152,7 +154,8 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         if settings.job_file is not None:
             self._spawn("keep", KEEPER_SECONDS, Keeper(settings, process.announce))
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
-        self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), Fetching(worker.pool))
+        fetch_seconds = SPECIAL_FETCH_SECONDS if process.has().offers else FETCH_SECONDS
+        self._spawn("fetch", min(fetch_seconds, settings.sweep_seconds), Fetching(worker.pool))
         self._spawn("silence", LOOK_SECONDS, Silence())
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:

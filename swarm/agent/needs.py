@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import PurePath
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swarm.agent.spec import AgentSpec
+from swarm.definitions.names import canonical_tool, split_pattern
+from swarm.definitions.tools import row_of
 
 ANY_MODEL = "*"
+OfferKind = Literal["tool", "tag", "mcp"]
+_NAMED = {"tool": "the tool", "tag": "the tag", "mcp": "the MCP server"}
 
 
 class Needs(BaseModel):
@@ -28,6 +33,8 @@ class Needs(BaseModel):
     """The hub that its files go through …"""
     checkouts: str = ""
     """… and the folder below which its workspace lies then."""
+    wants: tuple[str, ...] = ()
+    """What not every worker offers (`tool:charge_card`, `tag:gpu`), in order."""
 
 
 class Has(BaseModel):
@@ -42,10 +49,14 @@ class Has(BaseModel):
     """Models that it cannot use now, and why; `*`: all of them."""
     hub: str = ""
     checkouts: str = ""
+    offers: Mapping[str, str] = {}
+    """What not every worker has, by kind and name as in `Needs.wants`, with the version of each where it has one."""
+    broken: tuple[str, ...] = ()
+    """What is wrong with tools that it should have and goes on without."""
 
     @property
     def serves_all(self) -> bool:
-        """Whether there is no agent that it could not serve, as far as it knows."""
+        """Whether there is no agent that wants nothing special and that it could not serve, as far as it knows."""
         return self.only_job is None and not self.lacks
 
 
@@ -66,16 +77,6 @@ def read_workers(documents: Iterable[str]) -> list[Has]:
     return found
 
 
-def needs_of(spec: AgentSpec) -> Needs:
-    """What this agent needs."""
-    needs = Needs(job=spec.job_id, model="" if spec.base_url else spec.model)
-    if spec.files is None or not spec.is_carried:
-        return needs
-    # The agent's own folder, and in it the workspace under its name.
-    checkouts = str(PurePath(spec.workspace).parent.parent)
-    return needs.model_copy(update={"hub": spec.files.hub, "checkouts": checkouts})
-
-
 def find_files_lack(needs: Needs, has: Has) -> str:
     """Why an agent's files cannot be brought to a worker; empty if they can, or need not be."""
     if not needs.hub:
@@ -87,15 +88,47 @@ def find_files_lack(needs: Needs, has: Has) -> str:
     return ""
 
 
+def offer(kind: OfferKind, name: str) -> str:
+    """How something that not every worker has is called in needs and offers."""
+    return f"{kind}:{name}"
+
+
+def needs_of(spec: AgentSpec, given: Iterable[str] = ()) -> Needs:
+    """What this agent needs: what its definition requires, and of tools from outside those that it lists, or was `given` already.
+
+    One that lists no tools gets what the worker has that begins it, and needs that from then on.
+    """
+    listed = (canonical_tool(split_pattern(entry)[0]) for entry in spec.definition.tools or ())
+    tools = {name for name in (*listed, *given) if row_of(name).origin}
+    wants = {offer("tool", name) for name in tools} | {offer("tag", tag) for tag in spec.definition.requires}
+    needs = Needs(job=spec.job_id, model="" if spec.base_url else spec.model, wants=tuple(sorted(wants)))
+    if spec.files is None or not spec.is_carried:
+        return needs
+    # The agent's own folder, and in it the workspace under its name.
+    checkouts = str(PurePath(spec.workspace).parent.parent)
+    return needs.model_copy(update={"hub": spec.files.hub, "checkouts": checkouts})
+
+
 def find_lack(needs: Needs, has: Has) -> str:
     """Why a worker cannot serve an agent; empty if it can."""
     if has.only_job is not None and needs.job != has.only_job:
         return f"it is there for {has.only_job} only" if has.only_job else "it is kept for the next command's job"
     if lack := find_files_lack(needs, has):
         return lack
+    if missing := [want for want in needs.wants if want not in has.offers]:
+        return f"it has not {' and '.join(_in_words(want, has) for want in missing)}"
     if not needs.model:
         return ""
     return has.lacks.get(ANY_MODEL) or has.lacks.get(needs.model, "")
+
+
+def find_differing(workers: Iterable[Has]) -> list[str]:
+    """What these workers have in several versions, by name."""
+    versions: dict[str, set[str]] = {}
+    for has in workers:
+        for name, version in has.offers.items():
+            versions.setdefault(name, set()).add(version)
+    return sorted(name.partition(":")[2] for name, found in versions.items() if len(found) > 1)
 
 
 def find_common_lack(needs: Needs, workers: Collection[Has]) -> str:
@@ -105,4 +138,13 @@ def find_common_lack(needs: Needs, workers: Collection[Has]) -> str:
         return ""
     # Those that are there for other jobs say nothing about this one.
     ours = [lack for lack, has in zip(lacks, workers, strict=True) if has.only_job in (None, needs.job)]
-    return "; ".join(dict.fromkeys(ours)) or "no worker is there that serves it"
+    if found := "; ".join(dict.fromkeys(ours)):
+        return found
+    wanted = f", which needs {' and '.join(map(_in_words, needs.wants))}" if needs.wants else ""
+    return f"no worker is there that serves it{wanted}"
+
+
+def _in_words(want: str, has: Has = Has()) -> str:  # noqa: B008 (it is frozen)
+    kind, _, name = want.partition(":")
+    fault = next((fault for fault in has.broken if kind == "tool" and name in fault), "")
+    return f"{_NAMED.get(kind, kind)} {name}" + (f" ({fault})" if fault else "")

@@ -32,6 +32,7 @@ SECTIONS = {
     },
     "Agents": {
         "agents": "definitions:list_agents",
+        "tools": "tools:show_tools",
         "permissions": "permissions:show_permissions",
         "trust": "trust:trust",
     },

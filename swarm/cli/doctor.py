@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from swarm.agent.needs import find_differing
 from swarm.cli.options import JsonOption
 from swarm.cli.output import output_console, print_json
 from swarm.cli.tables import Column, Listing
@@ -62,6 +63,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_server if settings.redis_url is None else _check_redis,
         _check_worker,
         _check_served,
+        _check_tools,
     ]
     return [*(check(settings) for check in checks), *_check_exposures(settings)]
 
@@ -234,6 +236,30 @@ def _check_served(settings: Settings) -> Check:
         return Check("waiting jobs", True, "none that nobody can run")
     found = "; ".join(f"{job_id}: {lack}" for job_id, lack in lacks.items())
     return Check("waiting jobs", False, f"nobody can run {found}", "give a worker what is missing", needed=False)
+
+
+def _check_tools(settings: Settings) -> Check:
+    """Tools of one's own: on this machine, and as the workers have them."""
+    from swarm.client import Swarm
+    from swarm.definitions.tools import all_rows
+    from swarm.local.redis_server import read_redis_status
+    from swarm.tools.outside import find_outside_tools
+
+    faults = [f"here: {fault}" for fault in find_outside_tools(settings.tools)]
+    own = [row.name for row in all_rows() if row.origin]
+    differing: list[str] = []
+    try:
+        if read_redis_status(settings).running:
+            swarm = Swarm(settings)
+            faults += [f"{worker}: {fault}" for worker, found in swarm.find_broken_tools().items() for fault in found]
+            differing = find_differing(swarm.workers())
+    except (SwarmError, OSError) as error:
+        faults.append(f"unknown: {error}")
+    if not faults and not differing:
+        return Check("own tools", True, ", ".join(own) or "none")
+    differ = [f"{name} has several versions on the fleet" for name in differing]
+    remedy = "correct what is named, or have the same package on all workers; agents go where their tools are"
+    return Check("own tools", False, "; ".join([*faults, *differ]), remedy, needed=False)
 
 
 def _first_line(command: list[str]) -> str | None:

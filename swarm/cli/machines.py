@@ -78,8 +78,10 @@ def show_status(as_json: JsonOption = False) -> None:
     asking = _count_questions(settings) if found.redis.running else 0
     fleet = _list_fleet(settings) if found.redis.running else []
     lacks = _find_lacks(settings) if found.redis.running else {}
+    broken = _find_broken(settings) if found.redis.running else {}
     if as_json:
-        print_json({**found.model_dump(mode="json"), "fleet": fleet, "questions": asking, "unserved": lacks})
+        waiting = {"questions": asking, "unserved": lacks, "broken_tools": broken}
+        print_json({**found.model_dump(mode="json"), "fleet": fleet, **waiting})
         return
     _print_status(found, find_token(settings))
     if fleet:
@@ -88,12 +90,21 @@ def show_status(as_json: JsonOption = False) -> None:
         print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
     for job_id, lack in lacks.items():
         print_line(f"waits   {job_id}: nobody can run it: {lack}")
+    for worker, faults in broken.items():
+        for fault in faults:
+            print_line(f"tools   {worker} goes on without: {fault}")
 
 
 def _find_lacks(settings: Settings) -> dict[str, str]:
     from swarm.client import Swarm
 
     return Swarm(settings).find_lacks()
+
+
+def _find_broken(settings: Settings) -> dict[str, list[str]]:
+    from swarm.client import Swarm
+
+    return Swarm(settings).find_broken_tools()
 
 
 def _list_fleet(settings: Settings) -> list[str]:

@@ -6,7 +6,6 @@ than its author meant (its tools, its permissions), the definition is refused in
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Mode, Outcome, PermissionMode
 from swarm.definitions.names import suggest
+from swarm.definitions.requirements import read_requirements
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
 
@@ -41,7 +41,7 @@ _SPELLINGS = {
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
     *("maxTurns", "background", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
-    *("approvalPolicy", "check", "checkTimeout", "rubric", "tries", "instructionFiles"),
+    *("approvalPolicy", "requires", "check", "checkTimeout", "rubric", "tries", "instructionFiles"),
 )
 
 _UNSUPPORTED = frozenset(
@@ -245,13 +245,7 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
         values["background"] = _read_flag(keys, "background", default=False)
     if keys.get("instructionfiles") is not None:
         values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
-    if (schema := keys.get("resultschema")) is not None:
-        if not isinstance(schema, Mapping):
-            raise Unusable("`resultSchema` is not a table", "Write a JSON schema.")
-        try:
-            values["result_schema"] = json.loads(json.dumps(schema, allow_nan=False))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise Unusable("`resultSchema` is not JSON", "Use only texts, numbers, lists and tables in it.") from error
+    values |= read_requirements(keys, warnings)
 
 
 def _read_outcome(keys: Table, values: dict[str, Any]) -> None:

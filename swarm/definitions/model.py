@@ -56,6 +56,8 @@ class AgentDefinition(BaseModel):
     network: bool = False
     """Its processes may use the network."""
     background: bool = False
+    requires: list[str] = []
+    """Tags that its worker must have (`SWARM_TAGS`): `gpu`, `trusted`."""
     effort: str | None = None
     result_schema: dict[str, Any] | None = None
     """A JSON schema that the final answer must satisfy."""

@@ -93,6 +93,8 @@ class ToolRow:
     """Of a tool from outside: the package and its version, or the module, that it came with. Not every worker has it."""
     tags: tuple[str, ...] = ()
     """What a worker must be besides (`SWARM_TAGS`) to offer it."""
+    sandboxed: bool = False
+    """Its calls run in a sandbox and nowhere else."""
 
     def describe(self, given: Mapping[str, Any]) -> str:
         """The activity line of a call: `Read src/app.py`."""

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar, overload
 from swarm.definitions.tools import Kind, ToolRow, refuse_name
 from swarm.errors import ConfigurationError
 from swarm.own.schema import Parameters, UnusableFunction, describe_function, read_parameters
+from swarm.tags import split_tags
 
 Effects = Literal["none", "once", "idempotent"]
 """What a call changes: nothing; something that must not happen twice, so an interrupted call is never run again; or something that
@@ -28,7 +29,6 @@ happens once however often it is done with the same `idempotency_key`, so an int
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _KINDS = {"none": Kind.LOOK, "once": Kind.EFFECT, "idempotent": Kind.IDEMPOTENT}
 _MARK = "__swarm_tool__"
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 DEFAULT_TIMEOUT_SECONDS = 120.0
 
 
@@ -40,7 +40,6 @@ class Declaration:
     row: ToolRow
     description: str
     parameters: Parameters
-    sandboxed: bool
     timeout_seconds: float
     place: str
     """`function at file:line`."""
@@ -149,8 +148,10 @@ def _make(
         raise UnusableFunction(reason)
     if timeout <= 0:
         raise UnusableFunction(f"timeout={timeout:g} is no time; give seconds")
-    if wrong := [tag for tag in needs if not _TAG.fullmatch(tag)]:
-        raise UnusableFunction(f"needs={wrong[0]!r} is no tag; use letters, digits, '.', '_' and '-'")
+    try:
+        tags = split_tags(",".join(needs))
+    except ValueError as error:
+        raise UnusableFunction(f"of its needs {error}") from error
     parameters = read_parameters(function)
     if subject and subject not in parameters.schemas:
         raise UnusableFunction(f"subject={subject!r} is none of its parameters")
@@ -166,6 +167,7 @@ def _make(
         network=network,
         timeout_seconds=timeout,
         aliases=" ".join(re.sub("[_-]", "", alias).lower() for alias in aliases),
-        tags=tuple(sorted(set(needs))),
+        tags=tuple(tags),
+        sandboxed=sandboxed,
     )
-    return Declaration(function, row, description, parameters, sandboxed, timeout, place)
+    return Declaration(function, row, description, parameters, timeout, place)

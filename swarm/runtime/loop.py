@@ -37,6 +37,7 @@ from swarm.agent.decision import (
 )
 from swarm.agent.entries import Condition, Finished, Prompt, Spawned, Started, ToolFinished, ToolStarted
 from swarm.agent.life import Life
+from swarm.agent.needs import needs_of
 from swarm.agent.notes import child_result, refuse_mail
 from swarm.agent.prompts import first_message
 from swarm.definitions.tools import Kind
@@ -219,7 +220,12 @@ class Loop:
             self.journal.load()
             return None
         # Not validated, which would copy them: what is encoded once is known by its identity.
-        started = Started(spec=self.spec).model_copy(update=self.toolbox.open()._asdict())
+        opening = self.toolbox.open()
+        needs = needs_of(self.segment.claim.spec, [tool["name"] for tool in opening.tools])
+        if needs.wants:
+            # Before it has them: whoever goes on with it must have them, too.
+            self.store.need(self.segment.claim, needs)
+        started = Started(spec=self.spec).model_copy(update=opening._asdict())
         self.journal.append([self.guidance.begin(started), task], activity="starting")
         return None
 
@@ -331,6 +337,7 @@ class Loop:
                 list(plan.children.values()),
                 closing=self.model_call.closing(len(plan.children)),
                 prefixes=name_prefixes(self.segment, self.toolbox, list(plan.children.values())),
+                tools=sorted(self.life.tool_names()),
             )
             if isinstance(answer, Signals):
                 self.life.apply(entry)

@@ -19,7 +19,7 @@ from swarm.permissions.filter import Situation, filter_tools
 from swarm.plain import clean
 from swarm.tools import Tool
 from swarm.tools.agents import naming_types
-from swarm.tools.registry import offered_tools
+from swarm.tools.registry import can_offer, offered_tools
 
 _KEPT = 64
 
@@ -41,6 +41,7 @@ def opening_of(
     *,
     sandboxed: bool,
     person_there: bool,
+    tags: Sequence[str] = (),
 ) -> Opening:
     """The system prompt and the tools of an agent, made once in a process for all that are alike; `definitions` names its job's."""
     key = (
@@ -48,11 +49,11 @@ def opening_of(
         spec.definition.model_dump_json(),
         (spec.depth, spec.limits.max_depth, spec.parent_id is None),
         (spec.background, spec.teammate, spec.mode, spec.after_plan),
-        (sandboxed, person_there),
+        (sandboxed, person_there, *tags),
     )
     known = _openings.get(key)
     if known is None:
-        tools = choose_tools(spec, types(), sandboxed=sandboxed, person_there=person_there)
+        tools = choose_tools(spec, types(), sandboxed=sandboxed, person_there=person_there, tags=tags)
         prompt = system_prompt(spec, {tool.name for tool in tools})
         known = Opening(*clean((prompt, [tool.schema() for tool in tools])))
         if definitions:
@@ -63,10 +64,19 @@ def opening_of(
 
 
 def choose_tools(
-    spec: AgentSpec, types: Sequence[AgentDefinition], *, sandboxed: bool, person_there: bool
+    spec: AgentSpec,
+    types: Sequence[AgentDefinition],
+    *,
+    sandboxed: bool,
+    person_there: bool,
+    tags: Sequence[str] | None = None,
 ) -> list[Tool]:
-    """The tools of an agent; `types` are those that it can start, `person_there` says that questions are answered."""
-    available = {tool.name: tool for tool in offered_tools()}
+    """The tools of an agent, on any worker or on one with these tags.
+
+    `types` are those that it can start, `person_there` says that questions are answered.
+    """
+    here = (tool for tool in offered_tools() if tags is None or can_offer(tool.row, tags, sandboxed=sandboxed))
+    available = {tool.name: tool for tool in here}
     situation = Situation(
         definition=with_team_tools(spec),
         depth=spec.depth,

@@ -94,6 +94,7 @@ class Toolbox:
             lambda: self.catalogue.for_spawning(),
             sandboxed=self.is_sandboxed(),
             person_there=self._segment.ask_seconds > 0,
+            tags=self._segment.settings.tag_names(),
         )
 
     # -- calls ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from swarm.agent.entries import Condition, Entry, Finished, Grading, Spawned, Started, decode_entry, encode_entry
-from swarm.agent.needs import needs_of
+from swarm.agent.needs import Needs, needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.errors import AgentCancelled, JournalError, UnknownAgent
 from swarm.log import EventLog
@@ -213,6 +213,11 @@ class Store(Showing, Judging):
             return Appended(None, Signals())
         return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3])
 
+    def need(self, claim: Claim, needs: Needs) -> None:
+        """Have only workers run the agent from now on that have this. Raises as `append`."""
+        wanted = (needs.model_dump_json(), " ".join(needs.wants))
+        self._check(self.run("need", claim.agent_id, claim.generation, *wanted), claim)
+
     def reserve(self, claim: Claim, wish: Wish, *, final: bool = False) -> Granted | Busy | OutOfBudget:
         """Set aside what a call takes, the last one if `final`."""
         wanted = (wish.tokens, wish.cost, wish.spare_tokens, wish.spare_cost, wish.closing_tokens, wish.closing_cost)
@@ -234,14 +239,17 @@ class Store(Showing, Judging):
         *,
         closing: tuple[int, int] = (0, 0),
         prefixes: Mapping[str, str] | None = None,
+        tools: Sequence[str] = (),
     ) -> Signals | NotSpawned:
         """Make all the children, or have them go on, or none. `closing` is kept for the parent's last reply from now on.
+
+        `tools` are the parent's, which a fork begins with.
 
         `prefixes` names, by child, what requests begin with: of those that begin alike one begins first.
         """
         shared = prefixes or {}
         documents = [
-            json.dumps(_child_fields(child) | ({"prefix": name} if (name := shared.get(child.agent_id)) else {}))
+            json.dumps(_child_fields(child, tools) | ({"prefix": name} if (name := shared.get(child.agent_id)) else {}))
             for child in children
         ]
         answer = self.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *closing, *documents)
@@ -350,10 +358,11 @@ def _clock_from(now: float) -> Callable[[], float]:
     return lambda: now + time.monotonic() - began
 
 
-def _agent_fields(spec: AgentSpec) -> dict[str, str]:
+def _agent_fields(spec: AgentSpec, tools: Sequence[str] = ()) -> dict[str, str]:
     spec = clean(spec)
     fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
-    fields["needs"], fields["model"] = needs_of(spec).model_dump_json(), spec.model
+    needs = needs_of(spec, tools)
+    fields |= {"needs": needs.model_dump_json(), "wants": " ".join(needs.wants), "model": spec.model}
     if spec.base_url is not None:
         fields["rehearsed"] = "1"
     if spec.name is not None:
@@ -365,7 +374,7 @@ def _agent_fields(spec: AgentSpec) -> dict[str, str]:
     return fields | {flag: "1" for flag in ("background", "teammate", "helper") if getattr(spec, flag)}
 
 
-def _child_fields(child: AgentSpec | Continuation) -> dict[str, str]:
+def _child_fields(child: AgentSpec | Continuation, tools: Sequence[str]) -> dict[str, str]:
     if isinstance(child, Continuation):
         return {"id": child.agent_id, "resume": clean_text(child.prompt), "background": str(int(child.background))}
-    return {"id": child.agent_id, **_agent_fields(child)}
+    return {"id": child.agent_id, **_agent_fields(child, tools if child.fork is not None else ())}

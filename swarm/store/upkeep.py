@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from swarm.agent.needs import Has
 from swarm.store.mailboxes import Mailboxes
 from swarm.store.values import Rescue, Signals
 
@@ -71,9 +72,9 @@ class Upkeep(Mailboxes):
         publish, taken = self.run("take_aside", *agent_ids)
         return Signals(publish), taken
 
-    def announce(self, worker: str, has: str, seconds: float) -> None:
-        """Say what a worker has, as JSON; it holds for so long."""
-        self.run("announce", worker, has, seconds)
+    def announce(self, worker: str, has: Has, seconds: float) -> None:
+        """Say what a worker has; it holds for so long."""
+        self.run("announce", worker, has.model_dump_json(), " ".join(has.offers), seconds)
 
     def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> bool:
         """Whether this worker is the one to look for what fell; for so long then nobody else is.

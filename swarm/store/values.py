@@ -80,7 +80,8 @@ class Hint:
 
 @dataclass(frozen=True)
 class Refused:
-    """The agent is not to be run now; `why` is its state, `capped`, `unknown`, `contradicted`, or `unreadable`: a newer worker made it."""
+    """The agent is not to be run now; `why` is its state, `capped`, `unknown`, `contradicted`, `unreadable` (a newer worker made it),
+    or `wants`: what it needs is to be looked at first."""
 
     why: str
 

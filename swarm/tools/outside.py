@@ -87,7 +87,7 @@ def _read_rows(source: _Source) -> tuple[tuple[ToolRow, str], ...]:
         found = tuple(_rows_of(module, member, source))
     except Exception as error:  # whatever importing foreign code may raise
         known = isinstance(error, ConfigurationError)
-        told = str(error) if known else f"{type(error).__name__}: {error}{_place_of(error)}"
+        told = str(error) if known else f"{type(error).__name__}: {error}{_place_of(error, name)}"
         raise ConfigurationError(f"its tools cannot be loaded: {told}") from error
     if not found:
         where = getattr(module, "__file__", None) or name
@@ -95,8 +95,11 @@ def _read_rows(source: _Source) -> tuple[tuple[ToolRow, str], ...]:
     return found
 
 
-def _place_of(error: BaseException) -> str:
-    """Where in foreign code an import failed; empty where it did not come to that."""
+def _place_of(error: BaseException, name: str) -> str:
+    """Where in foreign code an import failed, or how the module `name` is found if it was not."""
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+        # Never looked for where a command is run: files of a workspace must not become part of a worker.
+        return "; install its package, or put its folder on PYTHONPATH"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({error.filename}:{error.lineno})"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from swarm.definitions.tools import all_rows
+from swarm.definitions.tools import ToolRow, all_rows
 from swarm.errors import ConfigurationError, ToolError
 from swarm.own.declaration import declaration_of
 from swarm.tools import Tool
@@ -23,6 +25,23 @@ _MAX_MESSAGE = 300
 def offered_tools() -> Iterator[Tool]:
     """Every tool that agents here may have, before any filter, in the order in which models are given them."""
     return (load_tool(row.home) for row in all_rows() if row.home)
+
+
+def can_offer(row: ToolRow, tags: Collection[str], *, sandboxed: bool) -> bool:
+    """Whether a worker with these tags, and a sandbox or none, can carry the tool's calls out."""
+    return set(row.tags) <= set(tags) and (sandboxed or not row.sandboxed)
+
+
+def find_offers(tags: Collection[str], *, sandboxed: bool) -> dict[str, str]:
+    """The tools from outside that such a worker has, with the version of each: it changes with what models read of it."""
+    rows = (row for row in all_rows() if row.origin and row.home and can_offer(row, tags, sandboxed=sandboxed))
+    return {row.name: version_of(load_tool(row.home)) for row in rows}
+
+
+def version_of(tool: Tool) -> str:
+    """Tells two versions of a tool apart that are not the same to a model."""
+    text = json.dumps(tool.schema(), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @cache

@@ -17,7 +17,9 @@ from swarm.tools.registry import load_tool
 from tests.tool_world import tool_named
 
 PACKAGE = Path(swarm.__file__).parent
-OFFERED = [row for row in all_rows() if row.home]
+OFFERED = [row for row in all_rows() if row.home and not row.origin]
+OWN = {row.name for row in all_rows() if not row.origin}
+"""What other tests declare is not the project's."""
 
 
 @pytest.mark.parametrize("row", OFFERED, ids=lambda row: row.name)
@@ -79,7 +81,7 @@ def _tools_named(module: Path) -> set[str]:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    return {text.partition("(")[0] for text in strings if " " not in text} & known_tools()
+    return {text.partition("(")[0] for text in strings if " " not in text} & OWN
 
 
 def test_nothing_but_the_table_and_the_tool_itself_knows_a_tool_by_its_name() -> None:

@@ -7,6 +7,12 @@
 -- P:turn           string  the turn that was served last; a job that had nobody in line begins there
 -- P:slots          hash    worker -> how many agents it can run
 -- P:staff          zset    workers by when they last said so
+-- P:offers         hash    worker -> what it offers that not every worker has, parted by spaces: `tool:charge_card tag:gpu`
+-- P:aside          zset    agents left to those who can serve them, by when they are in line again in any case: aside.lua
+-- P:aside:news     string  grows with each of them: nothing is new to who has looked before
+--
+-- An agent's `wants` are what of that it needs. Where not everybody offers it, it is set aside instead of being sent for: those who do
+-- offer it fetch as many as they have processes for, so nobody else is counted.
 --
 -- Only few more are called than can run at once, so whoever comes, of whatever job, soon has its turn. Whoever puts an agent in line
 -- or makes room calls the next ones in the same step, and publishes them; the sweep does for those that died before.
@@ -14,6 +20,8 @@
 -- How many are called ahead where no worker is known yet.
 local CALLED_AHEAD = 16
 local MOST_CALLS = 200
+local ASIDE_SECONDS = 30
+local LONGEST_ASIDE_SECONDS = 600
 
 -- Woken agents come before fresh ones, deeper before shallower: trees finish instead of widening. Who gave its process up for others is
 -- in line like a fresh root, or some that wait actively for those not yet started would keep them from starting.
@@ -86,6 +94,29 @@ local function room_for_calls()
   return slots + math.max(2, math.floor(slots / 4)) - redis.call('ZCARD', P .. ':leases') - out
 end
 
+-- Leave a queued agent that is in no line to those who can serve it, for so long, twice as long each time.
+local function lay_aside(id, seconds)
+  local times = redis.call('HINCRBY', agent_key(id), 'asides', 1)
+  redis.call('ZADD', P .. ':aside', NOW + math.min(LONGEST_ASIDE_SECONDS, seconds * 2 ^ (times - 1)), id)
+  redis.call('INCR', P .. ':aside:news')
+end
+
+-- Whether whoever takes the agent's message can serve it, as far as what it wants is concerned. Workers that say nothing offer nothing.
+local function all_offer(wants)
+  if not wants or wants == '' then return true end
+  local known = once[wants]
+  if known ~= nil then return known end
+  known = true
+  for _, worker in ipairs(redis.call('HKEYS', P .. ':slots')) do
+    local offers = ' ' .. (redis.call('HGET', P .. ':offers', worker) or '') .. ' '
+    for want in string.gmatch(wants, '%S+') do
+      known = known and string.find(offers, ' ' .. want .. ' ', 1, true) ~= nil
+    end
+  end
+  once[wants] = known
+  return known
+end
+
 call_next = function()
   local room = room_for_calls()
   for _ = 1, MOST_CALLS do
@@ -94,7 +125,10 @@ call_next = function()
     if not job then return end
     local id = redis.call('ZPOPMIN', job_key(job, 'line'))[1]
     -- One that is about to be ended waits for that outside of the line.
-    if id and field(id, 'state') == 'queued' and not is_doomed(id) then
+    local waits = id and field(id, 'state') == 'queued' and not is_doomed(id)
+    if waits and not all_offer(field(id, 'wants')) then
+      lay_aside(id, ASIDE_SECONDS)
+    elseif waits then
       redis.call('SADD', job_key(job, 'called'), id)
       redis.call('ZADD', P .. ':ready', NOW, id)
       publish[#publish + 1], room = id, room - 1

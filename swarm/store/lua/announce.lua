@@ -1,10 +1,12 @@
--- Say what a worker has, for those who want to know whom nobody can serve; whoever says nothing for `seconds` counts as gone.
-step('announce', function(worker, has, seconds)
+-- Say what a worker has, for those who want to know whom nobody can serve, and `offers`, which of that not everybody has; whoever says nothing for `seconds` counts as gone.
+step('announce', function(worker, has, offers, seconds)
   local silent = P .. ':workers:silent'
   redis.call('HSET', P .. ':workers', worker, has)
+  redis.call('HSET', P .. ':offers', worker, offers)
   redis.call('ZADD', silent, NOW + tonumber(seconds), worker)
   for _, gone in ipairs(redis.call('ZRANGEBYSCORE', silent, '-inf', NOW)) do
     redis.call('HDEL', P .. ':workers', gone)
+    redis.call('HDEL', P .. ':offers', gone)
     redis.call('ZREM', silent, gone)
   end
   return 'ok'

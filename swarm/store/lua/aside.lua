@@ -1,10 +1,7 @@
 -- Agents whose message was taken by a worker that cannot serve them: they are called no more, so that others are, until a worker that
 -- can serve them takes them, or their time in line comes again.
 --
--- P:aside       zset    such agents by when they are in line again in any case
--- P:aside:news  string  grows with each of them: nothing is new to who has looked before
-
-local LONGEST_SECONDS = 600
+-- The keys are in admission_common.lua, for who wants what not every worker offers is set aside before it is sent for.
 
 -- Put a queued agent aside: for `seconds`, twice as long each time.
 -- Returns {publish}
@@ -13,9 +10,7 @@ step('set_aside', function(id, seconds)
   if state ~= 'queued' then return { publish } end
   leave_queue(id, job)
   line_up(job)
-  local times = redis.call('HINCRBY', agent_key(id), 'asides', 1)
-  redis.call('ZADD', P .. ':aside', NOW + math.min(LONGEST_SECONDS, seconds * 2 ^ (times - 1)), id)
-  redis.call('INCR', P .. ':aside:news')
+  lay_aside(id, tonumber(seconds))
   return { publish }
 end)
 
@@ -38,3 +33,12 @@ step('take_aside', function(ids)
   end
   return { publish, taken }
 end, { list_after = 0 })
+
+-- Say what a running agent needs from now on, as JSON, and what of that not every worker offers.
+-- Returns {'ok'} | {'cancelled'} | {'stale'}
+step('need', function(id, gen, needs, wants)
+  local refused = refusal(id, gen, {})
+  if refused then return { refused } end
+  redis.call('HSET', agent_key(id), 'needs', needs, 'wants', wants)
+  return { 'ok' }
+end)

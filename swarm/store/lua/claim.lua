@@ -5,7 +5,7 @@
 --   definitions or '', what the job permits: rules, seconds for questions, rules added since, when
 --   its first segment began, the prefix that its first reply opens for others or '',
 --   the digest of the job's instruction files or ''} | {'refused', state} | {'capped'}
---   | {'unknown'} | {'contradicted'}: the record says something else than the message; nothing was claimed
+--   | {'unknown'} | {'wants'}: look at what it needs first | {'contradicted'}: the record says something else than the message; nothing was claimed
 
 local function granted(id, job, gen, spec, unread, length, started)
   local deadline, definitions, rules, seconds, instructions =
@@ -25,10 +25,11 @@ local function contradicts(id, told)
 end
 
 step('claim', function(id, worker, lease_seconds, token, told)
-  local state, job, spec, started, claim, gen, unread, length, queued, waited =
-    fields(id, 'state', 'job', 'spec', 'started', 'claim', 'gen', 'unread', 'length', 'queued', 'waited')
+  local state, job, spec, started, claim, gen, unread, length, queued, waited, wants =
+    fields(id, 'state', 'job', 'spec', 'started', 'claim', 'gen', 'unread', 'length', 'queued', 'waited', 'wants')
   if not state then return { 'unknown' } end
   if told[1] and contradicts(id, told) then return { 'contradicted' } end
+  if told[1] and (wants or '') ~= '' then return { 'wants' } end
   if state == 'running' and claim == token then return granted(id, job, gen, spec, unread, length, started) end
   if state ~= 'queued' then return { 'refused', state } end
   if is_doomed(id) then return { 'refused', 'cancelled' } end

@@ -22,7 +22,7 @@ def make_tool(declaration: Declaration) -> Tool:
 
     def run(context: ToolContext, given: dict[str, Any]) -> ToolResult:
         arguments = parameters.read(given)
-        if declaration.sandboxed:
+        if declaration.row.sandboxed:
             rendered, held = run_sandboxed(declaration, context, given)
             return _result(rendered).model_copy(update={"held": held})
         stopped = threading.Event()

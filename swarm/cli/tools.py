@@ -1,0 +1,167 @@
+"""`swarm tools`: which tools agents can have here, where each is from, what models read of it, and which rules are about it.
+
+The result goes to stdout; what is wrong with tools from outside goes to stderr.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from swarm.cli.options import JsonOption, WorkspaceOption
+from swarm.cli.output import one_line, output_console, plain, print_json, print_line, print_note
+from swarm.cli.tables import Column, Listing
+from swarm.definitions.names import canonical_tool
+from swarm.definitions.tools import Kind, ToolRow, all_rows, row_of
+from swarm.errors import ConfigurationError, SwarmError
+from swarm.orders import Order, prepare_order
+from swarm.settings import Settings, load_settings
+from swarm.tools import Tool
+from swarm.tools.outside import find_outside_tools
+from swarm.tools.registry import load_tool, version_of
+
+_EFFECTS = {
+    Kind.LOOK: "none",
+    Kind.EFFECT: "once",
+    Kind.IDEMPOTENT: "idempotent",
+    Kind.SHARED: "in the job",
+    Kind.ASK: "asks",
+    Kind.SPAWN: "starts agents",
+    Kind.AGENTS: "other agents",
+    Kind.SEND: "messages",
+    Kind.WAIT: "waits",
+}
+_BUILT_IN = "built in"
+
+
+@dataclass(frozen=True)
+class _Known:
+    row: ToolRow
+    tool: Tool
+
+    @property
+    def effects(self) -> str:
+        """What its calls change, in words."""
+        return _EFFECTS[self.row.kind]
+
+
+def show_tools(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Say all about this tool.")] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """List the tools that agents can have, with where each is from; with a name, show its schema and its rules.
+
+    Tools of your own are those of installed packages and of `SWARM_TOOLS`, as on this machine; a fleet's workers may have others.
+    """
+    settings = load_settings()
+    faults = find_outside_tools(settings.tools)
+    tools = [_Known(row, load_tool(row.home)) for row in all_rows() if row.home]
+    if name is None:
+        _list(tools, as_json=as_json)
+    else:
+        _show(_find(name, tools), _rules_about(name, workspace, settings), _versions(name, settings), as_json=as_json)
+    for fault in faults:
+        print_note(f"problem: {fault}")
+
+
+def _find(name: str, tools: list[_Known]) -> _Known:
+    found = {known.row.name: known for known in tools}
+    canonical = canonical_tool(name)
+    if canonical in found:
+        return found[canonical]
+    near = difflib.get_close_matches(name, found, n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigurationError(f"no tool is called {name!r} here{meant} `swarm tools` lists them")
+
+
+def _rules_about(name: str, workspace: Path, settings: Settings) -> list[str]:
+    """The rules of the workspace that name the tool, each with its source."""
+    try:
+        order = Order(prompt="(only explained)", agent="build", workspace=workspace, home_workspace=True)
+        rules = prepare_order(order, settings, any_type=True).rules
+    except SwarmError as error:  # tools that cannot be used are told of in any case
+        return [f"unknown: {error}"]
+    about = canonical_tool(name)
+    return [f"{rule.action} {rule.text} ({rule.source})" for rule in rules.rules if rule.names(about)]
+
+
+def _versions(name: str, settings: Settings) -> dict[str, str]:
+    """By worker, the version of a tool of one's own that it offers."""
+    from swarm.agent.needs import offer, read_workers
+    from swarm.client import Swarm
+    from swarm.local.redis_server import read_redis_status
+
+    if not row_of(canonical_tool(name)).origin or not read_redis_status(settings).running:
+        return {}
+    workers = Swarm(settings).store.workers()
+    wanted = offer("tool", canonical_tool(name))
+    offers = {worker: has.offers for worker, document in workers.items() for has in read_workers([document])}
+    return {worker: given[wanted] for worker, given in sorted(offers.items()) if wanted in given}
+
+
+def _describe(known: _Known) -> dict[str, Any]:
+    row = known.row
+    return {
+        "name": row.name,
+        "source": row.origin or _BUILT_IN,
+        "home": row.home,
+        "effects": known.effects,
+        "network": row.network,
+        "sandboxed": row.sandboxed,
+        "timeout_seconds": row.timeout_seconds,
+        "subject": row.subject,
+        "aliases": row.aliases.split(),
+        "needs": list(row.tags),
+        "version": version_of(known.tool),
+        "description": known.tool.description,
+        "input_schema": known.tool.input_schema,
+    }
+
+
+def _list(tools: list[_Known], *, as_json: bool) -> None:
+    if as_json:
+        print_json([_describe(known) for known in tools])
+        return
+    table = Listing(
+        *(Column("tool"), Column("source", drop=1), Column("effects", drop=2), Column("network", drop=3)),
+        Column("what it does", drop=4, flexible=True),
+    )
+    for known in tools:
+        row = known.row
+        told = one_line(known.tool.description, 200)
+        table.add_row(row.name, row.origin or _BUILT_IN, known.effects, "yes" if row.network else "", told)
+    table.print(output_console())
+
+
+def _show(known: _Known, rules: list[str], versions: dict[str, str], *, as_json: bool) -> None:
+    about = _describe(known)
+    if as_json:
+        print_json({**about, "rules": rules, "workers": versions})
+        return
+    facts = {
+        "source": f"{about['source']} ({about['home']})",
+        "effects": about["effects"] + (", in the sandbox" if about["sandboxed"] else ""),
+        "network": "yes" if about["network"] else "no",
+        "time": f"{about['timeout_seconds']:g} s" if about["timeout_seconds"] else "",
+        "about": f"{about['subject']}: rules are written {about['name']}(PATTERN)" if about["subject"] else "",
+        "also": ", ".join(about["aliases"]),
+        "needs": ", ".join(about["needs"]),
+        "version": about["version"],
+        "workers": "; ".join(f"{worker} has {version}" for worker, version in versions.items()),
+        "rules": "; ".join(rules) or "none: its mode decides",
+    }
+    print_line(about["name"])
+    print_line("")
+    print_line(plain(about["description"]))
+    print_line("")
+    for fact, text in facts.items():
+        if text:
+            print_line(f"{fact:<8} {plain(text)}")
+    print_line("")
+    print_line(json.dumps(about["input_schema"], indent=2, ensure_ascii=False))
