@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swarm.agent.spec import Limits
+    from swarm.canvas import signature
     from swarm.client import Job, Swarm
     from swarm.definitions.model import AgentDefinition
-    from swarm.errors import SwarmError, ToolError
+    from swarm.errors import JobFailed, SwarmError, ToolError
     from swarm.own.context import ToolContext
     from swarm.own.declaration import tool
     from swarm.own.results import ToolImage
@@ -26,6 +27,7 @@ __all__ = [
     "AgentView",
     "Event",
     "Job",
+    "JobFailed",
     "JobView",
     "Limits",
     "Settings",
@@ -35,6 +37,7 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolImage",
+    "signature",
     "stream",
     "tool",
 ]
@@ -44,10 +47,12 @@ _HOMES = {
     "AgentView": "swarm.records",
     "Event": "swarm.records",
     "Job": "swarm.client",
+    "JobFailed": "swarm.errors",
     "JobView": "swarm.records",
     "Limits": "swarm.agent.spec",
     "Settings": "swarm.settings",
     "StreamEvent": "swarm.streaming.events",
+    "signature": "swarm.canvas",
     "stream": "swarm.streaming.telling",
     "Swarm": "swarm.client",
     "SwarmError": "swarm.errors",

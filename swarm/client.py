@@ -15,7 +15,7 @@ import copy
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -216,6 +216,8 @@ class Swarm:
         instruction_files: bool = True,
         idempotency_key: str | None = None,
         snapshots: bool | None = None,
+        on_end: Mapping[str, Any] | None = None,
+        broker: str | None = None,
     ) -> Job:
         """Put a job on the queue and return its handle; the job is durable when this returns.
 
@@ -238,6 +240,10 @@ class Swarm:
         settings').
 
         Submitted again with the same `idempotency_key`, an order makes no second job: the handle is that of the first.
+
+        `on_end` is the signature of a Celery task of your own application: it is published when the job has ended, however it has,
+        and given `{"id", "state", "text", "data", "reason"}` before its own arguments, if it is not immutable. `broker` is the name by
+        which the swarm's workers know where (`SWARM_BROKERS`). It is published once in effect: under an id that the job has.
 
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`, `GitFailed`.
@@ -266,6 +272,8 @@ class Swarm:
             instruction_files=instruction_files,
             idempotency_key=idempotency_key,
             snapshots=snapshots,
+            on_end=on_end,
+            broker=broker,
         )
         return self.place(prepare_order(order, self.settings))
 
@@ -292,6 +300,7 @@ class Swarm:
                 weight=prepared.priority,
                 order=prepared.digest,
                 instructions=prepared.instructions.model_dump_json() if prepared.instructions is not None else "",
+                sequel=prepared.sequel,
             )
             if prepared.digest and submitted.order != prepared.digest:
                 raise IdempotencyConflict(prepared.spec.job_id)

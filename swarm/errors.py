@@ -92,6 +92,29 @@ class IdempotencyConflict(SwarmError):
         )
 
 
+class UnknownBroker(ConfigurationError):
+    """What is to follow a job's end is to be published on a broker that no worker knows."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        self.name, self.known = name, known
+        super().__init__(
+            f"no worker of the swarm knows a broker {name!r} (known: {', '.join(known) or 'none'}); name it with its URL in the workers' "
+            f'SWARM_BROKERS: {{"{name}": "redis://…"}}'
+        )
+
+
+class JobFailed(SwarmError):
+    """A job that a step of a canvas waited for has ended, but has not completed."""
+
+    def __init__(self, job_id: str, state: str, reason: str) -> None:
+        self.job_id, self.state, self.reason = job_id, state, reason
+        # Celery makes it anew from its arguments, wherever its result is read.
+        super().__init__(job_id, state, reason)
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.state}: {self.reason}" if self.reason else f"{self.job_id} {self.state}"
+
+
 class JobLost(SwarmError):
     """A job that was there is not any more, though it had not ended: Redis has lost it."""
 

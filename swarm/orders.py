@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from swarm.permissions.rules import Action, Rules, parse_rule
 from swarm.permissions.sources import PermissionSettings, load_permission_settings
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
+from swarm.store.sequels import Sequel
 from swarm.tools.outside import declare_outside_tools
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.home import refuse_home
@@ -71,6 +72,8 @@ class Order:
     priority: int = 1
     idempotency_key: str | None = None
     snapshots: bool | None = None
+    on_end: Mapping[str, Any] | None = None
+    broker: str | None = None
 
     @property
     def digest(self) -> str:
@@ -109,6 +112,8 @@ class PreparedJob:
     """The person was asked about that just now, and does not want it."""
     instructions: Instructions | None = None
     """The instruction files that travel with it; None if they are switched off."""
+    sequel: Sequel | None = None
+    """What is published when it ends."""
     digest: str = ""
     """Of the order, if it may be submitted again; empty otherwise."""
 
@@ -220,6 +225,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         trusted,
         instruction_grants=tuple(instructions.grants),
         instructions=instructions if order.instruction_files and settings.instruction_files else None,
+        sequel=_sequel(order, job_id),
         digest=digest,
     )
 
@@ -276,6 +282,18 @@ def _check_prompt(prompt: str) -> None:
             f"the prompt has {size // 1024} KiB, more than {MAX_PROMPT_BYTES // 1024} KiB; "
             "put it into a file of the workspace and name that"
         )
+
+
+def _sequel(order: Order, job_id: str) -> Sequel | None:
+    if order.on_end is None:
+        return None
+    if order.broker is None:
+        raise ConfigurationError(
+            "on_end needs `broker`: the name by which the swarm's workers know where to publish it"
+        )
+    from swarm.tasks.sequels import read_signature  # Celery is loaded by those who name a task
+
+    return Sequel(broker=order.broker, signature=read_signature(order.on_end, job_id))
 
 
 def _check_rules(order: Order) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -104,6 +105,10 @@ class Settings(BaseSettings):
     network: Literal["off", "public", "private"] = "public"
     """Of a worker: what agents reach whose job has the network. Never this host, link-local addresses or Redis."""
 
+    brokers: dict[str, str] = Field(default={}, repr=False)
+    """Of a worker: Celery brokers of other applications by name, as JSON: `{"shop": "redis://host/1"}`. On them it publishes what is
+    to follow a job's end: `on_end`, and the rest of a canvas that a job is a step of."""
+
     flower_hosts: str = ""
     """Host names, separated by commas, under which Flower is reached, beside `localhost` and addresses."""
     flower_open: str = ""
@@ -149,6 +154,16 @@ class Settings(BaseSettings):
     @classmethod
     def _check_tags(cls, value: str) -> str:
         split_tags(value)
+        return value
+
+    @field_validator("brokers")
+    @classmethod
+    def _check_brokers(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, url in value.items():
+            if not re.fullmatch(r"[\w.-]{1,64}", name):
+                raise ValueError(f"{name!r} is no name: use letters, digits, `.`, `-` and `_`")
+            if "://" not in url:
+                raise ValueError(f"what {name!r} names is no URL of a broker, as redis://host:6379/1 is")
         return value
 
     @field_validator("flower_open")

@@ -1,12 +1,12 @@
-"""The engine: agents as Celery tasks. `celery -A swarm.tasks worker` finds `app` here.
+"""The engine: agents as Celery tasks. `celery -A swarm.tasks worker` finds `app` here, and loads what it `include`s.
 
 A Celery message is only a hint that an agent may be runnable; the truth is the agent's record and journal in Redis, and all that
 follows from a hint is checked there. So messages may be lost or doubled without harm.
+
+Whoever only sends to the swarm imports this too, possibly in a worker of an application of its own: nothing here is
+registered with Celery at import.
 """
 
-from swarm.tasks import worker as _worker  # its bootstep, signals and control command register themselves
-from swarm.tasks.agent_task import run_agent
 from swarm.tasks.app import app
 
-__all__ = ["app", "run_agent"]
-del _worker
+__all__ = ["app"]

@@ -69,7 +69,8 @@ def celery_settings(settings: Settings) -> dict[str, Any]:
 
 _AMQP = "swarm.tasks.connection:SparingAMQP"
 
-app = Celery("swarm", amqp=_AMQP)
+# A worker makes it the current application; in a program that has one of its own, that one stays it.
+app = Celery("swarm", amqp=_AMQP, set_as_current=False, include=["swarm.tasks.agent_task", "swarm.tasks.worker"])
 app.add_defaults(lambda: celery_settings(load_settings()))
 
 

@@ -37,6 +37,7 @@ from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import WORKER_TIMEOUT_SECONDS, connect
 from swarm.store.durable import Disk
+from swarm.store.sequels import Sequels
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
 from swarm.tools.outside import find_outside_tools
@@ -192,6 +193,8 @@ def note_refusal(model: str, why: str) -> None:
 def announce() -> None:
     """Tell the fleet what this worker has."""
     runtime().store.announce(worker_name(), has(), ANNOUNCED_SECONDS)
+    if brokers := runtime().settings.brokers:
+        Sequels(runtime().store).know(brokers)
 
 
 def _read_refusals() -> dict[str, tuple[float, str]]:

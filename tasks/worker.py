@@ -34,6 +34,7 @@ from swarm.tasks.app import app
 from swarm.tasks.fetching import FETCH_SECONDS, SPECIAL_FETCH_SECONDS, Fetching
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
+from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing
 from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")
@@ -157,6 +158,8 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         fetch_seconds = SPECIAL_FETCH_SECONDS if process.has().offers else FETCH_SECONDS
         self._spawn("fetch", min(fetch_seconds, settings.sweep_seconds), Fetching(worker.pool))
         self._spawn("silence", LOOK_SECONDS, Silence())
+        for name, url in settings.brokers.items():
+            self._spawn(f"sequels-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:
         def loop() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -101,7 +102,7 @@ class Fleet:
         hidden = ("SWARM_", "ANTHROPIC_", "CELERY_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
         given = self.settings.model_dump(exclude_defaults=True, exclude_none=True)
-        own = {f"SWARM_{name.upper()}": str(value) for name, value in given.items()}
+        own = {f"SWARM_{name.upper()}": json.dumps(v) if isinstance(v, dict) else str(v) for name, v in given.items()}
         # What a command starts ends with it.
         return {**kept, "SWARM_KEEP_SECONDS": "0", **own}
 

@@ -18,13 +18,14 @@ from pydantic import ValidationError
 from swarm.agent.entries import Condition, Entry, Finished, Grading, Spawned, Started, decode_entry, encode_entry
 from swarm.agent.needs import Needs, needs_of
 from swarm.agent.spec import AgentSpec
-from swarm.errors import AgentCancelled, JournalError, UnknownAgent
+from swarm.errors import AgentCancelled, JournalError, UnknownAgent, UnknownBroker
 from swarm.log import EventLog
 from swarm.plain import clean, clean_text
 from swarm.records import Counters
 from swarm.store.judging import Judging
 from swarm.store.library import STEPS
 from swarm.store.prefixes import digest_of
+from swarm.store.sequels import Sequel, Sequels
 from swarm.store.showing import Showing
 from swarm.store.values import (
     NANO,
@@ -66,10 +67,12 @@ class Store(Showing, Judging):
         order: str = "",
         instructions: str = "",
         folder: str = "",
+        sequel: Sequel | None = None,
     ) -> Submitted:
         """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
 
         `catalogue` and `instructions` are the documents that travel with it; `folder` is the person's, where the root works on a copy.
+        Raises `UnknownBroker` for a sequel that no worker could publish.
         """
         limits = spec.limits
         spec = clean(spec)
@@ -90,6 +93,8 @@ class Store(Showing, Judging):
             job["order"] = order
         if spec.files is not None:
             job["files"] = "carried" if spec.is_carried else "snapshots"
+        if sequel is not None:
+            job |= {"sequel": sequel.model_dump_json(), "sequel_broker": sequel.broker}
         if spec.base_url is not None:
             job["rehearsed"] = 1
         if limits.max_tokens is not None:
@@ -108,6 +113,8 @@ class Store(Showing, Judging):
         answer = self.run("submit", *given, "", guiding, "")
         if answer[0] == "document":
             answer = self.run("submit", *given, catalogue, guiding, instructions)
+        if answer[0] == "broker" and sequel is not None:
+            raise UnknownBroker(sequel.broker, Sequels(self).known())
         new = answer[0] == "ok"
         return Submitted(new, order if new else answer[2], Signals(publish=answer[1]))
 

@@ -1,0 +1,36 @@
+-- Say which brokers a worker knows.
+step('know_brokers', function(names)
+  for _, name in ipairs(cjson.decode(names)) do redis.call('ZADD', P .. ':brokers', NOW, name) end
+  redis.call('ZREMRANGEBYSCORE', P .. ':brokers', '-inf', NOW - BROKER_SECONDS)
+  return 'ok'
+end)
+
+-- Take the sequels that are to be published on a broker now. Each is offered again, later each time, unless it is settled.
+-- Returns {job, sequel, job, sequel…}
+step('due_sequels', function(broker, most)
+  local found = {}
+  for _, job in ipairs(redis.call('ZRANGEBYSCORE', sequels_key(broker), '-inf', NOW, 'LIMIT', 0, tonumber(most))) do
+    local sequel = job_field(job, 'sequel')
+    if sequel then
+      local tries = redis.call('HINCRBY', job_key(job), 'sequel_tries', 1)
+      redis.call('ZADD', sequels_key(broker), NOW + math.min(3600, 7.5 * 2 ^ tries), job)
+      found[#found + 1] = job
+      found[#found + 1] = sequel
+    else
+      redis.call('ZREM', sequels_key(broker), job)
+    end
+  end
+  return found
+end)
+
+-- A sequel need not be published any more (`after` is ''), or only after so many seconds.
+step('settle_sequel', function(job, after)
+  local broker = job_field(job, 'sequel_broker')
+  if not broker then return 'unknown' end
+  if after == '' then
+    redis.call('ZREM', sequels_key(broker), job)
+  else
+    redis.call('ZADD', sequels_key(broker), 'XX', NOW + tonumber(after), job)
+  end
+  return 'ok'
+end)

@@ -1,0 +1,19 @@
+-- What follows the end of a job in another application: the signature of a task, published on a broker that workers know by name.
+--
+-- P:brokers          zset  names of the brokers that workers know, by when one said so last
+-- P:sequels:BROKER   zset  jobs that have ended and whose sequel is to be published there, by when: until that was done
+-- Of a job: `sequel_broker`; `sequel`, the signature and what tells how it is published, as JSON; `sequel_tries`, how often that was
+-- begun, there from its first end on: a job that goes on has no second sequel
+
+local BROKER_SECONDS = 7 * 86400
+
+local function sequels_key(broker) return P .. ':sequels:' .. broker end
+
+local function knows_broker(name) return redis.call('ZSCORE', P .. ':brokers', name) end
+
+-- Written by the step that ends the job, so no end is without its sequel, whoever dies.
+at_end(function(job, id)
+  local root, broker = job_fields(job, 'root', 'sequel_broker')
+  if not broker or root ~= id then return end
+  if redis.call('HSETNX', job_key(job), 'sequel_tries', 0) == 1 then redis.call('ZADD', sequels_key(broker), NOW, job) end
+end)

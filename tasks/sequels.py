@@ -1,0 +1,110 @@
+"""Publishing what follows the ends of jobs, on the brokers of other applications."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from celery import Celery
+from celery.canvas import Signature, _chain, maybe_signature
+from kombu.utils.json import dumps
+
+from swarm.errors import ConfigurationError
+from swarm.ids import sequel_id
+from swarm.log import EventLog
+from swarm.records import JobView
+from swarm.store.agents import Store
+from swarm.store.sequels import MAX_SEQUEL_BYTES, Due, Sequels
+
+log = EventLog("swarm.sequels")
+PUBLISH_SECONDS = 0.5
+"""How often it is looked for sequels that are due."""
+_AGAIN_SECONDS = 5.0
+_TIMEOUT_SECONDS = 10.0
+
+
+def read_signature(given: Mapping[str, Any], job_id: str) -> dict[str, Any]:
+    """What is kept of a signature: JSON, with its queue, and with ids that are derived from the job.
+
+    Raises `ConfigurationError` for one that cannot be published from elsewhere.
+    """
+    signature = maybe_signature(given)
+    steps = list(signature.tasks) if isinstance(signature, _chain) else [signature]
+    if any(step.get("subtask_type") for step in steps):
+        raise ConfigurationError(
+            "on_end: a group or a chord needs the result backend of its application to be started; "
+            "give the signature of a task that starts it, or a chain of tasks"
+        )
+    kept = [_settle(step, sequel_id(job_id, place)) for place, step in enumerate(steps)]
+    first = kept[0]
+    if kept[1:]:
+        first["options"]["chain"] = kept[:0:-1]
+    try:
+        document = dumps(first)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"on_end: the signature of {first['task']} is no JSON: {error}") from None
+    if len(document) > MAX_SEQUEL_BYTES:
+        raise ConfigurationError(
+            f"on_end: the signature of {first['task']} has {len(document) // 1024} KiB, more than {MAX_SEQUEL_BYTES // 1024} KiB; "
+            "pass a reference to what is large"
+        )
+    return dict(json.loads(document))
+
+
+def _settle(step: Signature, task_id: str) -> dict[str, Any]:
+    options = {"task_id": task_id, **step.options}
+    if not options.get("queue") and not options.get("routing_key"):
+        # Only its own application knows where its tasks go.
+        options["queue"] = step.app.amqp.router.route(options, step.task, step.args, step.kwargs)["queue"]
+    queue = options.pop("queue", None)
+    if queue is not None:
+        options["queue"] = getattr(queue, "name", queue)
+    plain = {"task": step.task, "args": list(step.args), "kwargs": dict(step.kwargs), "options": options}
+    return plain | {"subtask_type": None, "immutable": step.immutable}
+
+
+def tell_end(view: JobView) -> dict[str, Any]:
+    """What a task is told of a job that has ended, as its first argument."""
+    return view.model_dump(mode="json", include={"id", "state", "text", "data", "reason"})
+
+
+class Publishing:
+    """One look for what is due on one broker. Several workers may look: each sequel is taken by one of them."""
+
+    def __init__(self, store: Store, broker: str, url: str) -> None:
+        self._store, self._broker = store, broker
+        self._sequels = Sequels(store)
+        self._app = Celery(f"swarm-to-{broker}", broker=url, set_as_current=False, changes=_settings(url))
+
+    def __call__(self) -> None:
+        for due in self._sequels.due(self._broker):
+            try:
+                self._publish(due)
+            except Exception as error:
+                # A broken connection has many names.
+                log.warning("sequel.put_off", job_id=due.job_id, broker=self._broker, error=repr(error))
+                self._sequels.put_off(due.job_id, _AGAIN_SECONDS)
+
+    def _publish(self, due: Due) -> None:
+        signature = maybe_signature(dict(due.sequel.signature), app=self._app)
+        told = due.sequel.confirmed or signature.immutable
+        arguments = () if told else (tell_end(self._store.job(due.job_id)),)
+        # To the queue by its name, undeclared: how it is bound, and with what arguments, is that application's.
+        signature.apply_async(arguments, declare=[], add_to_parent=False)
+        log.info("sequel.published", job_id=due.job_id, broker=self._broker, task=signature.task)
+        if not due.sequel.confirmed:
+            self._sequels.settle(due.job_id)
+
+
+def _settings(url: str) -> dict[str, Any]:
+    timeouts = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
+    return {
+        "broker_transport_options": timeouts if url.startswith(("redis", "rediss", "sentinel")) else {},
+        "broker_connection_timeout": _TIMEOUT_SECONDS,
+        # What cannot be sent now is due again; nothing waits for it.
+        "task_publish_retry": False,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "result_backend": None,
+    }
