@@ -109,6 +109,9 @@ class Settings(BaseSettings):
     """Of a worker: Celery brokers of other applications by name, as JSON: `{"shop": "redis://host/1"}`. On them it publishes what is
     to follow a job's end: `on_end`, and the rest of a canvas that a job is a step of."""
 
+    web_hosts: str = ""
+    """Of a worker: hosts (`host` or `host:port`), parted by commas, that WebFetch reaches although their addresses are private."""
+
     flower_hosts: str = ""
     """Host names, separated by commas, under which Flower is reached, beside `localhost` and addresses."""
     flower_open: str = ""

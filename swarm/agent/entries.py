@@ -131,6 +131,9 @@ class ToolFinished(_Entry):
     """Files the call read or wrote: resolved path → modification time (ns) as the agent knows it."""
     commit: str = ""
     """What the workspace holds after the call, where that is known; with the work of agents that the call has merged."""
+    usage: Usage | None = None
+    """Of requests that the tool made of a model."""
+    cost_usd: float = 0.0
     duration_seconds: float = 0.0
 
 

@@ -328,6 +328,7 @@ class Life:
         return self.pending[tool_use_id]
 
     def _result(self, entry: ToolFinished) -> None:
+        self.usage += entry.usage or Usage()
         self._pending_call(entry.tool_use_id)
         block: Block = {"type": "tool_result", "tool_use_id": entry.tool_use_id, "content": entry.blocks or entry.text}
         if entry.is_error:

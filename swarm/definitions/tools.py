@@ -139,8 +139,9 @@ _BUILTIN = (
     ToolRow("LS", Kind.LOOK, "swarm.tools.search:LS", "path", "read", aliases="list listfiles listdir listdirectory"),
     ToolRow("TodoWrite", Kind.LOOK, "swarm.tools.todo:TODO_WRITE", internal=True, standing=True,
             aliases="todo writetodos updateplan"),
-    ToolRow("WebFetch", Kind.LOOK, "", "url", "domain", network=True, aliases="fetch"),
-    ToolRow("WebSearch", Kind.LOOK, "", "query"),
+    ToolRow("WebFetch", Kind.LOOK, "swarm.tools.web.fetch_tool:WEB_FETCH", "url", "domain", network=True, timeout_seconds=60,
+            aliases="fetch"),
+    ToolRow("WebSearch", Kind.LOOK, "swarm.tools.web.search_tool:WEB_SEARCH", "query", network=True),
     ToolRow("Skill", Kind.EFFECT, "", "skill", "name"),
     ToolRow("SlashCommand", Kind.EFFECT, "", "command", "name"),
 

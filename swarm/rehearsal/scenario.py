@@ -132,6 +132,13 @@ class ToolCall(_Part):
     """Its id, instead of one that no other call has: some servers give an id twice."""
 
 
+class FoundPage(_Part):
+    """One result of a search."""
+
+    url: str = Field(min_length=1)
+    title: str = ""
+
+
 class UsageOverride(_Part):
     """Token counts to report instead of the simulated ones."""
 
@@ -147,6 +154,8 @@ class Reply(_Part):
     text: str | None = None
     thinking: str | None = None
     tools: tuple[ToolCall, ...] = ()
+    found: tuple[FoundPage, ...] | None = None
+    """What the server's own search finds, where the request has that tool."""
     stop_reason: StopReason | None = None
     """Default: `tool_use` with tools, else `end_turn`."""
     usage: UsageOverride | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from swarm.rehearsal.checks import RequestRefused, sign_thinking
 from swarm.rehearsal.prompt_cache import InputUsage, estimate_tokens
-from swarm.rehearsal.scenario import Reply, UsageOverride
+from swarm.rehearsal.scenario import FoundPage, Reply, UsageOverride
 
 _MOST_PIECES = 8
 _SMALLEST_PIECE = 200
@@ -31,12 +31,26 @@ def build_content(reply: Reply, digest: bytes, bound: Callable[[], str]) -> list
     if reply.thinking:
         signature = f"{sign_thinking(reply.thinking)}.{bound()}"
         content.append({"type": "thinking", "thinking": reply.thinking, "signature": signature})
+    if reply.found is not None:
+        content += _search(reply.found, digest)
     if reply.text:
         content.append({"type": "text", "text": reply.text})
     for index, call in enumerate(reply.tools):
         token = hashlib.blake2b(f"{index}/{call.name}".encode(), digest_size=12, key=digest).hexdigest()
         content.append({"type": "tool_use", "id": call.id or f"toolu_{token}", "name": call.name, "input": call.input})
     return content
+
+
+def _search(found: tuple[FoundPage, ...], digest: bytes) -> list[dict[str, Any]]:
+    call_id = f"srvtoolu_{digest.hex()[:24]}"
+    results = [
+        {"type": "web_search_result", "url": page.url, "title": page.title, "encrypted_content": "x", "page_age": None}
+        for page in found
+    ]
+    return [
+        {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": "what was asked"}},
+        {"type": "web_search_tool_result", "tool_use_id": call_id, "content": results},
+    ]
 
 
 def build_usage(given: InputUsage, override: UsageOverride | None, content: list[dict[str, Any]]) -> dict[str, Any]:
@@ -121,7 +135,7 @@ def _block_events(index: int, block: dict[str, Any]) -> list[bytes]:
             empty = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
-        case "compaction":
+        case "compaction" | "web_search_tool_result":
             empty, deltas = block, []
         case _:
             empty = {**block, "input": {}}

@@ -26,11 +26,11 @@ from swarm.errors import ConfigurationError, PermanentModelError, TransientModel
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply
 from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, max_output, price_of, resolve_model
-from swarm.runtime.model_call import ModelCall, Reserved, Told, reply_counters
+from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.purse import CACHE_SECONDS, MAX_REPLY_TOKENS, Prices, wish_for_summary
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox
-from swarm.store.values import Busy
+from swarm.store.values import Busy, reply_counters
 
 log = EventLog("swarm.compaction")
 _NOT_OURS = frozenset({"authentication", "billing", "spend_limit", BAD_IMAGE})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -10,10 +11,11 @@ from pydantic import BaseModel
 from swarm.agent.entries import Assistant, Condition, Entry, Parked, Started, ToolFinished, ToolStarted, Verdict
 from swarm.agent.life import Life
 from swarm.plain import clean
+from swarm.records import Usage
 from swarm.store.agents import Store
 from swarm.store.durable import Disk
 from swarm.store.loading import load_life
-from swarm.store.values import Claim, Counters, GoOn, Signals
+from swarm.store.values import Claim, Counters, GoOn, Signals, reply_counters
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
 
@@ -92,8 +94,11 @@ class Journal:
         return isinstance(entry, ToolStarted | Assistant) and disk.holds(effect=isinstance(entry, ToolStarted))
 
     def append_results(self, results: Sequence[ToolFinished]) -> None:
-        """Store the results of calls, which are counted."""
-        self.append(results, counters=Counters(tools=len(results)))
+        """Store the results of calls, which are counted, with what their tools asked a model for."""
+        asked = [result for result in results if result.usage is not None]
+        usage = sum((result.usage for result in asked if result.usage is not None), Usage())
+        spent = reply_counters(usage, sum(result.cost_usd for result in asked), turns=0)
+        self.append(results, counters=replace(spent, tools=len(results)), settle=bool(asked))
 
     def append_verdict(self, verdict: Verdict) -> None:
         """Store what was said of the agent's work, in its record, too."""

@@ -49,6 +49,7 @@ from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
 from swarm.runtime.carrying import AWAY_AGAIN_SECONDS, keeping_of
 from swarm.runtime.compacting import Compacting
+from swarm.runtime.consulting import Consulting
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
@@ -77,7 +78,7 @@ class Loop:
         self.segment, self.draining = segment, draining
         self.journal, self.store, self.stop, self.spec = segment.journal, segment.store, segment.stop, segment.spec
         self.messaging = Messaging(segment)
-        self.toolbox = Toolbox(segment)
+        self.toolbox = Toolbox(segment, Consulting(segment, model))
         self.guidance = Guidance(segment)
         self.approvals = Approvals(segment, self.toolbox)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)

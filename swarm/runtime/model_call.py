@@ -24,7 +24,7 @@ from swarm.runtime.purse import LEAST_SUMMARY_TOKENS, Prices, reply_room, wish_f
 from swarm.runtime.segment import Segment
 from swarm.runtime.sharing import Gate
 from swarm.runtime.words import Words
-from swarm.store.values import NANO, Busy, Counters, OutOfBudget, Signals, Wish
+from swarm.store.values import NANO, Busy, OutOfBudget, Signals, Wish, reply_counters
 
 log = EventLog("swarm.model")
 
@@ -236,16 +236,4 @@ def _is_the_workers(error: Exception) -> bool:
     """Whether a failure says something about this worker instead of about the request."""
     return isinstance(error, ConfigurationError) or (
         isinstance(error, PermanentModelError) and error.kind in ("authentication", "permission")
-    )
-
-
-def reply_counters(usage: Usage, cost: float, *, turns: int) -> Counters:
-    """What a call adds to the agent's and the job's sums."""
-    return Counters(
-        turns=turns,
-        input=usage.input_tokens,
-        output=usage.output_tokens,
-        cache_write=usage.cache_creation_input_tokens,
-        cache_read=usage.cache_read_input_tokens,
-        cost=round(cost * NANO),
     )

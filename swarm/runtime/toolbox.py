@@ -29,6 +29,7 @@ from swarm.permissions.sandbox import (
     resolve_hosts,
     toolchain_folders,
 )
+from swarm.runtime.consulting import Consulting
 from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment, read_record
@@ -39,6 +40,7 @@ from swarm.tools.background import kill_shells
 from swarm.tools.outputs import Outputs
 from swarm.tools.registry import load_tool, validate_input
 from swarm.tools.truncate import fit
+from swarm.tools.web.reach import Reach, own_addresses
 from swarm.workspace.private import private_folders
 
 log = EventLog("swarm.tools")
@@ -55,8 +57,8 @@ _catalogues: dict[str, Catalogue] = {}
 class Toolbox:
     """The tools of one segment."""
 
-    def __init__(self, segment: Segment) -> None:
-        self._segment = segment
+    def __init__(self, segment: Segment, consulting: Consulting) -> None:
+        self._segment, self._consulting = segment, consulting
         spec = segment.spec
         self._outputs = Outputs(segment.store, segment.claim, spec.parent_id if spec.fork is not None else None)
         self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
@@ -120,7 +122,8 @@ class Toolbox:
                 tool_use_id=call["id"], text=finished.text, is_error=finished.is_error, blocks=finished.blocks
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
-        return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began})
+        spent = self._consulting.spent(call["id"])
+        return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
 
     def _tell_held(self, lines: Sequence[str]) -> None:
         """What a command left for others to obey is for people to see, not only for the model."""
@@ -190,6 +193,8 @@ class Toolbox:
             tell=self._tell_progress,
             now=segment.claim.now,
             waited=waited,
+            consult=self._consulting.asker(tool_use_id, segment.stop.check),
+            reach=self._reach if segment.settings.network != "off" else None,
         )
 
     def _tell_progress(self, line: str) -> None:
@@ -208,6 +213,13 @@ class Toolbox:
     def fit(self, key: str, text: str) -> str:
         """`text`, or as much of it as the conversation takes; the rest is kept."""
         return fit(self._outputs, key, text)
+
+    def _reach(self) -> Reach:
+        """What this agent may fetch from: what its processes reach, if they have the network."""
+        settings = self._segment.settings
+        excepted = {host.strip() for host in settings.web_hosts.split(",") if host.strip()}
+        never = own_addresses() | set(resolve_hosts(redis_hosts(settings)))
+        return Reach(private=settings.network == "private", never=never, excepted=excepted)
 
     # -- the sandbox ---------------------------------------------------------------------------------------
 

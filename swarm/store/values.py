@@ -14,6 +14,7 @@ from swarm.errors import MessageRefused
 from swarm.mailbox import MAX_UNREAD, Kind
 from swarm.records import NANO as NANO
 from swarm.records import Counters as Counters
+from swarm.records import Usage
 
 NOT_LIVE = "only a live agent of the job can do this"
 """Why a step on behalf of an agent was refused, whatever it was to do."""
@@ -261,3 +262,15 @@ class OutOfBudget:
 def normal_role(role: str) -> str:
     """A role as it is compared: `Test Writer` and `test writer` are one."""
     return " ".join(role.split()).lower()
+
+
+def reply_counters(usage: Usage, cost: float, *, turns: int) -> Counters:
+    """What a call adds to the agent's and the job's sums."""
+    return Counters(
+        turns=turns,
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cache_write=usage.cache_creation_input_tokens,
+        cache_read=usage.cache_read_input_tokens,
+        cost=round(cost * NANO),
+    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,11 +19,17 @@ from swarm.agent.entries import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import ToolRow, row_of
+from swarm.errors import ToolError
+from swarm.models import Reply
 from swarm.store.agents import Store
 from swarm.store.questions import Ask
 from swarm.store.values import Signals
+from swarm.tools.consulting import Consult, Consultation
 from swarm.tools.outputs import Outputs
 from swarm.workspace import shown
+
+if TYPE_CHECKING:
+    from swarm.tools.web.reach import Reach
 
 MAX_OUTPUT_CHARACTERS = 50_000
 """How much of one result enters the conversation; the rest is kept and read by page."""
@@ -96,6 +102,10 @@ class ToolContext:
     """The server's clock: the time that calls wait by."""
     waited: Condition | None = None
     """What the call has waited for, once that has come."""
+    consult: Consult | None = None
+    """Asks a small model, at the job's expense."""
+    reach: Callable[[], Reach] | None = None
+    """What may be fetched from; None: this worker's agents have no network."""
 
     @property
     def agent_id(self) -> str:
@@ -106,6 +116,12 @@ class ToolContext:
     def job_id(self) -> str:
         """The job that the agent belongs to."""
         return self.spec.job_id
+
+    def ask(self, consultation: Consultation) -> Reply:
+        """Ask a small model, at the job's expense. Raises `ToolError` where it cannot be paid for, and `ModelError`."""
+        if self.consult is None:
+            raise ToolError("no model can be asked here")
+        return self.consult(consultation)
 
     def show(self, path: Path) -> str:
         """A path as the agent reads it: relative to its workspace, absolute in a further folder."""

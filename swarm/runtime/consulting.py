@@ -1,0 +1,86 @@
+"""The small requests that tools make of a model: set aside before, and paid with the step that stores the call's result."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from swarm.errors import ToolError
+from swarm.models import Model, ModelRequest, Reply, Usage
+from swarm.models.catalogue import cost_usd, resolve_model
+from swarm.runtime.purse import Prices, wish_for_summary
+from swarm.runtime.segment import Segment
+from swarm.store.values import NANO, Granted, Wish
+from swarm.tools.consulting import Consultation
+
+_BYTES_PER_TOKEN = 3
+_SEARCH_USD = 0.01
+"""A search by the server's own tool costs $10 a thousand, beside its tokens (the API's price list, 2026-11)."""
+
+
+class Consulting:
+    """Asks for the tools of one segment, which may run side by side."""
+
+    def __init__(self, segment: Segment, model: Model) -> None:
+        self._segment, self._model = segment, model
+        self._spent: dict[str, tuple[Usage, float]] = {}
+        self._lock = threading.Lock()
+
+    def asker(self, tool_use_id: str, check: Callable[[], None]) -> Callable[[Consultation], Reply]:
+        """What the tool of this call asks with; `check` is called while the reply comes, and may raise."""
+
+        def ask(consultation: Consultation) -> Reply:
+            request = self._request(consultation)
+            with self._reserved(tool_use_id, self._wish(request)):
+                check()
+                reply = self._model.complete(request, lambda _: check())
+            self._note(tool_use_id, reply)
+            return reply
+
+        return ask
+
+    def spent(self, tool_use_id: str) -> dict[str, Any]:
+        """What the requests of this call took, as fields of its result."""
+        usage, cost = self._spent.pop(tool_use_id, (None, 0.0))
+        return {} if usage is None else {"usage": usage, "cost_usd": cost}
+
+    def _request(self, consultation: Consultation) -> ModelRequest:
+        spec, settings = self._segment.spec, self._segment.settings
+        model = resolve_model(
+            settings.small_model, default=spec.model, parent=spec.model, prices_file=settings.prices_file
+        )
+        return ModelRequest(
+            model=model,
+            system=consultation.system,
+            messages=consultation.messages,
+            tools=list(consultation.tools),
+            max_tokens=consultation.max_tokens,
+        )
+
+    def _wish(self, request: ModelRequest) -> Wish:
+        size = len(json.dumps(request.messages, ensure_ascii=False).encode()) + len(request.system)
+        prices = Prices(request.model, self._segment.settings.prices_file)
+        return wish_for_summary(size // _BYTES_PER_TOKEN, prices, cached=False, most=request.max_tokens)
+
+    @contextmanager
+    def _reserved(self, tool_use_id: str, wish: Wish) -> Iterator[None]:
+        limits = self._segment.spec.limits
+        if limits.max_tokens is None and limits.budget_usd is None:
+            yield
+            return
+        # An agent has one part of the purse set aside at a time.
+        with self._lock:
+            if not isinstance(self._segment.store.reserve(self._segment.claim, wish, final=False), Granted):
+                raise ToolError("the job's budget has no room for this now; go on without it")
+            # Whatever comes of it, the step that stores the result gives back what was set aside.
+            self._spent.setdefault(tool_use_id, (Usage(), 0.0))
+            yield
+
+    def _note(self, tool_use_id: str, reply: Reply) -> None:
+        cost = cost_usd(reply.model, reply.usage, prices_file=self._segment.settings.prices_file) or 0.0
+        cost += _SEARCH_USD * sum(block.get("name") == "web_search" for block in reply.content)
+        usage, before = self._spent.get(tool_use_id, (Usage(), 0.0))
+        self._spent[tool_use_id] = (usage + reply.usage, before + round(cost * NANO) / NANO)

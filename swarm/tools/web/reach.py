@@ -1,0 +1,80 @@
+"""Which hosts may be fetched from: decided by the address that the connection then goes to, not by the name.
+
+A name is resolved once, here, and the connection is made to the address that was looked at: a name that means another
+address a moment later leads nowhere else. Every spelling of an address (decimal, octal, hexadecimal, IPv6 around IPv4)
+is what the system's resolver makes of it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+import psutil
+
+from swarm.errors import ToolError
+
+Address = IPv4Address | IPv6Address
+Resolver = Callable[[str, int], list[str]]
+
+_CARRYING = tuple(map(ip_network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16")))
+"""IPv6 that another machine, or this kernel, turns into IPv4: what it leads to cannot be told from here."""
+_PRIVATE = tuple(
+    map(ip_network, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "fc00::/7"))
+)
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """The addresses of a host, as the system sees it. Raises `OSError`."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(answer[4][0]) for answer in found))
+
+
+def own_addresses() -> set[str]:
+    """All addresses of this host."""
+    cards = psutil.net_if_addrs().values()
+    families = (socket.AF_INET, socket.AF_INET6)
+    return {one.address.partition("%")[0] for card in cards for one in card if one.family in families}
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What may be fetched from."""
+
+    private: bool = False
+    """Private networks, too."""
+    never: Collection[str] = ()
+    """Addresses that are out of reach whatever they are: this host's own, and Redis's."""
+    excepted: Collection[str] = ()
+    """`host` or `host:port` as written in a URL, which an operator has named: reached wherever they are."""
+    resolver: Resolver = resolve
+
+    def find_address(self, host: str, port: int) -> str:
+        """The address to connect to. Raises `ToolError` if the host has none, or any of them is out of reach."""
+        try:
+            found = self.resolver(host, port)
+        except (OSError, UnicodeError) as error:
+            raise ToolError(f"{host} cannot be found: {error}") from error
+        if not found:
+            raise ToolError(f"{host} has no address")
+        if host not in self.excepted and f"{host}:{port}" not in self.excepted:
+            for address in found:
+                if why := self._refusal(ip_address(address.partition("%")[0])):
+                    raise ToolError(f"{host} is not fetched from: {address} {why}")
+        return found[0]
+
+    def _refusal(self, address: Address) -> str:
+        if isinstance(address, IPv6Address):
+            if address.ipv4_mapped is not None:
+                return self._refusal(address.ipv4_mapped)
+            if address != IPv6Address("::1") and any(address in network for network in _CARRYING):
+                return "stands for an address that cannot be seen from here"
+        if address.is_loopback or address.is_unspecified or str(address) in self.never:
+            return "is this host, or one of the swarm's own"
+        if any(address.version == network.version and address in network for network in _PRIVATE):
+            return "" if self.private else "is in a private network"
+        if not address.is_global or address.is_multicast or address.is_reserved:
+            return "is not an address of the public network"
+        return ""
