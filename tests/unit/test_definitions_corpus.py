@@ -131,7 +131,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         ["unknown tools, kept in case a worker offers them: 'docs.mcp/*', 'acme/other_tool'"],
     ),
     "claude/only-servers.md": Loaded(
-        {"tools": ["mcp__images__make", "mcp__search", "WebSearch"]},
+        {"tools": ["mcp__images__make", "mcp__search", "SlashCommand"]},
         [
             "no tools of MCP servers are offered here: 'mcp__images__make', 'mcp__search'",
             "no tool of its list is offered here: it works without any",
