@@ -128,7 +128,7 @@ def _check_messages(messages: Any, may_end_with_assistant: bool) -> None:
         for place, block in _blocks(message, at, role):
             kind = block["type"]
             if kind == "compaction":
-                _check_place(index, block, message)
+                _check_place(index, block, messages)
             elif kind == "tool_use":
                 _check_tool_use(block, place, seen)
                 open_calls[block["id"]] = place
@@ -163,11 +163,11 @@ def _is_summary(message: dict[str, Any]) -> bool:
     ]
 
 
-def _check_place(index: int, block: dict[str, Any], message: dict[str, Any]) -> None:
-    if index or message["content"][0] is not block:
+def _check_place(index: int, block: dict[str, Any], messages: list[dict[str, Any]]) -> None:
+    if index or messages[0]["content"][0] is not block:
         raise RequestRefused(
             f"messages.{index}: a `compaction` block must be the first of the conversation, and the only one",
-            code="compaction_block_misplaced",
+            code=f"compaction_block_{'ambiguous' if _is_summary(messages[0]) else 'misplaced'}",
         )
 
 

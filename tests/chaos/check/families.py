@@ -138,9 +138,10 @@ def _number(text: str) -> int:
 def _check_sums(job: Job) -> Iterator[Fault]:
     told: Counter[str] = Counter(agents=len(job.lives))
     for life in job.lives.values():
-        for reply in entries_of(life, "assistant"):
+        # Summaries are paid for, and are no turns.
+        for reply in entries_of(life, "assistant", "compacted", "compaction_failed"):
             usage = reply["usage"]
-            told["turns"] += 1
+            told["turns"] += reply["kind"] == "assistant"
             told["input"] += usage.get("input_tokens") or 0
             told["output"] += usage.get("output_tokens") or 0
             told["cache_write"] += usage.get("cache_creation_input_tokens") or 0
