@@ -23,6 +23,7 @@ NAMES = (
     "giant",
     "messages",
     "long_life",
+    "compaction",
     "throughput",
     "quick_start",
     "help",

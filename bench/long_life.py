@@ -13,7 +13,7 @@ from bench.lives import claim_root, run_segment, submit
 from bench.measure import Report
 from bench.served import serve
 from swarm.agent.life import fold
-from swarm.models import Model, ModelRequest, Progress, Reply
+from swarm.models import Hear, Model, ModelRequest, Progress, Reply
 from swarm.models.anthropic import AnthropicModel
 from tests.fleet import Fleet
 
@@ -32,11 +32,17 @@ class Metered:
         self.between: list[float] = []
         self._ended = time.process_time()
 
-    def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
+    def summarizes(self, model: str) -> bool:
+        """What the real model says."""
+        return self._model.summarizes(model)
+
+    def complete(
+        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
+    ) -> Reply:
         """Make the request with the real model."""
         began = time.process_time()
         self.between.append(began - self._ended)
-        reply = self._model.complete(request, on_progress)
+        reply = self._model.complete(request, on_progress, on_words)
         self._ended = time.process_time()
         self.requests.append(self._ended - began)
         return reply
@@ -54,11 +60,17 @@ class Counted:
         if event in ("call", "c_call"):
             self._calls += 1
 
-    def complete(self, request: ModelRequest, on_progress: Progress | None = None) -> Reply:
+    def summarizes(self, model: str) -> bool:
+        """What the real model says."""
+        return self._model.summarizes(model)
+
+    def complete(
+        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
+    ) -> Reply:
         """Make the request with the real model, uncounted."""
         sys.setprofile(None)
         self.between.append(self._calls)
-        reply = self._model.complete(request, on_progress)
+        reply = self._model.complete(request, on_progress, on_words)
         self._calls = 0
         sys.setprofile(self._note)
         return reply
