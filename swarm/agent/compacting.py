@@ -99,7 +99,10 @@ def wants_compaction(life: Life, bounds: Bounds) -> Compact | Literal["last word
 
 
 def after_overflow(life: Life, bounds: Bounds | None) -> Compact | None:
-    """What can be done about a conversation that does not fit the model: a summary, once, then none; None: nothing."""
+    """What can be done about a conversation that does not fit the model: a summary, once, then none; None: nothing.
+
+    One of a single turn has nothing to be summarized: the turn is told as text.
+    """
     context = life.context
     if bounds is None or not life.turns or (context.bare and context.fresh):
         return None

@@ -51,7 +51,8 @@ def cut_messages(
 
 def note_cut(context: Context, entry: Compacted, cuts: list[Cut], *, turns: int, tokens: int) -> Context:
     """What is known after a cut that left so many tokens."""
-    gained = entry.form == "bare" or entry.tokens_before - tokens >= LEAST_GAIN * entry.tokens_before
+    bare = entry.form == "bare"
+    gained = bare or entry.tokens_before - tokens >= LEAST_GAIN * entry.tokens_before
     return replace(
         context,
         cuts=cuts,
@@ -60,7 +61,8 @@ def note_cut(context: Context, entry: Compacted, cuts: list[Cut], *, turns: int,
         failures=0 if gained else context.failures + 1,
         earlier=0,
         fresh=True,
-        bare=context.bare or entry.form == "bare",
+        # One that could only not be summarized because it is a single turn goes on.
+        bare=context.bare or (bare and (context.overflows > 1 or context.failures > 0)),
         asked=entry.asked or context.asked,
     )
 

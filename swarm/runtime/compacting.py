@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from swarm.agent.blocks import text_of
+from swarm.agent.blocks import BYTES_PER_TOKEN, size_of, text_of
 from swarm.agent.compacting import SUMMARY_TOKENS, Bounds, Compact, Wanted, bounds_of, cut_of
 from swarm.agent.entries import Compacted, CompactionFailed, Finished
 from swarm.agent.life import BAD_IMAGE, Life
@@ -173,8 +173,8 @@ class Compacting:
             why = f"the reply held no summary (it stopped with {reply.stop_reason})"
             self._fail(CompactionFailed(error=why, error_kind=_NO_SUMMARY, **about))
             return
-        kept = plan.replays
         place = cut_of(life, plan.kept).place
+        kept = plan.replays if self._fits(life.messages[place:]) else 0
         entry = Compacted(
             form="block" if plan.block else "text",
             kept=kept,
@@ -188,6 +188,11 @@ class Compacting:
             **about,
         )
         self._cut(action, entry)
+
+    def _fits(self, messages: list[dict[str, Any]]) -> bool:
+        """Whether this much can stay as it was, and leave room for more."""
+        size = sum(size_of(block) for message in messages for block in message["content"])
+        return size / BYTES_PER_TOKEN < self.bounds().hard / 2
 
     def _cut(self, action: Compact, entry: Compacted) -> None:
         entry = entry.model_copy(update={"tokens_before": self._life.tokens_to_send(), "trigger": action.trigger})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,10 +16,11 @@ import anthropic
 import httpx2
 import pytest
 
-from swarm import Job, Limits
+from swarm import Job, Limits, stream
 from swarm.agent.entries import Compacted, CompactionFailed, Entry
 from swarm.agent.life import Life, fold
 from swarm.agent.summaries import SUMMARIZE
+from swarm.errors import AgentCancelled, ConfigurationError, UnknownAgent
 from swarm.ids import root_agent_id
 from swarm.models.anthropic import AnthropicModel
 from swarm.rehearsal.server import RehearsalServer
@@ -25,6 +28,7 @@ from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, Outcome, Waits
 from swarm.store.loading import load_life
 from swarm.store.values import Claim
+from swarm.web.transcripts import read_journal
 from tests.fleet import Fleet
 from tests.segments import make_segment
 
@@ -328,3 +332,47 @@ def test_a_budget_holds_for_summaries(short: Fleet) -> None:
     play.run()
     view = play.job.view()
     assert view.usage.total_tokens <= 150_000 and view.stopped_at == "tokens" and play.cuts()
+
+
+# -- what people see -------------------------------------------------------------------------------------------
+
+
+def command(fleet: Fleet, *words: str) -> str:
+    """The `swarm` command against this fleet."""
+    done = subprocess.run(
+        [sys.executable, "-m", "swarm", *words],
+        env={**fleet.environment(), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.stdout + done.stderr
+
+
+def test_a_person_cuts_a_conversation_and_sees_the_cut_and_what_was_before(roomy: Fleet) -> None:
+    play = Play(roomy, reading(3))
+    told = command(roomy, "compact", play.agent_id, "--focus", "the numbers")
+    assert "will have its conversation summarized" in told
+    play.completed()
+    [cut] = play.cuts()
+    assert (cut.trigger, cut.focus) == ("manual", "the numbers")
+    whole = command(roomy, "transcript", play.agent_id)
+    before, _, after = whole.partition("✂ the model no longer sees what stands above")
+    assert "thinking of 0" in before and "Summary of 1 replies" in after and "thinking of 2" in after
+    since = command(roomy, "transcript", play.agent_id, "--since-cut")
+    assert "thinking of 0" not in since and "thinking of 1" in since, "the last turn is kept as it was"
+    shown = next(entry for entry in read_journal(roomy.swarm, play.agent_id)["entries"] if entry["kind"] == "compacted")
+    assert shown["summary"] and "folded" not in shown
+    notices = [told for told in stream(roomy.swarm, play.job) if told.type == "notice" and told.kind == "compacted"]
+    assert [notice.about["trigger"] for notice in notices] == ["manual"]
+
+
+def test_a_cancelled_agent_or_an_unknown_one_cannot_be_cut(roomy: Fleet) -> None:
+    play = Play(roomy, reading(3))
+    play.job.cancel()
+    with pytest.raises(AgentCancelled):
+        roomy.swarm.compact(play.agent_id)
+    with pytest.raises(UnknownAgent):
+        roomy.swarm.compact("agent-0000000000000000")
+    with pytest.raises(ConfigurationError):
+        roomy.swarm.compact(play.agent_id, "x" * 3_000)

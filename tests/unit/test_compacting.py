@@ -264,6 +264,18 @@ def test_a_request_that_is_too_long_is_cut_once_then_the_agent_gives_its_last_wo
     assert isinstance(end, End) and (end.finished.state, end.finished.stopped_at) == ("completed", "context")
 
 
+def test_a_single_turn_that_is_too_long_is_told_as_text_and_the_agent_goes_on() -> None:
+    life = live(9_000)
+    life.apply(TOO_LONG)
+    assert next_action(life, WIDE) == Compact("overflow", bare=True)
+    cut(life, "bare", trigger="overflow")
+    assert next_action(life, WIDE) == CallModel()
+    life.apply(TOO_LONG)
+    cut(life, "bare", trigger="overflow")
+    action = next_action(life, WIDE)
+    assert isinstance(action, Say) and action.prompt.limit == "context"
+
+
 def test_a_reply_without_room_is_cut_before_a_request_that_had_some() -> None:
     life = live(100, 200, 60_000, 90_000)
     reply = Assistant(
