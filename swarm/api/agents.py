@@ -74,6 +74,12 @@ class Unread(BaseModel):
     unread: int
 
 
+class Focus(Body):
+    """What a summary must hold above all."""
+
+    focus: str = ""
+
+
 class QuestionsQuery(Body):
     """Which questions are returned."""
 
@@ -110,7 +116,7 @@ def get_transcript(call: Call) -> Transcript:
     store.agent(agent_id)  # one that does not exist has an empty journal
     part = list(islice(store.journal(agent_id, wanted.after), wanted.count + 1))
     found = [
-        NumberedEntry(number=number, entry=entry.model_dump(mode="json"))
+        NumberedEntry(number=number, entry=entry.model_dump(mode="json", exclude={"folded"}))
         for number, entry in enumerate(part[: wanted.count], wanted.after + 1)
     ]
     return Transcript(entries=found, more=len(part) > wanted.count)
@@ -124,6 +130,12 @@ def get_mailbox(call: Call) -> Mailbox:
 def cancel_agent(call: Call) -> AgentView:
     """Cancel an agent and everything below it, never above; one that has ended stays as it is."""
     call.swarm.cancel(call.path["agent"], call.body.reason)
+    return call.swarm.agent(call.path["agent"])
+
+
+def compact_agent(call: Call) -> AgentView:
+    """Have an agent's conversation summarized before its next turn; nobody is woken for it, and the journal keeps everything."""
+    call.swarm.compact(call.path["agent"], call.body.focus)
     return call.swarm.agent(call.path["agent"])
 
 
@@ -170,6 +182,7 @@ AGENT_ENDPOINTS = [
     Endpoint("GET", "/v1/agents/{agent}/transcript", "read", get_transcript, Transcript, query=TranscriptQuery),
     Endpoint("GET", "/v1/agents/{agent}/mailbox", "read", get_mailbox, Mailbox),
     Endpoint("POST", "/v1/agents/{agent}/cancel", "cancel", cancel_agent, AgentView, body=Reason),
+    Endpoint("POST", "/v1/agents/{agent}/compact", "send", compact_agent, AgentView, body=Focus),
     Endpoint("GET", "/v1/questions", "read", list_questions, OpenQuestions, query=QuestionsQuery),
     Endpoint("POST", "/v1/questions/{question}/answer", "answer", answer_question, Question, body=NewAnswer),
 ]

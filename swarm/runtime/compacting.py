@@ -96,7 +96,14 @@ class Compacting:
             return None
         plan = self._plan(action)
         tokens = cut_of(self._life, plan.kept).tokens or self._life.tokens_to_send()
-        wish = wish_for_summary(tokens, Prices(plan.model, self._prices_file), cached=plan.cached, most=SUMMARY_TOKENS)
+        wish = wish_for_summary(
+            tokens,
+            Prices(plan.model, self._prices_file),
+            cached=plan.cached,
+            most=SUMMARY_TOKENS,
+            # What follows the summary is shorter than what was, so this is enough.
+            closing=self._call.closing(0),
+        )
         match self._call.reserve(wish):
             case Reserved(room=room):
                 self._request(action, plan, focus, room or SUMMARY_TOKENS)
@@ -123,13 +130,13 @@ class Compacting:
 
     def _find_small(self, tokens: int) -> str | None:
         """A model that reads the whole conversation for less, if there is one."""
-        small = resolve_model(
-            self._segment.settings.small_model,
-            default=self._spec.model,
-            parent=self._spec.model,
-            prices_file=self._prices_file,
-        )
-        ours, its = (price_of(model, prices_file=self._prices_file) for model in (self._spec.model, small))
+        own, wanted = self._spec.model, self._segment.settings.small_model
+        try:
+            small = resolve_model(wanted, default=own, parent=own, prices_file=self._prices_file)
+        except ConfigurationError as error:
+            log.warning("compaction.no_small_model", error=error)
+            return None
+        ours, its = (price_of(model, prices_file=self._prices_file) for model in (own, small))
         if ours is None or its is None or its.context_window < tokens + 2 * SUMMARY_TOKENS:
             return None
         return small if its.rates_for(tokens).input < ours.rates_for(tokens).input else None
@@ -153,6 +160,7 @@ class Compacting:
             kept={},
         )
         began = time.monotonic()
+        self._segment.store.tell_activity(self._segment.claim, "summarizing its conversation")
         try:
             with self._segment.stop.waiting():
                 reply = self._model.complete(request)

@@ -8,7 +8,17 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from swarm.agent.entries import Assistant, Condition, Entry, Parked, Started, ToolFinished, ToolStarted, Verdict
+from swarm.agent.entries import (
+    Assistant,
+    Compacted,
+    Condition,
+    Entry,
+    Parked,
+    Started,
+    ToolFinished,
+    ToolStarted,
+    Verdict,
+)
 from swarm.agent.life import Life
 from swarm.plain import clean
 from swarm.records import Usage
@@ -91,7 +101,9 @@ class Journal:
 
     @staticmethod
     def _must_hold(disk: Disk, entry: Entry) -> bool:
-        return isinstance(entry, ToolStarted | Assistant) and disk.holds(effect=isinstance(entry, ToolStarted))
+        return isinstance(entry, ToolStarted | Assistant | Compacted) and disk.holds(
+            effect=isinstance(entry, ToolStarted)
+        )
 
     def append_results(self, results: Sequence[ToolFinished]) -> None:
         """Store the results of calls, which are counted, with what their tools asked a model for."""

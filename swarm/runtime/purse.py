@@ -73,8 +73,10 @@ def _for_grader(life: Life, prices: Prices) -> tuple[int, int]:
     return tokens, cost
 
 
-def wish_for_summary(tokens: int, prices: Prices, *, cached: bool, most: int) -> Wish:
-    """What a summary of so many tokens takes, which may be `most` long."""
+def wish_for_summary(
+    tokens: int, prices: Prices, *, cached: bool, most: int, closing: tuple[int, int] = (0, 0)
+) -> Wish:
+    """What a summary of so many tokens takes, which may be `most` long; `closing` stays kept for the last reply."""
     call = _input(tokens, tokens if cached else 0) + Usage(output_tokens=LEAST_SUMMARY_TOKENS)
     spare = Usage(output_tokens=max(0, most - LEAST_SUMMARY_TOKENS))
     return Wish(
@@ -82,6 +84,8 @@ def wish_for_summary(tokens: int, prices: Prices, *, cached: bool, most: int) ->
         cost=prices.cost(call),
         spare_tokens=spare.total_tokens,
         spare_cost=prices.cost(call + spare) - prices.cost(call),
+        closing_tokens=closing[0],
+        closing_cost=closing[1],
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from swarm.errors import (
+    AgentCancelled,
     BadMessageId,
     IdempotencyConflict,
     JobLost,
@@ -69,7 +70,7 @@ def describe_failure(error: BaseException) -> tuple[int, dict[str, Any]]:
             return 409, _body("conflict", str(error))
         case JobLost():
             return 410, _body("lost", str(error))
-        case MessageRefused():
+        case MessageRefused() | AgentCancelled():
             return 409, _body("refused", str(error))
         case StepRefused():
             return 409, _body("act_refused", str(error))

@@ -128,6 +128,17 @@ def test_messages_reach_an_agent_and_it_goes_on(client: Client) -> None:
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (409, "refused")
 
 
+def test_an_agent_is_told_to_have_its_conversation_summarized(client: Client) -> None:
+    job = client.start("wait for long").json()["job"]["id"]
+    root = client.fleet.swarm.job(job).agents()[0].id
+    noted = client.call("POST", f"/v1/agents/{root}/compact", json={"focus": "the names"})
+    assert noted.status_code == 200 and noted.json()["id"] == root
+    assert "the names" in client.fleet.swarm.store.wanted_summary(root)
+    assert client.call("POST", f"/v1/agents/{root}/compact", json={"focus": "x" * 3_000}).status_code == 400
+    client.fleet.swarm.cancel(root)
+    assert client.call("POST", f"/v1/agents/{root}/compact", json={}).status_code == 409
+
+
 def test_a_job_is_cancelled(client: Client) -> None:
     job = client.start("wait for long").json()["job"]["id"]
     cancelled = client.call("POST", f"/v1/jobs/{job}/cancel", json={"reason": "no longer wanted"})

@@ -243,6 +243,18 @@ def test_a_reply_without_room_is_given_again_after_a_cut(roomy: Fleet) -> None:
     assert "model_context_window_exceeded" in stops
 
 
+def test_a_single_turn_that_does_not_fit_is_told_as_text_and_the_agent_goes_on(roomy: Fleet) -> None:
+    calls = ", ".join(["{name: Read, input: {file_path: page.txt}}"] * 20)
+    more = f"  - when: {{turn: 0, uses: 1}}\n    reply: {{tools: [{calls}]}}\n"
+    (roomy.workspace / "page.txt").write_text(PAGE * 3)
+    play = Play(roomy, reading(3, more, context_windows={"claude-sonnet-5-5": 100_000}))
+    play.completed()
+    (roomy.workspace / "page.txt").write_text(PAGE)
+    [cut] = play.cuts()
+    assert (cut.form, cut.trigger) == ("bare", "overflow") and "characters left out" in cut.state
+    assert play.job.view().stopped_at == ""
+
+
 # -- what binds ------------------------------------------------------------------------------------------------
 
 
