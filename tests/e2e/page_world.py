@@ -22,6 +22,10 @@ name: page
 rules:
   - when: {prompt: 'wait for me', turn: 0}
     reply: {text: I will wait., tools: [{name: Bash, input: {command: 'touch begun; while [ ! -e go ]; do sleep 0.05; done'}}]}
+  - when: {prompt: 'wait for me twice', turn: 1, uses: 1}
+    reply: {text: Once more., tools: [{name: LS, input: {path: .}}]}
+  - when: {summarizing: true}
+    reply: {text: 'I **waited** EVIL once.'}
   - when: {prompt: 'hold', turn: 0}
     reply: {tools: [{name: AskUserQuestion, input: {question: 'May I go on?', options: ['yes', 'no']}}]}
   - when: {prompt: 'branch', turn: 0}

@@ -40,6 +40,22 @@ def test_what_the_patches_came_to_is_what_a_fresh_look_finds(site: Site, tab: Ta
     compare(site, tab, job.id)
 
 
+def test_a_cut_of_the_conversation_is_shown_with_its_summary_and_what_was_told_again(site: Site, tab: Tab) -> None:
+    job = site.tell("wait for me twice")
+    site.wait_begun()
+    site.fleet.swarm.compact(root_agent_id(job.id))
+    tab.open(f"#/{job.id}/{root_agent_id(job.id)}")
+    site.let_go()
+    log = tab.role("log")
+    expect(log).to_contain_text("The model no longer sees what stands above, but for the last turn, but a summary of it.")
+    expect(log.locator("strong", has_text="waited")).to_be_visible()
+    expect(log).to_contain_text("I will wait.")
+    log.get_by_text("what it was told again, from records").click()
+    expect(log).to_contain_text("rendered by the runtime from its records")
+    expect(log).to_contain_text("It is done.")
+    compare(site, tab, job.id)
+
+
 def test_a_reload_shows_the_same_and_keeps_what_was_typed(site: Site, tab: Tab) -> None:
     job = site.tell("hold")
     site.question(job)
