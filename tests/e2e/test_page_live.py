@@ -47,7 +47,9 @@ def test_a_cut_of_the_conversation_is_shown_with_its_summary_and_what_was_told_a
     tab.open(f"#/{job.id}/{root_agent_id(job.id)}")
     site.let_go()
     log = tab.role("log")
-    expect(log).to_contain_text("The model no longer sees what stands above, but for the last turn, but a summary of it.")
+    expect(log).to_contain_text(
+        "The model no longer sees what stands above, but for the last turn, but a summary of it."
+    )
     expect(log.locator("strong", has_text="waited")).to_be_visible()
     expect(log).to_contain_text("I will wait.")
     log.get_by_text("what it was told again, from records").click()

@@ -83,6 +83,8 @@ class Answer:
     raw: bytes | None = None
     """Sent as the body instead of `events`."""
     error: dict[str, Any] | None = None
+    document: dict[str, Any] | None = None
+    """What a request that only looks is answered."""
     hang_after: int | None = None
     """Falls silent after so many events, until the server is closed."""
     ping_for_ever: bool = False
@@ -121,6 +123,15 @@ class Script:
             def handle(self) -> None:
                 with suppress(ConnectionError):  # a client that leaves in mid-reply, as some tests intend
                     super().handle()
+
+            def do_GET(self) -> None:
+                answer = script.answers.popleft()
+                content = json.dumps(answer.error or answer.document).encode()
+                self.send_response(answer.status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
@@ -253,6 +264,56 @@ def test_the_request_on_the_wire_is_the_one_that_the_sdk_would_have_sent(script:
     assert ours == theirs
     ours, theirs = ({**headers, "content-length": ""} for headers in script.headers)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["asks for a summary", "begins with one"])
+def test_requests_about_summaries_are_those_that_the_sdk_would_have_sent(script: Script, begun: bool) -> None:
+    block = {"type": "compaction", "content": "What came before.", "signature": "c2ln"}
+    said = [{"role": "assistant", "content": [block]}] if begun else []
+    messages = [*said, {"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+    asked = a_request(messages=messages, summarize=None if begun else "All names.")
+    script.answers.extend([Answer(events=HELLO), Answer(events=HELLO)])
+    model = model_for(script)
+    model.complete(asked)
+    wanted: Any = {} if begun else {"compaction": {"type": "summarize", "instructions": "All names."}}
+    beta, body = ["compact-2026-09-04"], build_request(asked, max_output=128_000)
+    with model._client().beta.messages.create(**body, **wanted, betas=beta, stream=True) as stream:  # type: ignore[union-attr]
+        list(stream)
+    ours, theirs = script.bodies
+    assert ours == theirs
+    ours, theirs = ({**headers, "content-length": ""} for headers in script.headers)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("answer", "can"),
+    [
+        ({"capabilities": {"compaction": {"supported": True, "summarize": {"supported": True}}}}, True),
+        ({"capabilities": {"compaction": {"supported": True, "summarize": {"supported": False}}}}, False),
+        ({"capabilities": {}}, False),
+        ({"id": "m"}, False),
+    ],
+)
+def test_whether_a_model_summarizes_is_what_its_server_says_and_asked_once(
+    script: Script, answer: dict[str, Any], can: bool
+) -> None:
+    script.answers.append(Answer(document=answer))
+    model = model_for(script)
+    assert [model.summarizes("claude-opus-5-5"), model.summarizes("claude-opus-5-5")] == [can, can]
+    assert not model_for(script, provider="bedrock").summarizes("claude-opus-5-5"), "nobody is asked"
+
+
+def test_a_server_that_does_not_know_the_question_makes_no_summaries(script: Script) -> None:
+    script.answers.append(Answer(status=404, error={"error": {"type": "not_found_error", "message": "no such path"}}))
+    model = model_for(script)
+    assert not model.summarizes("claude-opus-5-5") and not model.summarizes("claude-opus-5-5")
+
+
+def test_a_worker_of_another_provider_leaves_what_begins_with_a_summary_to_others(script: Script) -> None:
+    block = {"type": "compaction", "content": "What came before.", "signature": "c2ln"}
+    asked = a_request(messages=[{"role": "assistant", "content": [block]}, {"role": "user", "content": "hi"}])
+    with pytest.raises(ConfigurationError, match="bedrock cannot read the summary"):
+        AnthropicModel(Settings(provider="bedrock"), client=model_for(script)._client()).complete(asked)
 
 
 def test_thinking_and_its_signature_survive_the_round_trip_byte_for_byte(script: Script) -> None:

@@ -52,6 +52,15 @@ def tool_input(*pieces: str) -> Any:
     return build_block({"type": "tool_use", "id": "t", "name": "Read", "input": {}}, *deltas)["input"]
 
 
+def test_a_summary_comes_whole_as_it_was_given_and_is_billed_beside_the_sums() -> None:
+    summary = {"type": "compaction", "content": "What came before.", "signature": "c2ln", "later": {"field": None}}
+    counts = {"input_tokens": 1, "output_tokens": 20, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 400}
+    usage: Any = {"output_tokens": 0, "iterations": [{"type": "message", **counts}, {"type": "compaction", **counts}]}
+    reply = build([start(input_tokens=0, output_tokens=0), *block(0, summary), *end("compaction", **usage)])
+    assert reply is not None and reply.content == [summary] and reply.stop_reason == "compaction"
+    assert reply.usage.model_dump() == counts
+
+
 def test_thinking_keeps_its_text_and_signature() -> None:
     assert build_block(
         {"type": "thinking", "thinking": "", "signature": ""},
