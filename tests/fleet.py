@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from swarm import Job, Limits, Settings, Swarm
+from swarm.definitions.model import PermissionMode
 from swarm.local.redis_server import ensure_redis, stop_redis
 from swarm.local.server_binary import ServerBinary
 from swarm.rehearsal.scenario import load_scenario
@@ -132,10 +133,18 @@ class Fleet:
         self._servers.append(server)
         return server
 
-    def submit(self, prompt: str, server: RehearsalServer, *, agent: str = "general-purpose", **limits: Any) -> Job:
+    def submit(
+        self,
+        prompt: str,
+        server: RehearsalServer,
+        *,
+        agent: str = "general-purpose",
+        mode: PermissionMode | None = None,
+        **limits: Any,
+    ) -> Job:
         given = {"max_depth": 8, "max_agents": 10_000, "max_running": 1_000, **limits}
         return self.swarm.submit(
-            prompt, agent=agent, workspace=self.workspace, base_url=server.url, limits=Limits(**given)
+            prompt, agent=agent, mode=mode, workspace=self.workspace, base_url=server.url, limits=Limits(**given)
         )
 
     @contextmanager

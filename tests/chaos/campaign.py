@@ -22,6 +22,7 @@ from swarm.rehearsal.server import RehearsalServer
 from tests.chaos import blows, leftovers
 from tests.chaos.check import dump
 from tests.chaos.crashing_worker import CrashingWorker, orders_folder
+from tests.chaos.ledger import Charges, check_ledger, count_repeats
 from tests.chaos.memory import Sampler
 from tests.chaos.plan import Plan, Talk, Tree
 from tests.chaos.recovery import Happening, read_happenings, recoveries
@@ -93,7 +94,7 @@ class Campaign:
     def _hire(self) -> Worker:
         if self.plan.poison is not None:
             return CrashingWorker(self.fleet, self.plan.processes, wait=False)
-        return self.fleet.begin_worker(self.plan.processes, pool=self.plan.pool)
+        return self.fleet.begin_worker(self.plan.processes, pool=self.plan.pool, **self.plan.environment)
 
     def _describe_redis(self) -> str:
         info = self._client().info("server")
@@ -113,7 +114,7 @@ class Campaign:
             if self.section.complaints:
                 return
 
-    def _play_job(self, work: Tree | Talk, number: int, until: float) -> None:
+    def _play_job(self, work: Tree | Talk | Charges, number: int, until: float) -> None:
         self.fleet.workspace = self.fleet.folder / f"work-{number}"
         self.fleet.workspace.mkdir()
         self._happenings, self._seen, first = [], "-", len(self._blows.dealt)
@@ -137,11 +138,18 @@ class Campaign:
         self._tell_recoveries(first)
         server.close()
 
-    def _submit(self, work: Tree | Talk, server: RehearsalServer) -> Job:
+    def _submit(self, work: Tree | Talk | Charges, server: RehearsalServer) -> Job:
         # A client that submits does not wait for a Redis that is away; whoever submits decides.
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(redis.RedisError, SwarmError):
-                return self.fleet.submit(work.prompt, server, max_tokens=10**12, max_turns=100_000, max_resumes=100_000)
+                return self.fleet.submit(
+                    work.prompt,
+                    server,
+                    mode="bypassPermissions" if isinstance(work, Charges) else None,
+                    max_tokens=10**12,
+                    max_turns=100_000,
+                    max_resumes=100_000,
+                )
             time.sleep(1.0)
         raise AssertionError(f"no job could be submitted in {_ATTEMPTS} attempts")
 
@@ -164,7 +172,7 @@ class Campaign:
 
     # -- afterwards ----------------------------------------------------------------------------------------
 
-    def _have_judged(self, job: Job, work: Tree | Talk, number: int) -> None:
+    def _have_judged(self, job: Job, work: Tree | Talk | Charges, number: int) -> None:
         """Write down what the job has left, and add what the checker, in a process of its own, makes of that."""
         # A worker that was stopped in the middle of a call may only now let its shell finish.
         wait_for("no shell runs", lambda: not leftovers.processes_in(self.fleet.workspace))
@@ -175,6 +183,10 @@ class Campaign:
         dump.write(path, [left])
         verdict = run_checker(path, expect_failed=1 if self.plan.poison else 0, waive=self.plan.waive)
         self.section.add(verdict)
+        if isinstance(work, Charges):
+            book = self.fleet.folder / "ledger.db"
+            self.section.complaints += check_ledger(work, left, book)
+            self.section.figures.update(charges=work.calls, repeats=count_repeats(book))
         if len(left.lives) != work.agents:
             self.section.complaints.append(f"job {number} has {len(left.lives)} agents instead of {work.agents}")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from swarm.rehearsal.tree import tree_size
 from tests.chaos.crashing_worker import Order
+from tests.chaos.ledger import Charges
 
 EVERYWHERE = ("child", "worker", "drain", "stop", "redis", "pause", "cut")
 """Blows that any fleet can take: see `tests.chaos.blows`."""
@@ -67,7 +68,7 @@ class Plan:
     name: str
     what: str
     """In one line, for who reads the report."""
-    works: Sequence[Tree | Talk]
+    works: Sequence[Tree | Talk | Charges]
     """The jobs, one after the other; again from the first until `seconds` are over."""
     seconds: float = 0.0
     first: Sequence[str] = ()
@@ -87,6 +88,8 @@ class Plan:
     """Faults that are said to be possible here, as `KIND:ABOUT`."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Of the fleet, other than its defaults."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Of its workers, beside that."""
     seed: int = 1
     job_seconds: float = 600.0
     """How long one job may take."""

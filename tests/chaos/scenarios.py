@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from tests.chaos.campaign import Campaign
 from tests.chaos.crashing_worker import Order
+from tests.chaos.ledger import OUTSIDE, Charges
 from tests.chaos.plan import EVERYWHERE, Plan, Talk, Tree
 from tests.chaos.section import Section
 from tests.redis_servers import Group, OwnServer, SmallDiskServer, TlsServer, can_mount
@@ -84,7 +86,19 @@ THREADS = Plan(
     processes=4,
     pool="threads",
 )
-PLANS: Mapping[str, Plan] = {plan.name: plan for plan in (FLEET, TALK, SENTINEL, TLS, DISK, QUARANTINE, THREADS)}
+LEDGER = Plan(
+    name="ledger",
+    what="a tool of somebody's own charges cards; the bank's book must hold each call once",
+    works=(Charges(),),
+    first=(*EVERYWHERE, "child", "child", "worker"),
+    rest_seconds=(0.5, 2.0),
+    environment={
+        "SWARM_TOOLS": "shop",
+        "PYTHONPATH": os.pathsep.join([str(OUTSIDE), str(OUTSIDE.parents[1])]),
+    },
+)
+_ALL = (FLEET, TALK, SENTINEL, TLS, DISK, QUARANTINE, THREADS, LEDGER)
+PLANS: Mapping[str, Plan] = {plan.name: plan for plan in _ALL}
 
 
 @dataclass(frozen=True)

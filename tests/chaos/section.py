@@ -13,6 +13,8 @@ from tests.chaos.recovery import Blow, percentile
 
 FIGURES = ("jobs", "agents", "entries", "turns", "calls", "effects", "messages", "pairs", "refused", "interrupted")
 """Those of a verdict that are added up."""
+LEDGER_FIGURES = ("charges", "repeats")
+"""Of a section with a ledger: calls that were to charge a card, and how often one was delivered again after it had."""
 _MOST_SAMPLES = 240
 
 
@@ -84,6 +86,7 @@ class Section:
             "held": self.held,
             "blows": dict(Counter(blow.kind for blow in self.blows)),
             **{name: self.figures[name] for name in FIGURES},
+            **{name: self.figures[name] for name in LEDGER_FIGURES if name in self.figures},
             **{
                 name: getattr(self, name)
                 for name in ("lost", "doubled", "reordered", "quarantined", "rescued", "handed_over")

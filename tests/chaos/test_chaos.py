@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.ledger import Charges
 from tests.chaos.plan import EVERYWHERE, Plan, Talk, Tree
-from tests.chaos.scenarios import DISK, FLEET, QUARANTINE, SENTINEL, THREADS, TLS, lacking, lasting, play
+from tests.chaos.scenarios import DISK, FLEET, LEDGER, QUARANTINE, SENTINEL, THREADS, TLS, lacking, lasting, play
 from tests.chaos.section import Section
 from tests.needs import need
 
@@ -58,6 +59,14 @@ def test_an_agent_that_kills_its_processes_is_quarantined_and_the_rest_is_counte
 @pytest.mark.timeout(180)
 def test_a_pool_of_threads_loses_nothing(tmp_path: Path) -> None:
     _run(replace(THREADS, works=(TREE,), first=("worker", "redis"), workers=1), tmp_path)
+
+
+@pytest.mark.timeout(180)
+def test_a_card_is_charged_once_for_each_call_whoever_dies(tmp_path: Path) -> None:
+    works = (Charges(customers=4, turns=4, slow_ms=80),)
+    first = ("child", "child", "worker", "redis")
+    section = _run(replace(LEDGER, works=works, first=first, rest_seconds=(0.2, 0.6), workers=2, seed=3), tmp_path)
+    assert section.figures["charges"] >= 80 and section.figures["interrupted"] == 0
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ class Receipt(BaseModel):
 
 def open_ledger() -> sqlite3.Connection:
     """The bank's book: a key is written once."""
-    ledger = sqlite3.connect(os.environ["SHOP_LEDGER"], timeout=60, isolation_level=None)
+    ledger = sqlite3.connect(os.environ.get("SHOP_LEDGER", "ledger.db"), timeout=60, isolation_level=None)
     ledger.execute(
         "CREATE TABLE IF NOT EXISTS charges (key TEXT PRIMARY KEY, account TEXT, cents INTEGER, tries INTEGER)"
     )
