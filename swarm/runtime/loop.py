@@ -160,7 +160,7 @@ class Loop:
     def _step(self) -> Outcome | None:
         action = next_action(self.life, self.compacting.bounds() if self.life.spec is not None else None)
         if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and self._is_out_of_time():
-            action = self._leave_undone()
+            action = self._leave_undone() or action
         match action:
             case Begin():
                 return self._begin()
@@ -200,11 +200,13 @@ class Loop:
         deadline = self.segment.claim.deadline
         return deadline is not None and self.segment.claim.now() > deadline
 
-    def _leave_undone(self) -> Settle:
-        """At the time limit no further call is begun: there is time for last words only."""
+    def _leave_undone(self) -> Settle | None:
+        """At the time limit no further call is begun: there is time for last words only. None: one that was begun before is left, whose
+        effect must be known."""
         life = self.life
         begun = life.tools_started | life.spawned.keys()
-        return settle([call for call in life.pending.values() if call["id"] not in begun], notes.OUT_OF_TIME)
+        undone = [call for call in life.pending.values() if call["id"] not in begun]
+        return settle(undone, notes.OUT_OF_TIME) if undone else None
 
     # -- the actions ---------------------------------------------------------------------------------------
 

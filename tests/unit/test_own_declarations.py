@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,9 +11,14 @@ import pytest
 from pydantic import BaseModel, Field
 
 from swarm import ToolContext, ToolError, ToolImage, tool
+from swarm.agent import notes
+from swarm.agent.decision import RunTools, next_action, settle
+from swarm.agent.entries import Assistant, Prompt, Started, ToolStarted
+from swarm.agent.life import Life
 from swarm.definitions import tools
 from swarm.definitions.tools import Kind
 from swarm.errors import ConfigurationError, Interrupted
+from swarm.models import Usage
 from swarm.own.declaration import Declaration, declaration_of
 from swarm.own.results import render
 from swarm.permissions.calls import Call, judge_call
@@ -193,6 +199,25 @@ def test_rules_name_a_tool_and_what_its_calls_are_about(own_table: None, shop: A
     assert judged(account="acme-1", cents=1) == "allow"
     assert judged(account="acme-9", cents=1) == judged(account="acme-1", cents=99) == "deny"
     assert judged(account="other", cents=1) == "ask"
+
+
+@pytest.mark.parametrize(("effects", "runs_again"), [("idempotent", True), ("once", False)])
+def test_an_interrupted_call_is_run_again_only_if_its_key_makes_that_harmless(
+    own_table: None, world: World, effects: Any, runs_again: bool
+) -> None:
+    tools.declare(replace(_declared(tool(effects=effects)(order)).row, origin="here"))
+    call = {"type": "tool_use", "id": "toolu_1", "name": "order", "input": {}}
+    life = Life("agent-1")
+    for entry in (
+        Started(spec=world.ctx.spec, tools=[{"name": "order"}]),
+        Prompt(text="go"),
+        Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="m"),
+        ToolStarted(tool_use_id="toolu_1"),
+    ):
+        life.apply(entry)
+    action = next_action(life)
+    assert action == (RunTools([call]) if runs_again else settle([call], notes.INTERRUPTED))
+    tool(order)
 
 
 BROKEN = {
