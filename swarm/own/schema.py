@@ -56,7 +56,7 @@ def read_parameters(function: Callable[..., Any]) -> Parameters:
     defaults: dict[str, Any] = {}
     context = ""
     for parameter, hint in _hints(function):
-        if hint is ToolContext:
+        if hint is ToolContext or ToolContext in typing.get_args(hint):
             context = parameter.name
             continue
         if isinstance(parameter.default, FieldInfo):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -49,6 +50,13 @@ def test_every_block_of_the_page_does_what_the_page_says(fleet: Fleet) -> None:
                 assert ran.returncode == 0, (text, ran.stdout, ran.stderr)
                 said.append(ran.stdout)
     looked, used, fleet_said = said
+    command = [sys.executable, "-m", "swarm", "tools", "--json"]
+    listed = json.loads(subprocess.run(command, cwd=home, env=environment, capture_output=True, check=True).stdout)
+    by_name = {each["name"]: each for each in listed}
+    assert (by_name["Read"]["source"], by_name["Read"]["effects"]) == ("built in", "none")
+    charge = by_name["charge_card"]
+    assert (charge["effects"], charge["network"], charge["subject"]) == ("idempotent", True, "account")
+    assert charge["input_schema"]["properties"]["cents"]["maximum"] == 100_000 and by_name["count_words"]["sandboxed"]
     assert "acme-tools 1.0 (acme_tools:charge_card)" in looked and "The customer's account" in looked
     assert 'Done: {"account":"acme-7","cents":500,"number":' in used
     assert re.search(r"ok +own tools +charge_card, count_words", fleet_said)

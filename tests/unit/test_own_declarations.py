@@ -43,7 +43,7 @@ def order(
     schema: Annotated[str, Field(description="Which form.")],
     way: Literal["fast", "cheap"] = "cheap",
     *,
-    context: ToolContext,
+    context: ToolContext | None = None,
 ) -> str:
     """Order articles.
 
@@ -57,6 +57,7 @@ def order(
     Returns:
         Nothing that a model should read.
     """
+    assert context is not None
     return f"{context.idempotency_key}: {sum(line.count for line in lines)} {schema} {way}"
 
 
