@@ -330,12 +330,6 @@ class Swarm:
         jobs = [self.job(record.id) for record in self.store.jobs(count) if not record.ended]
         return {job.id: lack for job in jobs if (lack := job.find_lack())}
 
-    def find_broken_tools(self) -> dict[str, list[str]]:
-        """By worker, what is wrong with tools that it should have and goes on without."""
-        workers = self.store.workers()
-        found = {worker: has.broken for worker, document in workers.items() for has in read_workers([document])}
-        return {worker: list(broken) for worker, broken in sorted(found.items()) if broken}
-
     def agent(self, agent_id: str) -> AgentView:
         """One agent as it stands. Raises `UnknownAgent`."""
         record = self.store.agent(agent_id)
@@ -343,7 +337,12 @@ class Swarm:
 
     def workers(self) -> list[Has]:
         """What the workers that are there have said of themselves."""
-        return read_workers(self.store.workers().values())
+        return list(self.fleet().values())
+
+    def fleet(self) -> dict[str, Has]:
+        """The same by worker."""
+        said = sorted(self.store.workers().items())
+        return {worker: has for worker, document in said for has in read_workers([document])}
 
     def journal(self, agent_id: str) -> Sequence[Entry]:
         """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
 from celery import signals
 from celery.worker import state as worker_state
 from kombu import Queue
+from redis.exceptions import RedisError
 
 from swarm.agent.needs import Has, find_lack, read_needs
 from swarm.log import EventLog
@@ -20,7 +22,7 @@ log = EventLog("swarm.fetching")
 FETCH_SECONDS = 0.5
 """How often a worker with a free process looks."""
 SPECIAL_FETCH_SECONDS = 0.1
-"""The same for one that offers what others do not: such agents come this way whenever they are woken."""
+"""The same for one that offers what others do not, and is rung for besides: such agents come this way whenever they are woken."""
 _LOOKED_AT = 200
 _QUEUE_SECONDS = 600
 
@@ -65,6 +67,21 @@ class Fetching:
             self._first += _LOOKED_AT
         else:
             self._seen, self._first = now, 0
+
+
+class Rung:
+    """The same when it is rung for, and now and then: a process may have become free."""
+
+    def __init__(self, fetching: Fetching) -> None:
+        self._fetching = fetching
+
+    def __call__(self) -> None:
+        try:
+            process.runtime().store.wait_bell(process.worker_name(), SPECIAL_FETCH_SECONDS)
+        except RedisError:
+            time.sleep(FETCH_SECONDS)  # an error comes at once, and is said each time
+            raise
+        self._fetching()
 
 
 def _find_fitting(store: Store, agent_ids: list[str], has: Has) -> list[str]:

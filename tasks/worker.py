@@ -31,7 +31,7 @@ from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
 from swarm.tasks import process
 from swarm.tasks.app import app
-from swarm.tasks.fetching import FETCH_SECONDS, SPECIAL_FETCH_SECONDS, Fetching
+from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing
@@ -155,8 +155,11 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         if settings.job_file is not None:
             self._spawn("keep", KEEPER_SECONDS, Keeper(settings, process.announce))
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
-        fetch_seconds = SPECIAL_FETCH_SECONDS if process.has().offers else FETCH_SECONDS
-        self._spawn("fetch", min(fetch_seconds, settings.sweep_seconds), Fetching(worker.pool))
+        fetching = Fetching(worker.pool)
+        if process.has().offers:
+            self._spawn("fetch", 0, Rung(fetching))
+        else:
+            self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), fetching)
         self._spawn("silence", LOOK_SECONDS, Silence())
         for name, url in settings.brokers.items():
             self._spawn(f"sequels-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))

@@ -250,9 +250,9 @@ def _check_tools(settings: Settings) -> Check:
     differing: list[str] = []
     try:
         if read_redis_status(settings).running:
-            swarm = Swarm(settings)
-            faults += [f"{worker}: {fault}" for worker, found in swarm.find_broken_tools().items() for fault in found]
-            differing = find_differing(swarm.workers())
+            fleet = Swarm(settings).fleet()
+            faults += [f"{worker}: {fault}" for worker, has in fleet.items() for fault in has.broken]
+            differing = find_differing(fleet.values())
     except (SwarmError, OSError) as error:
         faults.append(f"unknown: {error}")
     if not faults and not differing:

@@ -14,6 +14,7 @@ from swarm.cli.output import print_json, print_line, print_note, show_duration, 
 from swarm.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from swarm.agent.needs import Has
     from swarm.local.stack import StackStatus
     from swarm.settings import Settings
 
@@ -76,23 +77,27 @@ def show_status(as_json: JsonOption = False) -> None:
     settings = load_settings()
     found = status(settings)
     asking = _count_questions(settings) if found.redis.running else 0
-    fleet = _list_fleet(settings) if found.redis.running else []
+    fleet = _list_fleet(settings) if found.redis.running else {}
     lacks = _find_lacks(settings) if found.redis.running else {}
-    broken = _find_broken(settings) if found.redis.running else {}
     if as_json:
-        waiting = {"questions": asking, "unserved": lacks, "broken_tools": broken}
-        print_json({**found.model_dump(mode="json"), "fleet": fleet, **waiting})
+        offers = {worker: dict(has.offers) for worker, has in fleet.items() if has.offers}
+        broken = {worker: list(has.broken) for worker, has in fleet.items() if has.broken}
+        waiting = {"questions": asking, "unserved": lacks}
+        had = {"fleet": list(fleet), "offers": offers, "broken_tools": broken}
+        print_json({**found.model_dump(mode="json"), **had, **waiting})
         return
     _print_status(found, find_token(settings))
     if fleet:
         print_line(f"fleet   {show_number(len(fleet), 'worker')} on this Redis: {', '.join(fleet)}")
+    for worker, has in fleet.items():
+        if has.offers:
+            print_line(f"has     {worker}: {', '.join(name.replace(':', ' ') for name in has.offers)}")
+        for fault in has.broken:
+            print_line(f"tools   {worker} goes on without: {fault}")
     if asking:
         print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
     for job_id, lack in lacks.items():
         print_line(f"waits   {job_id}: nobody can run it: {lack}")
-    for worker, faults in broken.items():
-        for fault in faults:
-            print_line(f"tools   {worker} goes on without: {fault}")
 
 
 def _find_lacks(settings: Settings) -> dict[str, str]:
@@ -101,16 +106,10 @@ def _find_lacks(settings: Settings) -> dict[str, str]:
     return Swarm(settings).find_lacks()
 
 
-def _find_broken(settings: Settings) -> dict[str, list[str]]:
+def _list_fleet(settings: Settings) -> dict[str, Has]:
     from swarm.client import Swarm
 
-    return Swarm(settings).find_broken_tools()
-
-
-def _list_fleet(settings: Settings) -> list[str]:
-    from swarm.client import Swarm
-
-    return sorted(Swarm(settings).store.workers())
+    return Swarm(settings).fleet()
 
 
 def _count_questions(settings: Settings) -> int:

@@ -93,16 +93,14 @@ def _rules_about(name: str, workspace: Path, settings: Settings) -> list[str]:
 
 def _versions(name: str, settings: Settings) -> dict[str, str]:
     """By worker, the version of a tool of one's own that it offers."""
-    from swarm.agent.needs import offer, read_workers
+    from swarm.agent.needs import offer
     from swarm.client import Swarm
     from swarm.local.redis_server import read_redis_status
 
     if not row_of(canonical_tool(name)).origin or not read_redis_status(settings).running:
         return {}
-    workers = Swarm(settings).store.workers()
     wanted = offer("tool", canonical_tool(name))
-    offers = {worker: has.offers for worker, document in workers.items() for has in read_workers([document])}
-    return {worker: given[wanted] for worker, given in sorted(offers.items()) if wanted in given}
+    return {worker: has.offers[wanted] for worker, has in Swarm(settings).fleet().items() if wanted in has.offers}
 
 
 def _describe(known: _Known) -> dict[str, Any]:

@@ -63,6 +63,10 @@ class Upkeep(Mailboxes):
         """Grows whenever an agent is set aside; 0: there was none ever."""
         return int(self.client.get(self.key("aside", "news")) or 0)
 
+    def wait_bell(self, worker: str, seconds: float) -> None:
+        """Wait for so long, or until an agent is set aside that this worker can serve."""
+        self.client.blpop([self.key("bell", worker)], timeout=seconds)
+
     def aside(self, first: int, count: int) -> list[str]:
         """Some of the agents that were set aside, those from the `first` on."""
         return list(self.client.zrange(self.key("aside"), first, first + count - 1))

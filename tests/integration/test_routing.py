@@ -64,7 +64,7 @@ def test_agents_go_to_workers_with_their_tags_and_others_to_anybody(fleet: Fleet
     where = ran_on(fleet, family)
     assert len(graphics) == 2 and all(where[agent_id] == with_gpu for agent_id in graphics)
     # Whoever had it dies with it: they wait, and say for what, until another one comes.
-    slow = fleet.rehearse(ANSWER.replace("0.1", "20"))
+    slow = fleet.rehearse(ANSWER.replace("0.1", "8"))
     caught = fleet.submit("hello", slow, agent="graphics")
     wait_for("it runs", lambda: slow.stats()["in_flight"])
     able.kill()
@@ -112,6 +112,7 @@ def test_agents_that_have_a_tool_of_ones_own_stay_with_the_workers_that_have_it(
         text=True,
     ).stdout
     assert "goes on without: SWARM_TOOLS names missing_on_this_one" in status
+    assert f"has     {with_shop.pop()}: tool charge_card, " in status
 
 
 def test_who_wants_what_not_everybody_offers_is_not_sent_for_and_costs_others_no_place(

@@ -10,6 +10,7 @@
 -- P:offers         hash    worker -> what it offers that not every worker has, parted by spaces: `tool:charge_card tag:gpu`
 -- P:aside          zset    agents left to those who can serve them, by when they are in line again in any case: aside.lua
 -- P:aside:news     string  grows with each of them: nothing is new to who has looked before
+-- P:bell:WORKER    list    an entry: somebody was set aside whom it can serve
 --
 -- An agent's `wants` are what of that it needs. Where not everybody offers it, it is set aside instead of being sent for: those who do
 -- offer it fetch as many as they have processes for, so nobody else is counted.
@@ -101,20 +102,30 @@ local function lay_aside(id, seconds)
   redis.call('INCR', P .. ':aside:news')
 end
 
--- Whether whoever takes the agent's message can serve it, as far as what it wants is concerned. Workers that say nothing offer nothing.
-local function all_offer(wants)
-  if not wants or wants == '' then return true end
-  local known = once[wants]
-  if known ~= nil then return known end
-  known = true
+-- The workers that take agents now and offer what one wants; false if all do. Workers that say nothing offer nothing.
+local function who_offers(wants)
+  if not wants or wants == '' then return false end
+  if once[wants] ~= nil then return once[wants] end
+  local found, all = {}, true
   for _, worker in ipairs(redis.call('HKEYS', P .. ':slots')) do
-    local offers = ' ' .. (redis.call('HGET', P .. ':offers', worker) or '') .. ' '
+    local offers, able = ' ' .. (redis.call('HGET', P .. ':offers', worker) or '') .. ' ', true
     for want in string.gmatch(wants, '%S+') do
-      known = known and string.find(offers, ' ' .. want .. ' ', 1, true) ~= nil
+      able = able and string.find(offers, ' ' .. want .. ' ', 1, true) ~= nil
     end
+    if able then found[#found + 1] = worker end
+    all = all and able
   end
-  once[wants] = known
-  return known
+  once[wants] = not all and found
+  return once[wants]
+end
+
+-- Have these workers look at once who was set aside. Whoever has gone leaves no bell.
+local function ring_bells(workers)
+  for _, worker in ipairs(workers) do
+    local bell = P .. ':bell:' .. worker
+    if redis.call('EXISTS', bell) == 0 then redis.call('RPUSH', bell, 1) end
+    redis.call('EXPIRE', bell, 60)
+  end
 end
 
 call_next = function()
@@ -126,8 +137,10 @@ call_next = function()
     local id = redis.call('ZPOPMIN', job_key(job, 'line'))[1]
     -- One that is about to be ended waits for that outside of the line.
     local waits = id and field(id, 'state') == 'queued' and not is_doomed(id)
-    if waits and not all_offer(field(id, 'wants')) then
+    local able = waits and who_offers(field(id, 'wants'))
+    if able then
       lay_aside(id, ASIDE_SECONDS)
+      ring_bells(able)
     elseif waits then
       redis.call('SADD', job_key(job, 'called'), id)
       redis.call('ZADD', P .. ':ready', NOW, id)
