@@ -37,6 +37,11 @@ def render_mail(messages: Sequence[Message]) -> str:
     return "\n\n".join(_render_notice(m) if m.kind == "notification" else _render_message(m) for m in messages)
 
 
+def render_event(key: str, data: str, by: str) -> str:
+    """An event from outside as the call that waited for it is answered."""
+    return f'<event key="{_attribute(key)}" from="{_attribute(by)}">\n{_text(data)}\n</event>'
+
+
 def _render_message(message: Message) -> str:
     attributes = {"from": message.sender_name, "agent_id": message.sender, "kind": message.kind, "id": message.id}
     if message.kind.endswith("_request"):

@@ -134,6 +134,7 @@ class Swarm(_OnThread):
     answer = _on_thread(client.Swarm.answer)
     cancel = _on_thread(client.Swarm.cancel)
     compact = _on_thread(client.Swarm.compact)
+    event = _on_thread(client.Swarm.event)
     workers = _on_thread(client.Swarm.workers)
     _submit = _on_thread(client.Swarm.submit)
     _job = _on_thread(client.Swarm.job)

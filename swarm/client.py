@@ -35,6 +35,7 @@ from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import connect, explained, hide_password, redis_url
 from swarm.store.durable import Disk
+from swarm.store.happenings import KEEP_SECONDS, Happening, Happenings
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.questions import Questions
 from swarm.store.values import Signals
@@ -363,6 +364,16 @@ class Swarm:
         out in. Raises `UnknownQuestion`, `QuestionClosed`.
         """
         self.publish(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
+
+    def event(self, key: str, data: str = "", *, keep_seconds: float = KEEP_SECONDS, by: str = USER) -> Happening:
+        """Tell an event from outside: agents that wait for its key (the tool `WaitFor`) go on, and others find it for `keep_seconds`.
+
+        The first event of a key stays: what a second one says changes nothing, and the first is returned, with `new` false. Keys are
+        the swarm's; `by` says who told it. Raises `ConfigurationError` for a key or data that cannot be used.
+        """
+        told, effect = Happenings(self.store).tell(key, data, by=by, keep_seconds=keep_seconds)
+        self.publish(effect)
+        return told
 
     def mailbox(self, agent_id: str) -> Mailbox:
         """An agent's mailbox, and how far the agent has read it. Raises `UnknownAgent`, `JournalError`."""

@@ -33,6 +33,8 @@ class Condition(BaseModel):
     """A message has arrived beyond the journal's cursor; `talk`: one that the runtime did not write."""
     question: str = ""
     """The id of a question that was asked."""
+    event: str = ""
+    """The key of an event from outside, if that is what answers it."""
     rest: bool = False
     """Nothing is left to do but to wait for those who still work for the agent: mail comes, or nobody is at work any more."""
     purse: tuple[int, int] | None = None

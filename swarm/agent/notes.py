@@ -58,6 +58,11 @@ def files_unsettled(paths: Sequence[str]) -> str:
     return f"Note from the runtime: something still writes to {shown}; what was kept of it may be incomplete until your next call."
 
 
+def event_missed(key: str, seconds: float) -> str:
+    """The result of a call that has waited for an event in vain."""
+    return f"The event {key!r} did not come within {seconds:.0f} seconds. Wait for it again, or go on without it."
+
+
 # -- about starting agents -------------------------------------------------------------------------------------
 
 TOO_MANY_CHILDREN = (

@@ -11,7 +11,9 @@ def describe_wait(condition: Condition) -> str:
     for ids, what in ((condition.children, "agent"), (condition.tasks, "task")):
         if ids:
             reasons.append(f"{len(ids)} {what}{'' if len(ids) == 1 else 's'}")
-    if condition.question:
+    if condition.event:
+        reasons.append(f"the event {condition.event}")
+    elif condition.question:
         reasons.append("an answer")
     if condition.rest:
         reasons.append("those who work for it")

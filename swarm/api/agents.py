@@ -7,12 +7,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from swarm.api.endpoint import Body, Call, Endpoint
+from swarm.api.endpoint import Body, Call, Endpoint, Returned
 from swarm.api.jobs import Reason
 from swarm.correspondence import Delivery, Mailbox
 from swarm.errors import UnknownQuestion
 from swarm.mailbox import Message
 from swarm.records import AgentView
+from swarm.store.happenings import KEEP_SECONDS, MAX_KEEP_SECONDS, Happening
 from swarm.store.questions import Question
 
 
@@ -104,6 +105,16 @@ class NewAnswer(Body):
     """Also allow what is plainly of the same kind, for the rest of the job."""
 
 
+class NewEvent(Body):
+    """Something that has happened outside."""
+
+    key: str
+    """As the agents that wait for it know it; the first event of a key stays."""
+    data: str = ""
+    keep_seconds: float = Field(default=KEEP_SECONDS, gt=0, le=MAX_KEEP_SECONDS)
+    """How long it is kept for those who wait later."""
+
+
 def get_agent(call: Call) -> AgentView:
     """One agent as it stands."""
     return call.swarm.agent(call.path["agent"])
@@ -174,7 +185,15 @@ def answer_question(call: Call) -> Question:
     return question
 
 
+def tell_event(call: Call) -> Returned:
+    """Tell an event from outside, in the name of the key: agents that wait for it go on. A second one changes nothing (and returns 200)."""
+    given: NewEvent = call.body
+    told = call.swarm.event(given.key, given.data, keep_seconds=given.keep_seconds, by=call.key.name)
+    return Returned(told, 201 if told.new else 200)
+
+
 AGENT_ENDPOINTS = [
+    Endpoint("POST", "/v1/events", "send", tell_event, Happening, body=NewEvent, status=201),
     Endpoint("POST", "/v1/jobs/{job}/messages", "send", send_message, Delivery, body=NewMessage),
     Endpoint("GET", "/v1/jobs/{job}/messages", "read", get_inbox, Inbox, query=InboxQuery),
     Endpoint("POST", "/v1/jobs/{job}/messages/read", "send", mark_read, Unread, body=ReadUpTo),

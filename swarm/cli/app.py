@@ -28,6 +28,7 @@ SECTIONS = {
         "deny": "questions:deny",
         "answer": "questions:answer",
         "compact": "compact:compact",
+        "event": "happenings:tell_event",
         "cancel": "jobs:cancel",
     },
     "Agents": {

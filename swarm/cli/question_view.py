@@ -13,6 +13,11 @@ from typing import Any
 from swarm.cli.output import one_line, plain
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Question
 
+_ASKS = {
+    "permission": "asks for permission",
+    "plan": "asks you to approve a plan",
+    "event": "waits for an event",
+}
 _SHOWN_LINES = 12
 _CONTEXT_LINES = 2
 _CHANGES = ("old_string", "new_string", "content")
@@ -23,8 +28,7 @@ _SHOWN_LINE_CHARACTERS = 400
 def show_heading(question: Question) -> str:
     """Who asks for what, in a line."""
     asker = f"{reveal_line(question.label, 80)} ({question.agent_id})"
-    asks = {"permission": "asks for permission", "plan": "asks you to approve a plan"}.get(question.kind, "asks")
-    return f"{asker} {asks}: {reveal_line(question.title)}"
+    return f"{asker} {_ASKS.get(question.kind, 'asks')}: {reveal_line(question.title)}"
 
 
 def show_detail(question: Question, *, full: bool = False) -> list[str]:

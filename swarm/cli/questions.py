@@ -128,6 +128,7 @@ def answer(
         raise typer.BadParameter("say something", param_hint="TEXT")
     with open_swarm() as swarm:
         found = find_question(swarm, question)
+        _refuse_event(found)
         if found.kind != "question":
             raise ConfigurationError(
                 f"{found.id} is not answered in words; use `swarm approve {found.id}` or `swarm deny {found.id} --reason TEXT`"
@@ -139,7 +140,13 @@ def answer(
     print_line(f"answered: {one_line(text)}")
 
 
+def _refuse_event(question: Question) -> None:
+    if question.kind == "event":
+        raise ConfigurationError(f"{question.id} waits for an event; tell it with `swarm event {question.title} DATA`")
+
+
 def _require_verdict(question: Question) -> None:
+    _refuse_event(question)
     if question.kind == "question":
         raise ConfigurationError(f"{question.id} asks for words; use `swarm answer {question.id} TEXT`")
 
@@ -177,7 +184,7 @@ def table_of_questions(questions: Sequence[Question], *, closed: bool, now: floa
     for question in questions:
         outcome = [_outcome(question)] if closed else []
         left = f"in {show_duration(question.expires_at - now)}" if question.state == "open" else ""
-        kind = f"{question.kind} (to its lead)" if question.to else question.kind
+        kind = f"{question.kind} (to its lead)" if question.kind == "plan" and question.to else question.kind
         asker = reveal_line(question.label, 60)
         table.add_row(question.id, kind, question.job_id, asker, left, *outcome, reveal_line(question.title))
     return table
@@ -199,6 +206,10 @@ def _print_question(question: Question) -> None:
         if question.reason:
             print_line(f"with the words: {question.reason}")
         return
+    if question.kind == "event":
+        print_line(f"it waits {show_duration(question.expires_at - time.time())} for:")
+        print_line(f"  swarm event {reveal_line(question.title)} DATA")
+        return
     print_line(f"to be answered within {show_duration(question.expires_at - time.time())}:")
     if question.kind == "question":
         print_line(f"  swarm answer {question.id} TEXT")
@@ -212,12 +223,12 @@ def _print_question(question: Question) -> None:
 def _outcome(question: Question) -> str:
     match question.state:
         case "answered":
-            verdicts = {} if question.kind == "question" else {"allow": "approved", "deny": "denied"}
+            verdicts = {} if question.kind in ("question", "event") else {"allow": "approved", "deny": "denied"}
             said = verdicts.get(question.answer, f"answered {reveal_line(question.answer, 80)!r}")
             return f"{said} by {reveal_line(question.by, 40) or 'somebody'}"
         case "expired":
-            return "nobody answered in time"
+            return "it did not come in time" if question.kind == "event" else "nobody answered in time"
         case "void":
             return "void: its agent has ended"
         case _:
-            return "waits for an answer"
+            return "waits for it" if question.kind == "event" else "waits for an answer"

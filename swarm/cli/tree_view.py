@@ -160,10 +160,10 @@ def describe_now(agent: AgentView, alive: int) -> str:
             return f"nobody can run it: {agent.unserved}"
         case "parked" if agent.idle:
             return "idle"
-        case "parked" if agent.question is not None:
-            return f"waits for an answer: {agent.activity}"
         case "parked" if agent.activity.startswith("waiting"):
             return agent.activity
+        case "parked" if agent.question is not None:
+            return f"waits for an answer: {agent.activity}"
         case "parked" if alive:
             return f"waits for {show_number(alive, 'agent')}"
         case "parked":

@@ -44,7 +44,7 @@ class Kind(Enum):
 Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "value"]
 """How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
 domain of an address, as a type of agent, as a name that arguments may follow, as a value of any kind."""
-Need = Literal["", "children", "several", "lead", "plan", "person"]
+Need = Literal["", "children", "several", "lead", "first", "plan", "person"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class ToolRow:
     """A teammate has it whatever its definition lists."""
     needs: Need = ""
     """Who has a use for it: whoever can start agents (`children`); agents of a job that can have several, or only its first one (`several`,
-    `lead`: unless listed, or for a teammate); one that can leave plan mode (`plan`); a root whose questions somebody answers (`person`)."""
+    `lead`: unless listed, or for a teammate); a job's first agent, or who lists it (`first`); one that can leave plan mode (`plan`); a root
+    whose questions somebody answers (`person`)."""
     standing: bool = False
     """What its last call says holds until the next one, so it is said again when a summary takes the conversation's place."""
     timeout_seconds: float | None = None
@@ -156,6 +157,8 @@ _BUILTIN = (
             aliases="sendinput followuptask updateasynctask"),
     ToolRow("AskUserQuestion", Kind.ASK, "swarm.tools.asking:ASK_USER", "question", root_only=True, in_background=False,
             needs="person", activity="asking: {question}", aliases="question askuser requestuserinput"),
+    ToolRow("WaitFor", Kind.ASK, "swarm.tools.events:WAIT_FOR", "event", needs="first", activity="waiting for the event {event}",
+            aliases="waitforevent"),
     ToolRow("EnterPlanMode", Kind.ASK, root_only=True, shipped_only=True, in_background=False, aliases="planenter"),
     ToolRow("ExitPlanMode", Kind.ASK, "swarm.tools.asking:EXIT_PLAN_MODE", root_only=True, while_planning=True, needs="plan",
             activity="handing in its plan", aliases="planexit"),

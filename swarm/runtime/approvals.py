@@ -18,6 +18,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.ids import question_id
+from swarm.mailbox import render_event
 from swarm.models import Block
 from swarm.permissions.judge import Call, Verdict, judge
 from swarm.permissions.modes import always_rule, at_most
@@ -111,9 +112,12 @@ class Approvals:
         answer = self._find_answer(call, ask, decision)
         if answer is not None:
             text = answer.reason
-            if ask.kind == "plan":
+            if ask.kind == "event":
+                came = answer.allowed
+                text = render_event(ask.title, text, answer.by) if came else notes.event_missed(ask.title, ask.seconds)
+            elif ask.kind == "plan":
                 text = notes.PLAN_IS_ANSWER if answer.plan else notes.plan_answered(answer.allowed, text)
-            is_error = not (answer.allowed or answer.plan)
+            is_error = not (answer.allowed or answer.plan or ask.kind == "event")
             decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=is_error))
 
     def _find_answer(self, call: Block, ask: Ask, decision: Decision) -> Answered | None:
@@ -121,9 +125,10 @@ class Approvals:
         known = self._segment.life.answers.get(call["id"])
         if known is not None:
             return known
-        seconds = self._segment.ask_seconds
-        # A lead is there even where no person is.
-        ask = ask.model_copy(update={"seconds": REQUEST_SECONDS if ask.to and seconds <= 0 else seconds})
+        if ask.kind != "event":
+            seconds = self._segment.ask_seconds
+            # A lead is there even where no person is.
+            ask = ask.model_copy(update={"seconds": REQUEST_SECONDS if ask.to and seconds <= 0 else seconds})
         asked_id = question_id(self._segment.spec.agent_id, call["id"])
         question = self._questions.find(asked_id)
         if question is None and ask.seconds <= 0:
@@ -163,7 +168,7 @@ def describe_call(
 def _answered(call: Block, question: Question, most: PermissionMode) -> Answered:
     if question.state != "answered":
         return Answered(tool_use_id=call["id"], allowed=False, reason=notes.NOBODY_ANSWERED)
-    if question.kind == "question":
+    if question.kind in ("question", "event"):
         return Answered(tool_use_id=call["id"], allowed=True, reason=question.answer, by=question.by)
     allowed = question.answer == "allow"
     reason = question.reason

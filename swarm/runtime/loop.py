@@ -296,7 +296,8 @@ class Loop:
         elif not decision.settled and decision.question is not None:
             asked_id, ask, call_id = decision.question
             question = ask.model_dump(exclude={"to"} if ask.to is None else None)
-            return self._park(Condition(question=asked_id), tool_use_id=call_id, ask=question)
+            event = ask.title if ask.kind == "event" else ""
+            return self._park(Condition(question=asked_id, event=event), tool_use_id=call_id, ask=question)
         return None
 
     def _run_tools(self, calls: Sequence[Block]) -> None:

@@ -115,6 +115,8 @@ def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool
             return chosen or several
         case "lead":
             return chosen or (is_root and several)
+        case "first":
+            return chosen or is_root
         case "plan":
             return spec.after_plan is not None
         case "person":

@@ -18,6 +18,9 @@ from swarm.store.agents import Store
 from swarm.store.values import Signals
 
 MAX_DETAIL_CHARACTERS = 20_000
+QuestionKind = Literal["permission", "plan", "question", "event"]
+EVENT = "event:"
+"""What `to` begins with where an event from outside is waited for; the rest is its key."""
 
 
 class Ask(BaseModel):
@@ -25,7 +28,8 @@ class Ask(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    kind: Literal["permission", "plan", "question"]
+    kind: QuestionKind
+    """`event`: nobody is asked; an event from outside is waited for, and the title is its key."""
     tool: str
     title: str
     """What it is about, in a line."""
@@ -34,7 +38,7 @@ class Ask(BaseModel):
     seconds: float = 0.0
     """How long it can be answered."""
     to: str | None = None
-    """The agent that is asked; None: the person."""
+    """The agent that is asked, or `event:KEY`; None: the person."""
     always: str = ""
     """The rule that a lasting approval adds, as JSON."""
 
@@ -49,7 +53,7 @@ class Question(BaseModel):
     agent_id: str
     label: str
     """The readable name of the agent that asks."""
-    kind: Literal["permission", "plan", "question"]
+    kind: QuestionKind
     tool: str
     title: str
     detail: str
@@ -159,6 +163,10 @@ class Questions:
                 raise UnknownQuestion(question_id)
             case "closed":
                 raise QuestionClosed(question_id, answer[1])
+            case "event":
+                raise ConfigurationError(
+                    f"{question_id} waits for the event {answer[1]!r}, and nothing else answers it: swarm event {answer[1]} DATA"
+                )
         return Signals(publish=answer[1])
 
 

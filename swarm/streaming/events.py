@@ -128,7 +128,8 @@ class QuestionAsked(_Told):
 
     type: Literal["question"] = "question"
     question_id: str
-    kind: Literal["permission", "plan", "question"]
+    kind: Literal["permission", "plan", "question", "event"]
+    """`event`: the agent waits for an event from outside, whose key is the title."""
     title: str
     detail: str
     options: list[str]

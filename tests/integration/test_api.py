@@ -139,6 +139,17 @@ def test_an_agent_is_told_to_have_its_conversation_summarized(client: Client) ->
     assert client.call("POST", f"/v1/agents/{root}/compact", json={}).status_code == 409
 
 
+def test_an_event_is_told_once_in_the_name_of_the_key(client: Client) -> None:
+    told = client.call("POST", "/v1/events", json={"key": "build/1", "data": "passed"})
+    assert (told.status_code, told.json()["new"], told.json()["by"]) == (201, True, "tester")
+    again = client.call("POST", "/v1/events", json={"key": "build/1", "data": "failed"})
+    assert (again.status_code, again.json()["new"], again.json()["data"]) == (200, False, "passed")
+    refused = client.call("POST", "/v1/events", json={"key": "build 1"})
+    assert refused.status_code == 400 and "without spaces" in refused.json()["error"]["message"]
+    reader = client.keys.create("event-reader", ["read"])
+    assert client.call("POST", "/v1/events", json={"key": "build/2"}, token=reader).status_code == 403
+
+
 def test_a_job_is_cancelled(client: Client) -> None:
     job = client.start("wait for long").json()["job"]["id"]
     cancelled = client.call("POST", f"/v1/jobs/{job}/cancel", json={"reason": "no longer wanted"})

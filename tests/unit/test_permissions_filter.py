@@ -23,7 +23,7 @@ BOARD = ["BoardAdd", "BoardList", "BoardClaim", "BoardUpdate", "BoardComplete", 
 SHARED = ["ScratchpadWrite", "ScratchpadRead", "ScratchpadAppend", "ScratchpadList", *BOARD]
 WEB = ["WebFetch", "WebSearch", "Skill", "SlashCommand"]
 MCP = ["mcp__github__list", "mcp__github__merge", "mcp__slack__post"]
-ALL = [*FILES, *SHELL, "TodoWrite", *WEB, *AGENTS, *ROOT_ONLY, *SHARED, *MCP]
+ALL = [*FILES, *SHELL, "TodoWrite", "WaitFor", *WEB, *AGENTS, *ROOT_ONLY, *SHARED, *MCP]
 ROOT_TOOLS = {row.name for row in all_rows() if row.root_only}
 SHELL_TOOLS = {row.name for row in all_rows() if row.needs_shell}
 SHIPPED_ONLY_TOOLS = {row.name for row in all_rows() if row.shipped_only}
@@ -115,7 +115,7 @@ def test_in_the_background_nothing_asks_and_the_shared_tools_stay() -> None:
         (["mcp__*"], ["mcp__slack"], MCP[:2]),
         (["mcp__github__list"], [], MCP[:1]),
         (None, ["*"], []),
-        (["*"], ["mcp__*", *FILES, *SHELL, *WEB, *SHARED, *AGENTS], ["TodoWrite"]),
+        (["*"], ["mcp__*", *FILES, *SHELL, *WEB, *SHARED, *AGENTS], ["TodoWrite", "WaitFor"]),
         (["Read", "Write"], ["Write"], ["Read"]),
         (["Read", "Bash"], ["Bash(rm *)"], ["Read", "Bash"]),
         (["Read", "Bash"], ["Bash(*)"], ["Read"]),
@@ -200,7 +200,7 @@ def test_an_explanation_names_the_first_layer_that_took_a_tool_away() -> None:
 
 SOURCES = ("shipped", "agents/x.md")
 MODES: tuple[PermissionMode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble")
-BACKGROUND_SAFE = {*FILES, *SHELL, "TodoWrite", *WEB, *AGENTS, "ExitPlanMode", *SHARED, *MCP}
+BACKGROUND_SAFE = {*FILES, *SHELL, "TodoWrite", "WaitFor", *WEB, *AGENTS, "ExitPlanMode", *SHARED, *MCP}
 LISTS: dict[str, tuple[list[str] | None, list[str], set[str]]] = {
     "no lists": (None, [], set(ALL)),
     "nothing": ([], [], set()),

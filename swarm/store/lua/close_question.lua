@@ -2,10 +2,11 @@
 --   state    'answered' | 'expired'
 --   lasting  '1' if its rule holds for the job from now on
 -- The same words again, as after a broken connection, answer the same and change nothing.
--- Returns {'ok', publish} | {'closed', state} | {'unknown'}
+-- Returns {'ok', publish} | {'closed', state} | {'unknown'} | {'event', key}: nobody answers it but that event
 step('close_question', function(id, state, answer, reason, mode, by, lasting)
-  local before, job, expires, rule = read(question_key(id), 'state', 'job', 'expires', 'always')
+  local before, job, expires, rule, to = read(question_key(id), 'state', 'job', 'expires', 'always', 'to')
   if not before then return { 'unknown' } end
+  if state == 'answered' and event_of(to) then return { 'event', event_of(to) } end
   if before == 'open' and state == 'answered' and tonumber(expires) < NOW then
     close_question(id, 'expired', '', '', '', '')
     return { 'closed', 'expired' }

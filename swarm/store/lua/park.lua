@@ -52,6 +52,7 @@ step('park', function(id, gen, number, entry, condition)
   if wait.question then
     local state = question_state(wait.question)
     if state and state ~= 'open' then return { 'go on', 'answer' } end
+    if not state and ask_the_past(wait.question, id, job, wait.ask) then return { 'go on', 'answer' } end
   end
   if wait.purse and judge(purse_of(job), wait.purse[1], wait.purse[2]) ~= 'wait' then return { 'go on', 'purse' } end
   local idle = false

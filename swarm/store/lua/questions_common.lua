@@ -1,7 +1,7 @@
 -- Questions to a person, or to the lead of a team.
 --
--- P:question:ID        hash  job, agent, label, kind (permission | plan | question), tool, title, detail, to (a lead's id, or ''
---                            for the person), always (a rule as JSON), state (open | answered | expired | void), answer, reason, mode, by, lasting, asked, expires
+-- P:question:ID        hash  job, agent, label, kind (permission | plan | question | event), tool, title, detail, to (a lead's
+--                            id, `event:KEY`, or '' for the person), always (a rule as JSON), state (open | answered | expired | void), answer, reason, mode, by, lasting, asked, expires
 -- P:job:ID:questions   set   all questions of the job
 -- P:questions          zset  the open ones, by the time they were asked
 --
@@ -22,7 +22,10 @@ local function ask(id, agent, job, asked)
   keep_with_job(job, question_key(id))
   redis.call('ZADD', P .. ':questions', NOW, id)
   emit(job, 'question', agent, 'question', id, 'sort', asked.kind, 'title', asked.title)
-  if asked.to then
+  local key = event_of(asked.to)
+  if key then
+    redis.call('SADD', awaited_key(key), id)
+  elseif asked.to then
     redis.call('HSET', job_key(job, 'requests'), id,
       cjson.encode({ kind = 'plan', from = agent, to = asked.to, state = 'open', expires = expires }))
     deliver(asked.to, agent, name or agent, 'plan_request', asked.detail, id)
@@ -32,13 +35,24 @@ end
 
 -- Close an open question; false when it was closed before.
 local function close_question(id, state, answer, reason, mode, by)
-  local before, agent, job = read(question_key(id), 'state', 'agent', 'job')
+  local before, agent, job, to = read(question_key(id), 'state', 'agent', 'job', 'to')
   if before ~= 'open' then return false end
   redis.call('HSET', question_key(id), 'state', state, 'answer', answer, 'reason', reason, 'mode', mode, 'by', by, 'closed', NOW)
   redis.call('ZREM', P .. ':questions', id)
-  emit(job, 'answered', agent, 'question', id, 'state', state, 'answer', answer, 'by', by)
+  local key = event_of(to)
+  if key then redis.call('SREM', awaited_key(key), id) end
+  emit(job, 'answered', agent, 'question', id, 'state', state, 'answer', key and '' or answer, 'by', by)
   if field(agent, 'wait_question') == id then wake(agent, 'answer') end
   return true
+end
+
+-- Put a question for an event that has come already, which answers it; returns whether it has.
+local function ask_the_past(id, agent, job, asked)
+  local key = event_of(asked.to)
+  local data, by = read(happening_key(key or ''), 'data', 'by')
+  if not key or not data then return false end
+  ask(id, agent, job, asked)
+  return close_question(id, 'answered', data, '', '', by)
 end
 
 -- Nobody needs to answer an agent that has ended.

@@ -8,7 +8,7 @@ import { line, plain, reveal } from "./plain.mjs";
 import { Failure, useAct, useDraft, useTick } from "./ui.mjs";
 import { serverNow } from "./world.mjs";
 
-const ASKS = { permission: "asks for leave", plan: "hands in a plan", question: "asks you" };
+const ASKS = { permission: "asks for leave", plan: "hands in a plan", question: "asks you", event: "waits for an event" };
 
 /** `diff`: the call's edit, where its journal entry shows one. `called`: how the asked lead is called. */
 export function QuestionBox({ question, diff, called = "" }) {
@@ -18,7 +18,8 @@ export function QuestionBox({ question, diff, called = "" }) {
       () => post(`question/${question.id}/answer`, { answer: "", reason: "", mode: "", always: false, ...given }),
       () => done,
     );
-  const heading = question.to ? `asks ${line(called, 60) || question.to}` : (ASKS[question.kind] ?? "asks");
+  const event = question.kind === "event";
+  const heading = question.to && !event ? `asks ${line(called, 60) || question.to}` : (ASKS[question.kind] ?? "asks");
   return html`<section class="question" aria-label=${`Question: ${line(question.title, 120)}`}>
     <h3 class="question-head"><span class="question-sign" aria-hidden="true">?</span> <span>${line(question.label, 80)} ${heading}</span></h3>
     <p class="question-title">${question.kind === "permission" && !question.title.startsWith(question.tool) && html`<span class="tool-name">${plain(question.tool)}</span> `}${reveal(question.title)}</p>
@@ -26,7 +27,9 @@ export function QuestionBox({ question, diff, called = "" }) {
     <${Expiry} question=${question} />
     ${act.error && html`<${Refusal} error=${act.error} />`}
     ${
-      about.read_only
+      event
+        ? html`<p class="read-only">It goes on when that is told: <code>swarm event ${plain(question.title)} DATA</code>.</p>`
+        : about.read_only
         ? html`<p class="read-only">Flower is read-only: answer with <code>swarm answer</code>.</p>`
         : question.kind === "question"
           ? html`<${Words} question=${question} busy=${act.busy} answer=${answer} />`
@@ -46,6 +49,7 @@ function Refusal({ error }) {
 
 function Detail({ question, diff }) {
   if (question.kind === "plan") return html`<div class="question-plan"><${Markdown} text=${question.detail} /></div>`;
+  if (question.kind === "event") return null;
   if (question.kind === "question")
     return question.detail && question.detail !== question.title ? html`<${Markdown} text=${question.detail} />` : null;
   return html`<${Because} reasons=${question.because ?? []} />${diff ? html`<${Diff} lines=${diff} />` : null}
@@ -59,7 +63,7 @@ function Expiry({ question }) {
   useTick();
   if (!question.expires_at) return null;
   const left = question.expires_at - serverNow();
-  return html`<p class="expiry">asked at ${clock(question.asked_at)}, ${left > 0 ? `can be answered for ${duration(Math.max(10, left))}` : "its time is over"}</p>`;
+  return html`<p class="expiry">asked at ${clock(question.asked_at)}, ${left > 0 ? `${question.kind === "event" ? "it can come" : "can be answered"} for ${duration(Math.max(10, left))}` : "its time is over"}</p>`;
 }
 
 // -- allow or deny -------------------------------------------------------------------------------------------

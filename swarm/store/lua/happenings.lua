@@ -1,0 +1,22 @@
+-- Tell an event: whoever waits for it goes on, and it is kept for those who will. The first one of a key stays.
+--   seconds  how long it is kept
+--   token    tells a call that is sent again, as after a broken connection, from another one with the same key
+-- Returns {'ok', publish, those that it was an answer for…} | {'known', at, by, data}
+step('happen', function(key, data, by, seconds, token)
+  local at, first, teller, told = read(happening_key(key), 'at', 'token', 'by', 'data')
+  if at and first ~= token then return { 'known', at, teller, told } end
+  local answered = { 'ok', publish }
+  if at then return answered end
+  redis.call('HSET', happening_key(key), 'data', data, 'by', by, 'at', NOW, 'token', token)
+  redis.call('PEXPIRE', happening_key(key), math.ceil(tonumber(seconds) * 1000))
+  for _, id in ipairs(redis.call('SMEMBERS', awaited_key(key))) do
+    local agent, expires = read(question_key(id), 'agent', 'expires')
+    if not agent then
+      redis.call('SREM', awaited_key(key), id)
+    elseif tonumber(expires) >= NOW then
+      close_question(id, 'answered', data, '', '', by)
+      answered[#answered + 1] = agent
+    end
+  end
+  return answered
+end)
