@@ -29,6 +29,8 @@ from swarm.errors import ConfigurationError, IdempotencyConflict, JobLost, Unkno
 from swarm.ids import root_agent_id
 from swarm.log import EventLog
 from swarm.mailbox import USER
+from swarm.memory.files import take_in
+from swarm.memory.pages import Memories
 from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
 from swarm.records import AgentView, Event, JobView, read_event
 from swarm.settings import Settings, load_settings
@@ -284,6 +286,9 @@ class Swarm:
         Raises `RedisUnavailable`, `IdempotencyConflict`, and `GitFailed` where its files cannot be sent to the hub.
         """
         with explained(self.store.client):
+            # Before there is an agent that is told of it.
+            memories = Memories(self.store)
+            found = [problem for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
             spec, warnings = prepared.spec, prepared.warnings
             is_there = prepared.digest and self.store.has_job(spec.job_id)
             if spec.files is not None and spec.is_carried and not is_there:
@@ -300,6 +305,7 @@ class Swarm:
                 ask_seconds=prepared.ask_seconds,
                 weight=prepared.priority,
                 order=prepared.digest,
+                memory=prepared.places.model_dump_json() if prepared.places is not None else "",
                 instructions=prepared.instructions.model_dump_json() if prepared.instructions is not None else "",
                 sequel=prepared.sequel,
             )
@@ -308,7 +314,9 @@ class Swarm:
             if self.settings.durability == "all":
                 Disk(self.store.client, self.store.key("synced"), "all").wait()
         self.publish(submitted.effect)
-        return Job(self, spec.job_id, warnings=[*warnings, *self._find_wants(prepared)], new=submitted.new)
+        return Job(
+            self, spec.job_id, warnings=[*warnings, *map(str, found), *self._find_wants(prepared)], new=submitted.new
+        )
 
     def _find_wants(self, prepared: PreparedJob) -> list[str]:
         """What the job's first agent needs that no worker has, in words; where no worker is there, one may be about to come."""

@@ -8,7 +8,8 @@ permanent, so no caller ever reads a message to decide whether to try again.
 from __future__ import annotations
 
 import difflib
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 
 class SwarmError(Exception):
@@ -206,6 +207,14 @@ class BoardRefused(StepRefused):
 
 class PadRefused(StepRefused):
     """A page of the scratchpad that cannot be read or changed: its name, its size, its version, or that it is not there."""
+
+
+class MemoryRefused(StepRefused):
+    """A change of memory that was not made; `code` says why, and `about` what the words for it need."""
+
+    def __init__(self, message: str, code: str, about: Sequence[Any] = ()) -> None:
+        self.code, self.about = code, about
+        super().__init__(message)
 
 
 class TeamRefused(StepRefused):

@@ -25,6 +25,8 @@ from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, Outcome, PermissionMode
 from swarm.errors import ConfigurationError
 from swarm.ids import job_id_for, new_job_id, root_agent_id
+from swarm.memory.files import Folder, find_memory_folders
+from swarm.memory.shelves import Places, find_places
 from swarm.models import Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.permissions.definition_rules import definition_rules
@@ -114,6 +116,10 @@ class PreparedJob:
     """The instruction files that travel with it; None if they are switched off."""
     sequel: Sequel | None = None
     """What is published when it ends."""
+    places: Places | None = None
+    """Where its agents find what they remember …"""
+    memory_folders: tuple[Folder, ...] = ()
+    """… and what lies in files for that."""
     digest: str = ""
     """Of the order, if it may be submitted again; empty otherwise."""
 
@@ -226,6 +232,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         instruction_grants=tuple(instructions.grants),
         instructions=instructions if order.instruction_files and settings.instruction_files else None,
         sequel=_sequel(order, job_id),
+        places=(places := find_places(folder, settings.memory_owner)),
+        memory_folders=tuple(find_memory_folders(catalogue.definitions.values(), places, folder, Path.home())),
         digest=digest,
     )
 

@@ -84,6 +84,9 @@ class Settings(BaseSettings):
     tags: str = ""
     """Of a worker: what it is, in words parted by commas (`gpu,trusted`), for agents and tools that require that."""
 
+    memory_owner: str | None = None
+    """Whose memory of the scope `user` agents have. Default: the login name of whoever submits the job."""
+
     sandbox: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
     """What holds the processes that agents start; `auto`: bubblewrap where it works, else Landlock. `swarm doctor` shows it."""
     question_seconds: float = Field(default=3_600.0, ge=0)

@@ -34,6 +34,7 @@ SECTIONS = {
     "Agents": {
         "agents": "definitions:list_agents",
         "tools": "tools:show_tools",
+        "memory": "memory:memory",
         "permissions": "permissions:show_permissions",
         "trust": "trust:trust",
     },

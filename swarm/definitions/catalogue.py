@@ -94,11 +94,13 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
     own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
     replacing = _find_replacing(project, own)
+    reaching = _find_reaching(project, own)
     if not trusted:
         project = [
             result.model_copy(update={"definitions": [one for one in result.definitions if one not in replacing]})
             for result in project
         ]
+        project = [_keep_in_project(result, reaching) for result in project]
     grants = [
         Grant(
             text=f"the type {one.name}, in place of the one that is shipped or your own",
@@ -106,6 +108,13 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
             content=one.model_dump_json(exclude={"warnings"}),
         )
         for one in replacing
+    ] + [
+        Grant(
+            text=f"the type {one.name} has your memory of all projects, not of this one alone",
+            source=one.source,
+            content=one.model_dump_json(exclude={"warnings"}),
+        )
+        for one in reaching
     ]
     return _merge(project + own).model_copy(update={"grants": grants})
 
@@ -118,6 +127,18 @@ def _find_replacing(project: list[ReadResult], own: list[ReadResult]) -> list[Ag
     sources = {definition.source for definition in mine}
     found = (definition for result in project for definition in result.definitions)
     return [one for one in found if one.name.casefold() in names and one.source not in sources]
+
+
+def _find_reaching(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
+    """The project's definitions that would read, and write, what the person's agents remember from other projects."""
+    sources = {definition.source for result in own for definition in result.definitions}
+    found = (definition for result in project for definition in result.definitions)
+    return [one for one in found if one.memory == "user" and one.source not in sources]
+
+
+def _keep_in_project(result: ReadResult, reaching: list[AgentDefinition]) -> ReadResult:
+    kept = [one.model_copy(update={"memory": "project"}) if one in reaching else one for one in result.definitions]
+    return result.model_copy(update={"definitions": kept})
 
 
 def check_path(path: Path) -> ReadResult:

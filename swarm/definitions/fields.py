@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Mode, Outcome, PermissionMode
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, Mode, Outcome, PermissionMode
 from swarm.definitions.names import suggest
 from swarm.definitions.requirements import read_requirements
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
@@ -41,7 +41,7 @@ _SPELLINGS = {
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
     *("maxTurns", "background", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
-    *("approvalPolicy", "requires", "check", "checkTimeout", "rubric", "tries", "instructionFiles"),
+    *("approvalPolicy", "requires", "check", "checkTimeout", "rubric", "tries", "instructionFiles", "memory"),
 )
 
 _UNSUPPORTED = frozenset(
@@ -50,7 +50,6 @@ _UNSUPPORTED = frozenset(
             "hooks",
             "mcpservers",
             "skills",
-            "memory",
             "isolation",
             "initialprompt",
             "options",
@@ -243,6 +242,7 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
             warnings.append(f"unknown `effort` {show(effort)}; it is ignored (known: {', '.join(_EFFORTS)})")
     if keys.get("background") is not None:
         values["background"] = _read_flag(keys, "background", default=False)
+    _read_memory(keys, values, warnings)
     if keys.get("instructionfiles") is not None:
         values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
     values |= read_requirements(keys, warnings)
@@ -264,6 +264,16 @@ def _read_outcome(keys: Table, values: dict[str, Any]) -> None:
         first = error.errors()[0]
         key = {"check_seconds": "checkTimeout"}.get(str(first["loc"][0]), str(first["loc"][0]))
         raise Unusable(f"`{key}` cannot be used: {first['msg']}", f"Correct `{key}`.") from error
+
+
+def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
+    given = keys.get("memory")
+    scope = given.strip().lower() if isinstance(given, str) else given
+    if scope in get_args(MemoryScope):
+        values["memory"] = scope
+    elif scope not in (None, False, "", "none"):
+        known = ", ".join(get_args(MemoryScope))
+        warnings.append(f"unknown `memory` {show(given)}; it is ignored (known: {known})")
 
 
 def _read_model(model: str, warnings: list[str]) -> str | None:

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 DEFAULT_TYPE = "general-purpose"
 """What is started when no type is named."""
 Mode = Literal["primary", "subagent", "all"]
+MemoryScope = Literal["user", "project", "local", "team"]
+"""Whose memory: a person's over all projects, a project's, one workspace's, each per type of agent; a project's of all types."""
 PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble"]
 
 
@@ -53,6 +55,8 @@ class AgentDefinition(BaseModel):
     max_turns: int | None = Field(default=None, ge=1)
     instruction_files: bool = True
     """It is given the instruction files of people and projects; who only finds things out has no need of them."""
+    memory: MemoryScope | None = None
+    """It remembers across jobs, on that scope's shelf of its type and on its project's shared one."""
     network: bool = False
     """Its processes may use the network."""
     background: bool = False

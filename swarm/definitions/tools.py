@@ -44,7 +44,7 @@ class Kind(Enum):
 Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "value"]
 """How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
 domain of an address, as a type of agent, as a name that arguments may follow, as a value of any kind."""
-Need = Literal["", "children", "several", "lead", "first", "plan", "person"]
+Need = Literal["", "children", "several", "lead", "first", "plan", "person", "memory"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class ToolRow:
     needs: Need = ""
     """Who has a use for it: whoever can start agents (`children`); agents of a job that can have several, or only its first one (`several`,
     `lead`: unless listed, or for a teammate); a job's first agent, or who lists it (`first`); one that can leave plan mode (`plan`); a root
-    whose questions somebody answers (`person`)."""
+    whose questions somebody answers (`person`); one whose definition has a memory (`memory`), which need not list it."""
     standing: bool = False
     """What its last call says holds until the next one, so it is said again when a summary takes the conversation's place."""
     timeout_seconds: float | None = None
@@ -185,6 +185,7 @@ _BUILTIN = (
             needs="several"),
     ToolRow("ScratchpadList", Kind.LOOK, "swarm.team.scratchpad_tools:SCRATCHPAD_LIST", internal=True, of_teammates=True,
             needs="several"),
+    ToolRow("Memory", Kind.SHARED, "swarm.memory.memory_tool:MEMORY", "path", needs="memory"),
 )
 # fmt: on
 

@@ -75,6 +75,9 @@ def _is_not_disallowed(tool: str, situation: Situation) -> bool:
 
 
 def _is_listed(tool: str, situation: Situation) -> bool:
+    if row_of(tool).needs == "memory":
+        # Asked for by its own key, not by the list.
+        return situation.definition.memory is not None
     tools = situation.definition.tools
     return tools is None or any(matches_tool(canonical_tool(split_pattern(entry)[0]), tool) for entry in tools)
 

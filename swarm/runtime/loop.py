@@ -44,6 +44,7 @@ from swarm.definitions.tools import Kind
 from swarm.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
+from swarm.memory.mounts import tell_memory
 from swarm.models import Block, Model
 from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
@@ -216,7 +217,10 @@ class Loop:
             remedy = "share the folder with the workers under the same path, run a worker where it is, or have files carried (SWARM_HUB)"
             reason = f"{where}; {remedy}"
             return self._end(Finished(state="failed", reason=reason))
-        task = Prompt(text=first_message(self.spec, now=self.spec.created_at or self.segment.claim.now()))
+        now = self.segment.claim.now()
+        remembered = "" if self.spec.fork is not None else tell_memory(self.store, self.spec, now=now)
+        told = first_message(self.spec, now=self.spec.created_at or now)
+        task = Prompt(text=f"{remembered}\n\n{told}" if remembered else told)
         if self.spec.fork is not None:
             self.journal.append([Started(spec=self.spec), task], activity="starting")
             # The parent's conversation comes before the task.

@@ -68,10 +68,12 @@ class Store(Showing, Judging):
         instructions: str = "",
         folder: str = "",
         sequel: Sequel | None = None,
+        memory: str = "",
     ) -> Submitted:
         """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
 
-        `catalogue` and `instructions` are the documents that travel with it; `folder` is the person's, where the root works on a copy.
+        `catalogue` and `instructions` are the documents that travel with it; `folder` is the person's, where the root works on a copy;
+        `memory` says where its agents find what they remember.
         Raises `UnknownBroker` for a sequel that no worker could publish.
         """
         limits = spec.limits
@@ -80,6 +82,7 @@ class Store(Showing, Judging):
             "title": spec.description,
             "workspace": folder or spec.workspace,
             "rules": rules,
+            "memory": memory,
             "ask_seconds": ask_seconds,
             "limits": limits.model_dump_json(),
             "retention": int(retention_seconds),

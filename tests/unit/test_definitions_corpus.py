@@ -86,7 +86,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
             "background": True,
             "effort": "high",
         },
-        ["effect: `skills`, `mcpServers`, `hooks`, `memory`, `isolation`, `initialPrompt`"],
+        ["effect: `skills`, `mcpServers`, `hooks`, `isolation`, `initialPrompt`"],
     ),
     "claude/unknown-tool.md": Loaded({"tools": ["Raed", "Grep"]}, ["unknown tool 'Raed' (did you mean 'Read'?)"]),
     "claude/unknown-key.md": Loaded({"disallowed_tools": []}, ["`disalowedTools` (did you mean 'disallowedTools'?)"]),

@@ -70,7 +70,17 @@ def without(*removed: str) -> list[str]:
 
 
 def test_the_tools_here_are_all_there_are() -> None:
-    assert set(ALL) - set(MCP) == {row.name for row in all_rows() if not row.origin}
+    assert {*ALL, "Memory"} - set(MCP) == {row.name for row in all_rows() if not row.origin}
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_memory_is_for_those_whose_definition_has_one_whatever_they_list(read_only: bool) -> None:
+    listing = define(["Read"], read_only=read_only)
+    assert filter_tools(["Read", "Memory"], Situation(listing, 1, 2, False)) == ["Read"]
+    keeping = listing.model_copy(update={"memory": "project"})
+    assert filter_tools(["Read", "Memory"], Situation(keeping, 1, 2, False)) == ["Read", "Memory"]
+    forbidden = keeping.model_copy(update={"disallowed_tools": ["Memory"]})
+    assert filter_tools(["Read", "Memory"], Situation(forbidden, 1, 2, False)) == ["Read"]
 
 
 def test_a_shipped_root_has_everything() -> None:

@@ -1,0 +1,267 @@
+"""`swarm memory`: what agents remember across jobs, to be read, corrected, carried elsewhere and taken back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+from click import edit
+
+from swarm.cli.opening import find_job, open_swarm
+from swarm.cli.options import JsonOption, WorkspaceOption
+from swarm.cli.output import (
+    one_line,
+    output_console,
+    print_json,
+    print_line,
+    print_note,
+    print_result,
+    show_ago,
+    show_number,
+)
+from swarm.cli.tables import Column, Listing
+from swarm.client import Swarm
+from swarm.definitions.model import MemoryScope
+from swarm.errors import ConfigurationError, ToolError, UnknownAgent
+from swarm.memory.files import read_folder, take_in, write_folder
+from swarm.memory.index import title_of
+from swarm.memory.pages import Author, Memories, PageView
+from swarm.memory.paths import ROOT, read_path
+from swarm.memory.secrets import strip_secrets
+from swarm.memory.shelves import Shelf, find_places
+from swarm.memory.taking_back import take_back
+from swarm.orders import find_workspace
+
+group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+_HELP = "A shelf's id or the beginning of one (`swarm memory list`); project:TYPE, local:TYPE, user:TYPE, team: this workspace's."
+ShelfArgument = Annotated[str, typer.Argument(metavar="SHELF", help=_HELP)]
+PageArgument = Annotated[str, typer.Argument(metavar="PAGE", help="Like notes/api.md.")]
+
+
+@group.callback()
+def memory() -> None:
+    """Show, correct, carry and take back what agents remember across jobs."""
+
+
+@group.command("list")
+def list_memory(
+    shelf: Annotated[str | None, typer.Argument(metavar="[SHELF]", help=_HELP)] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """List the shelves that there are, or the pages of one."""
+    with open_swarm() as swarm:
+        memories = Memories(swarm.store)
+        if shelf is not None:
+            _list_pages(memories.pages(_find(swarm, shelf, workspace)), as_json=as_json)
+            return
+        found = [(each, memories.pages(each)) for each in memories.shelves()]
+    if as_json:
+        print_json([{"id": each.id, **each.model_dump(), "pages": len(pages)} for each, pages in found])
+        return
+    table = Listing(
+        *(Column("shelf"), Column("pages", right=True), Column("bytes", right=True, drop=1)),
+        *(Column("changed", drop=2), Column("of", drop=3, flexible=True)),
+    )
+    for each, pages in found:
+        changed = show_ago(time.time() - max(page.at for page in pages)) if pages else ""
+        table.add_row(each.id, str(len(pages)), f"{sum(page.size for page in pages):,}", changed, one_line(each.about))
+    if found:
+        table.print(output_console())
+    else:
+        print_note("nothing is remembered yet; types of agents whose definition has `memory:` write pages")
+
+
+@group.command("show")
+def show_memory(
+    shelf: ShelfArgument,
+    page: PageArgument,
+    versions: Annotated[bool, typer.Option("--versions", help="List its versions instead.")] = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """Print a page, or who wrote which of its versions."""
+    with open_swarm() as swarm:
+        memories, found = Memories(swarm.store), _find(swarm, shelf, workspace)
+        name = _page(page)
+        kept = memories.versions(found, name)
+        current = memories.read(found, name)
+    if versions:
+        if as_json:
+            print_json([version.model_dump() for version in kept])
+            return
+        table = Listing(
+            *(
+                Column("version", right=True),
+                Column("change"),
+                Column("by"),
+                Column("job", drop=1),
+                Column("when", drop=2),
+            )
+        )
+        for version in kept:
+            when = show_ago(time.time() - version.at)
+            table.add_row(str(version.version), version.op, one_line(version.by), version.job, when)
+        table.print(output_console())
+    elif current is None:
+        raise ConfigurationError(f"{found.id} has no page {name!r}; `swarm memory list {found.id}` lists them")
+    elif as_json:
+        print_json({**current[0].model_dump(), "text": current[1]})
+    else:
+        print_result(current[1])
+
+
+@group.command("edit")
+def edit_memory(
+    shelf: ShelfArgument,
+    page: PageArgument,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="Take the text from a file (- is stdin), not an editor."),
+    ] = None,
+    workspace: WorkspaceOption = Path(),
+) -> None:
+    """Change a page, or make one, in your editor; refused if an agent changes it meanwhile."""
+    with open_swarm() as swarm:
+        memories, found, name = Memories(swarm.store), _find(swarm, shelf, workspace), _page(page)
+        current = memories.read(found, name)
+        before = current[1] if current else ""
+        text = _edit(before, file)
+        if text is None or text == before:
+            print_note("nothing was changed")
+            return
+        text, removed = strip_secrets(text)
+        seen = current[0].version if current else 0
+        done = memories.change(found, "write", name, Author(), text=text, if_version=seen)
+    if removed:
+        print_note(f"{show_number(removed, 'value')} that looked like secrets were left out")
+    print_note(f"{found.id} {name} has version {done['version']} now")
+
+
+@group.command("export")
+def export_memory(
+    shelf: ShelfArgument,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Such as .claude/agent-memory/TYPE.")],
+    workspace: WorkspaceOption = Path(),
+) -> None:
+    """Write the pages of a shelf as files, to be read, or committed."""
+    with open_swarm() as swarm:
+        written = write_folder(Memories(swarm.store), _find(swarm, shelf, workspace), folder)
+    for path in written:
+        print_line(str(path))
+
+
+@group.command("import")
+def import_memory(
+    shelf: ShelfArgument,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Its .md and .txt files become pages.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Also where a page was changed since.")] = False,
+    workspace: WorkspaceOption = Path(),
+) -> None:
+    """Take in files as pages; one that was changed here since is left as it is."""
+    if not folder.is_dir():
+        raise ConfigurationError(f"{folder} is not a folder")
+    with open_swarm() as swarm:
+        found = _find(swarm, shelf, workspace)
+        taken, problems = take_in(Memories(swarm.store), read_folder(folder, found), overwrite=overwrite)
+    for page in taken:
+        print_line(page)
+    for problem in problems:
+        print_note(f"note: {problem}")
+    print_note(f"{show_number(len(taken), 'page')} of {found.id} taken in")
+
+
+@group.command("forget")
+def forget(
+    shelf: Annotated[str | None, typer.Argument(metavar="[SHELF]", help=_HELP)] = None,
+    page: Annotated[str | None, typer.Argument(metavar="[PAGE]", help="Only this page.")] = None,
+    job: Annotated[
+        str | None,
+        typer.Option("--job", metavar="JOB", help="Take back what this job wrote, on all shelves, and nothing else."),
+    ] = None,
+    workspace: WorkspaceOption = Path(),
+) -> None:
+    """Take back what a job wrote; or remove a page, or a shelf, with all its versions."""
+    if (job is None) == (shelf is None):
+        raise typer.BadParameter("name a shelf, or a job with --job")
+    with open_swarm() as swarm:
+        memories = Memories(swarm.store)
+        if shelf is not None:
+            found = _find(swarm, shelf, workspace)
+            name = "" if page is None else _page(page)
+            if name and name not in memories.logged(found):
+                raise ConfigurationError(f"{found.id} has no page {name!r}; `swarm memory list {found.id}` lists them")
+            memories.purge(found, name)
+            print_note(f"forgotten: {found.id} {name}".rstrip())
+            return
+        changed = take_back(memories, _job_id(swarm, str(job)))
+    for each, changed_page in changed:
+        print_line(f"{each.id} {changed_page}")
+    print_note(f"{show_number(len(changed), 'page')} changed; `swarm memory show SHELF PAGE --versions` tells how")
+
+
+def _job_id(swarm: Swarm, job: str) -> str:
+    try:
+        return find_job(swarm, job).id
+    except UnknownAgent:
+        # Memory outlives records; of a job that is no more the whole id must be given.
+        return job
+
+
+def _find(swarm: Swarm, text: str, workspace: Path) -> Shelf:
+    known = Memories(swarm.store).shelves()
+    matches = [shelf for shelf in known if shelf.id == text] or [shelf for shelf in known if shelf.id.startswith(text)]
+    scope, _, kind = text.partition(":")
+    if len(matches) != 1 and scope in get_args(MemoryScope) and (kind or scope == "team"):
+        places = find_places(find_workspace(workspace), swarm.settings.memory_owner)
+        short = places.shelf(_as_scope(scope), kind)
+        matches = [short] if not matches or short in known else matches
+    if len(matches) == 1:
+        return matches[0]
+    found = ", ".join(shelf.id for shelf in matches[:4])
+    raise ConfigurationError(
+        f"{text!r} could be {found}" if matches else f"there is no shelf {text!r}; `swarm memory list` lists them"
+    )
+
+
+def _as_scope(scope: str) -> MemoryScope:
+    return next(known for known in get_args(MemoryScope) if known == scope)
+
+
+def _page(page: str) -> str:
+    try:
+        return read_path(page if page.startswith(f"{ROOT}/") else f"{ROOT}/{page}")
+    except ToolError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _edit(before: str, file: Path | None) -> str | None:
+    if file is None:
+        return edit(before, extension=".md")
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {error}") from error
+
+
+def _list_pages(pages: Sequence[PageView], *, as_json: bool) -> None:
+    if as_json:
+        print_json([page.model_dump() for page in pages])
+        return
+    table = Listing(
+        *(Column("page"), Column("bytes", right=True, drop=1), Column("version", right=True, drop=3)),
+        *(Column("changed", drop=2), Column("by", drop=4), Column("about", flexible=True)),
+    )
+    for page in pages:
+        when = show_ago(time.time() - page.at)
+        table.add_row(
+            page.name, f"{page.size:,}", str(page.version), when, one_line(page.by), one_line(title_of(page.head))
+        )
+    if pages:
+        table.print(output_console())
+    else:
+        print_note("there are no pages")

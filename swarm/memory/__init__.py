@@ -1,0 +1,1 @@
+"""What agents remember across jobs: pages on shelves, with the tool that reads and writes them."""

@@ -1,0 +1,176 @@
+-- One change of a shelf, by an agent, whose `cause` tells a repeat, or a person, whose `token` does: it answers the same and does nothing.
+--   op       'create' | 'write' | 'replace' | 'insert' | 'delete' | 'rename'
+--   request  JSON {page, cause | token, job, agent, by, about, max_page, max_shelf, max_pages, if_version?, line?, to?, sha?, taken?}
+--            by, about    who, as people read it; JSON of what the shelf is
+--            if_version   of `write`: what the page must have, 0: it must not exist
+--            line         of `insert`: after which one, 0: before the first
+--            to           of `rename`
+--            taken        the job that is taken back by it
+--            sha          of `write`: what is noted as imported; nothing is done if the page has been changed since the last import
+--   text     the text, or what is put in; `old`: of `replace`, what must be there just once
+-- Returns {'ok', publish, JSON {version, line?, around?: {first, lines}}, kill} | {'exists'} | {'missing'} | {'no file'} | {'in the way', page}
+--   | {'absent'} | {'several', lines} | {'range', lines} | {'version', what it has, or 0} | {'within'} | {'changed'} | {'same'}
+--   | {'limit', 'page' | 'shelf' | 'pages', how much there would be} | {'refused', 'not live', '{}'}
+
+local function split(text)
+  local lines = {}
+  for line in (text .. '\n'):gmatch('(.-)\n') do lines[#lines + 1] = line end
+  if lines[#lines] == '' then lines[#lines] = nil end
+  return lines
+end
+
+local function line_at(text, at)
+  local _, breaks = text:sub(1, at - 1):gsub('\n', '')
+  return breaks + 1
+end
+
+-- The first of the lines around a place, and the lines.
+local function lines_around(text, line)
+  local number, shown = 0, {}
+  for each in (text .. '\n'):gmatch('(.-)\n') do
+    number = number + 1
+    if number > line + 2 then break end
+    if number >= line - 2 then shown[#shown + 1] = each end
+  end
+  return { first = math.max(1, line - 2), lines = shown }
+end
+
+local changes = {}
+
+function changes.replace(text, given, new, old)
+  local found, at = {}, text:find(old, 1, true)
+  if not at then return nil, { 'absent' } end
+  if text:find(old, at + #old, true) then
+    while at do
+      found[#found + 1] = line_at(text, at)
+      at = text:find(old, at + 1, true)
+    end
+    return nil, { 'several', found }
+  end
+  local line = line_at(text, at)
+  local changed = text:sub(1, at - 1) .. new .. text:sub(at + #old)
+  return changed, { line = line, around = lines_around(changed, line) }
+end
+
+function changes.insert(text, given, new)
+  local lines = split(text)
+  if given.line < 0 or given.line > #lines then return nil, { 'range', #lines } end
+  table.insert(lines, given.line + 1, new)
+  local changed = table.concat(lines, '\n')
+  return changed:sub(-1) == '\n' and changed or changed .. '\n', {}
+end
+
+local function too_much(shelf, given, known, text)
+  if #text > given.max_page then return { 'limit', 'page', #text } end
+  local total = count(redis.call('HGET', shelf_key(shelf, 'sums'), 'bytes')) - (known and known.size or 0) + #text
+  if total > given.max_shelf then return { 'limit', 'shelf', total } end
+  if not known and redis.call('HLEN', shelf_key(shelf)) >= given.max_pages then return { 'limit', 'pages', given.max_pages + 1 } end
+end
+
+-- The text of an import counts only while nobody has changed the page since the last one.
+local function is_overtaken(shelf, given, known)
+  local imported = redis.call('HGET', shelf_key(shelf, 'imported'), given.page)
+  if imported == given.sha then return { 'same' } end
+  if known and known.by ~= given.by then return { 'changed' } end
+end
+
+local function put(op, shelf, given, text, old)
+  local known = head_of(shelf, given.page) or nil
+  if op == 'create' and is_taken(shelf, given.page) then return nil, { 'exists' } end
+  if op == 'replace' or op == 'insert' then
+    if not known then return nil, { #pages_below(shelf, given.page) > 0 and 'no file' or 'missing' } end
+    local changed, about = changes[op](redis.call('HGET', shelf_key(shelf, 'texts'), given.page), given, text, old)
+    if not changed then return nil, about end
+    local refused = too_much(shelf, given, known, changed)
+    if refused then return nil, refused end
+    about.version = record(shelf, given.page, given, op, changed)
+    return about
+  end
+  local version = known and known.version or 0
+  if given.if_version and given.if_version ~= version then return nil, { 'version', version } end
+  local refused = given.sha and is_overtaken(shelf, given, known)
+  if refused then return nil, refused end
+  local way = page_in_the_way(shelf, given.page)
+  if way then return nil, { 'in the way', way } end
+  if not known and #pages_below(shelf, given.page) > 0 then return nil, { 'exists' } end
+  refused = too_much(shelf, given, known, text)
+  if refused then return nil, refused end
+  if given.sha then redis.call('HSET', shelf_key(shelf, 'imported'), given.page, given.sha) end
+  return { version = record(shelf, given.page, given, op, text) }
+end
+
+local function rename(shelf, given)
+  local old, new = given.page, given.to
+  if is_taken(shelf, new) then return nil, { 'exists' } end
+  if not is_taken(shelf, old) then return nil, { 'missing' } end
+  if begins(new, old .. '/') then return nil, { 'within' } end
+  local way = page_in_the_way(shelf, new)
+  if way then return nil, { 'in the way', way } end
+  local version
+  local pages = head_of(shelf, old) and { old } or pages_below(shelf, old)
+  for _, page in ipairs(pages) do
+    local to = new .. page:sub(#old + 1)
+    local text = redis.call('HGET', shelf_key(shelf, 'texts'), page)
+    -- Its versions go with it; what was kept of a page that was once called so makes room.
+    uncount(shelf, redis.call('XRANGE', shelf_key(shelf, 'log:' .. to), '-', '+'))
+    redis.call('RENAME', shelf_key(shelf, 'log:' .. page), shelf_key(shelf, 'log:' .. to))
+    redis.call('SREM', shelf_key(shelf, 'logged'), page)
+    redis.call('HSET', shelf_key(shelf), to, redis.call('HGET', shelf_key(shelf), page))
+    redis.call('HDEL', shelf_key(shelf), page)
+    redis.call('HDEL', shelf_key(shelf, 'texts'), page)
+    version = record(shelf, to, given, 'rename', text, { 'from', page })
+  end
+  return { version = version }
+end
+
+local function delete(shelf, given)
+  local known = head_of(shelf, given.page)
+  if given.if_version and given.if_version ~= (known and known.version or 0) then return nil, { 'version', known and known.version or 0 } end
+  local pages = known and { given.page } or pages_below(shelf, given.page)
+  if #pages == 0 then return nil, { 'missing' } end
+  local version
+  for _, page in ipairs(pages) do version = record(shelf, page, given, 'delete', false) end
+  return { version = version }
+end
+
+step('memory_change', function(shelf, op, request, text, old)
+  local given = cjson.decode(request)
+  local early = given.cause and answered(given.job, given.agent, given.cause)
+  if early then return early end
+  local sent = given.token and P .. ':sent:memory/' .. given.token
+  local said = sent and redis.call('GET', sent)
+  if said then return { 'ok', publish, said, kill } end
+  local value, refused
+  if op == 'delete' then
+    value, refused = delete(shelf, given)
+  elseif op == 'rename' then
+    value, refused = rename(shelf, given)
+  else
+    value, refused = put(op, shelf, given, text, old)
+  end
+  if refused then return refused end
+  if given.cause then return answer(given.job, given.cause, value) end
+  redis.call('SET', sent, cjson.encode(value), 'EX', 3600)
+  return { 'ok', publish, cjson.encode(value), kill }
+end)
+
+-- Remove a page with all its versions, or a whole shelf where no page is named.
+step('memory_purge', function(shelf, page)
+  local pages = page ~= '' and { page } or redis.call('SMEMBERS', shelf_key(shelf, 'logged'))
+  for _, each in ipairs(pages) do
+    local log = shelf_key(shelf, 'log:' .. each)
+    uncount(shelf, redis.call('XRANGE', log, '-', '+'))
+    local known = head_of(shelf, each)
+    if known then subtract(shelf_key(shelf, 'sums'), 'bytes', known.size) end
+    redis.call('DEL', log)
+    redis.call('HDEL', shelf_key(shelf), each)
+    redis.call('HDEL', shelf_key(shelf, 'texts'), each)
+    redis.call('SREM', shelf_key(shelf, 'logged'), each)
+  end
+  if page == '' then
+    redis.call('HDEL', P .. ':memory', shelf)
+    for _, part in ipairs({ 'sums', 'logged', 'imported', 'texts' }) do redis.call('DEL', shelf_key(shelf, part)) end
+    redis.call('DEL', shelf_key(shelf))
+  end
+  return 'ok'
+end)

@@ -1,0 +1,106 @@
+-- Memory: shelves of pages that outlive the jobs that wrote them. They never expire.
+--
+-- P:memory                  hash    shelf -> JSON {scope, type, about}: all shelves that were ever written
+-- P:memory:SHELF            hash    page -> JSON {size, version, head, job, agent, by, at}; `head` is how the text begins
+-- P:memory:SHELF:texts      hash    page -> its text
+-- P:memory:SHELF:sums       hash    version: the last one given to any page; bytes: of all texts; log_bytes: of all versions kept
+-- P:memory:SHELF:logged     set     pages that have versions kept, also those that were deleted
+-- P:memory:SHELF:log:PAGE   stream  its versions, VERSION-0 each: op, text, job, agent, by, at, `new` where there was no page before,
+--                                   `from`, what it was called before; `taken`, the job that was taken back by it. Of a page with many, or on a full shelf, the oldest are dropped.
+-- P:memory:SHELF:imported   hash    page -> sha256 of the file that was imported last
+--
+-- A page's path is like that of a file: `a/b` is in the folder `a`, which is there as long as a page is in it, and `a` is no page then.
+
+local MOST_VERSIONS = 100
+local LEAST_VERSIONS = 5
+local MOST_LOG_BYTES = 16 * 1024 * 1024
+local HEAD_BYTES = 400
+
+local function shelf_key(shelf, part) return P .. ':memory:' .. shelf .. (part and ':' .. part or '') end
+
+local function begins(text, start) return text:sub(1, #start) == start end
+
+-- The pages below a folder.
+local function pages_below(shelf, folder)
+  local found = {}
+  for _, page in ipairs(redis.call('HKEYS', shelf_key(shelf))) do
+    if begins(page, folder .. '/') then found[#found + 1] = page end
+  end
+  return found
+end
+
+local function head_of(shelf, page)
+  local record = redis.call('HGET', shelf_key(shelf), page)
+  return record and cjson.decode(record)
+end
+
+-- Whether the path is taken, by a page or a folder.
+local function is_taken(shelf, page)
+  return redis.call('HEXISTS', shelf_key(shelf), page) == 1 or #pages_below(shelf, page) > 0
+end
+
+-- The page that stands where a folder would be needed for this path, or nil.
+local function page_in_the_way(shelf, page)
+  local at = page:find('/', 1, true)
+  while at do
+    local folder = page:sub(1, at - 1)
+    if redis.call('HEXISTS', shelf_key(shelf), folder) == 1 then return folder end
+    at = page:find('/', at + 1, true)
+  end
+  return nil
+end
+
+-- How a text begins, without a character that would be cut in two.
+local function beginning_of(text)
+  if #text <= HEAD_BYTES then return text end
+  return (text:sub(1, HEAD_BYTES):gsub('[\192-\255][\128-\191]*$', ''))
+end
+
+-- Count versions no more that are about to be dropped.
+local function uncount(shelf, entries)
+  for _, entry in ipairs(entries) do
+    for i = 1, #entry[2], 2 do
+      if entry[2][i] == 'text' then subtract(shelf_key(shelf, 'sums'), 'log_bytes', #entry[2][i + 1]) end
+    end
+  end
+end
+
+local function drop_old_versions(shelf, page)
+  local log = shelf_key(shelf, 'log:' .. page)
+  local length = redis.call('XLEN', log)
+  while length > MOST_VERSIONS
+    or (length > LEAST_VERSIONS and count(redis.call('HGET', shelf_key(shelf, 'sums'), 'log_bytes')) > MOST_LOG_BYTES) do
+    local oldest = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)
+    redis.call('XDEL', log, oldest[1][1])
+    uncount(shelf, oldest)
+    length = length - 1
+  end
+end
+
+-- Keep what was done to a page as its next version, which is returned. `text` is false for a page that is no more.
+local function record(shelf, page, given, op, text, more)
+  local known = head_of(shelf, page)
+  local version = redis.call('HINCRBY', shelf_key(shelf, 'sums'), 'version', 1)
+  local entry = { 'op', op, 'text', text or '', 'job', given.job, 'agent', given.agent, 'by', given.by, 'at', string.format('%.3f', NOW) }
+  if not known then entry[#entry + 1] = 'new'; entry[#entry + 1] = '1' end
+  if given.taken then entry[#entry + 1] = 'taken'; entry[#entry + 1] = given.taken end
+  for _, each in ipairs(more or {}) do entry[#entry + 1] = each end
+  redis.call('XADD', shelf_key(shelf, 'log:' .. page), version .. '-0', unpack(entry))
+  redis.call('SADD', shelf_key(shelf, 'logged'), page)
+  add(shelf_key(shelf, 'sums'), 'log_bytes', #(text or ''))
+  add(shelf_key(shelf, 'sums'), 'bytes', #(text or '') - (known and known.size or 0))
+  if text then
+    redis.call('HSET', shelf_key(shelf, 'texts'), page, text)
+    redis.call('HSET', shelf_key(shelf), page, cjson.encode({ size = #text, version = version, head = beginning_of(text),
+      job = given.job, agent = given.agent, by = given.by, at = NOW }))
+  else
+    redis.call('HDEL', shelf_key(shelf, 'texts'), page)
+    redis.call('HDEL', shelf_key(shelf), page)
+  end
+  drop_old_versions(shelf, page)
+  redis.call('HSET', P .. ':memory', shelf, given.about)
+  if given.job ~= '' and redis.call('EXISTS', job_key(given.job)) == 1 then
+    emit(given.job, 'memory', given.agent, 'shelf', shelf, 'page', page, 'change', op)
+  end
+  return version
+end
