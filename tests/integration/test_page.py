@@ -14,7 +14,10 @@ import pytest
 
 from swarm import Job
 from swarm.local.redis_server import stop_redis
+from swarm.memory.pages import Author, Memories
+from swarm.memory.shelves import Places
 from swarm.store.questions import Questions
+from swarm.web.panels.memory import forget_job
 from tests.fleet import Fleet
 from tests.flower import Flower, Stream, running_flower
 from tests.waiting import wait_for
@@ -102,7 +105,7 @@ def test_the_page_is_a_tab_of_flower_under_a_strict_policy(site: Site) -> None:
     assert 'href="/swarm" aria-current="page">Swarm</a>' in html and 'data-base="/swarm"' in html
     assert "<script>" not in html and "onclick" not in html and "style=" not in html.partition("<main")[2]
     about = site.flower.read("about")
-    assert [panel["name"] for panel in about["panels"]] == ["timeline", "board", "pad", "cost"]
+    assert [panel["name"] for panel in about["panels"]] == ["timeline", "board", "pad", "memory", "cost"]
     assert (about["user"], about["read_only"]) == ("user", False)
 
 
@@ -164,6 +167,26 @@ def test_panels_show_the_time_the_board_the_pad_and_the_costs(site: Site, team: 
     assert root["reckoned_usd"] + root["below_reckoned_usd"] == pytest.approx(view.reckoned_usd)
     for name in ("nothing", "pad?page=none"):
         assert flower.get(f"/api/job/{job.id}/panel/{name}").status in (404, 409)
+
+
+def test_the_panel_of_memory_shows_the_project_s_pages_and_takes_the_job_s_back(site: Site) -> None:
+    job = site.tell("be done")
+    job.wait(60)
+    store = site.fleet.swarm.store
+    places = Places.model_validate_json(store.client.hget(store.key("job", job.id), "memory"))
+    memories, shelf = Memories(store), places.shelf("team", "")
+    memories.change(shelf, "create", "a.md", Author(), text="# Known\n")
+    memories.change(shelf, "insert", "a.md", Author("scribe", job=job.id), line=1, text="from the job")
+    (shown,) = site.flower.read(f"job/{job.id}/panel/memory")["data"]["shelves"]
+    assert [(page["name"], page["title"], page["job"]) for page in shown["pages"]] == [("a.md", "Known", job.id)]
+    page = site.flower.read(f"job/{job.id}/panel/memory?shelf={urllib.parse.quote(shelf.id)}&page=a.md")["data"]
+    assert page["text"] == "# Known\nfrom the job\n" and [each["op"] for each in page["versions"]] == [
+        "create",
+        "insert",
+    ]
+    assert site.flower.get(f"/api/job/{job.id}/panel/memory?page=none").status in (404, 409)
+    forget_job(site.fleet.swarm, job.id)
+    assert memories.read(shelf, "a.md")[1] == "# Known\n"  # type: ignore[index]
 
 
 def test_a_transcript_is_read_page_by_page_with_its_turns_and_whole_where_it_is_cut(site: Site) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swarm.client import Swarm
-from swarm.web.panels import cost, team, timeline
+from swarm.web.panels import cost, memory, team, timeline
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,13 @@ _SHIPPED = (
         "Scratchpad",
         lambda asked: team.read_pad(asked.swarm, asked.job_id, asked.query.get("page")),
         stale_on=frozenset({"pad"}),
+    ),
+    Panel(
+        "memory",
+        "Memory",
+        lambda asked: memory.read_memory(asked.swarm, asked.job_id, asked.query),
+        acts={"forget": lambda asked: memory.forget_job(asked.swarm, asked.job_id)},
+        stale_on=frozenset({"memory"}),
     ),
     Panel(
         "cost", "Cost", lambda asked: cost.read_cost(asked.swarm, asked.job_id), stale_on=frozenset({"ended", "parked"})
