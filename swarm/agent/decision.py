@@ -8,6 +8,8 @@ from typing import Literal
 
 from swarm.agent import notes
 from swarm.agent.compacting import Bounds, Compact, after_overflow, wants_compaction
+from swarm.agent.coordination.rules import note_end
+from swarm.agent.coordination.rules import refuse_end as refuse_unverified
 from swarm.agent.cutting import TOO_LARGE
 from swarm.agent.entries import Assistant, Condition, Finished, Grading, ModelFailed, Prompt, ToolFinished
 from swarm.agent.life import OVERFLOWED, Life
@@ -236,7 +238,10 @@ def _next_for_calls(life: Life) -> Action:
     background = [call["id"] for call in spawning if call["id"] in life.background]
     if background:
         return Settle(
-            [ToolFinished(tool_use_id=i, text=notes.started_in_background(life.spawned[i])) for i in background]
+            [
+                ToolFinished(tool_use_id=i, text=_noted(life, i, notes.started_in_background(life.spawned[i])))
+                for i in background
+            ]
         )
     if about_agents := _of_kinds(life, calls, Kind.AGENTS, Kind.SEND):
         messages = list(takewhile(lambda call: life.kind_of(call) is Kind.SEND, about_agents))
@@ -244,6 +249,10 @@ def _next_for_calls(life: Life) -> Action:
     if waiting := _of_kinds(life, calls, Kind.WAIT):
         return Wait(waiting[0], life.waits.get(waiting[0]["id"]))
     return CollectChildren({call["id"]: life.spawned[call["id"]] for call in spawning})
+
+
+def _noted(life: Life, call_id: str, text: str) -> str:
+    return f"{life.notes[call_id]}\n{text}" if call_id in life.notes else text
 
 
 def settle(calls: list[Block], text: str) -> Settle:
@@ -292,7 +301,9 @@ def _next_after_reply(life: Life, bounds: Bounds | None) -> Action:
         return _end(life, state, cut_off or why, limit)
     if cut_off:
         return _end(life, "completed", cut_off)
-    finished = Finished(state="completed", text=life.text())
+    if too_early := refuse_unverified(life):
+        return Say(too_early)
+    finished = Finished(state="completed", text=life.text(), reason=note_end(life))
     schema = life.spec.definition.result_schema
     if schema is not None:
         data, error = read_result(finished.text, schema)

@@ -76,8 +76,9 @@ class Prompt(_Entry):
 
     kind: Literal["prompt"] = "prompt"
     text: str
-    purpose: Literal["task", "continue", "warning", "last_words", "schema"] = "task"
-    """`last_words` asks for a final reply without tools; the run ends with it. `schema` sends an answer back that is not valid."""
+    purpose: Literal["task", "continue", "warning", "last_words", "schema", "coordination"] = "task"
+    """`last_words` asks for a final reply without tools; the run ends with it. `schema` sends an answer back that is not valid,
+    `coordination` an end that comes too early."""
     limit: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
     """Which limit a warning or the request for last words is about; `context`: the conversation no longer fits the model."""
 
@@ -144,6 +145,8 @@ class Spawned(_Entry):
 
     kind: Literal["spawned"] = "spawned"
     children: dict[str, str]
+    notes: dict[str, str] = {}
+    """tool_use id → what its result is to begin with."""
     background: list[str] = []
     """The tool_use ids of those whose end is not waited for."""
 

@@ -18,6 +18,7 @@ from typing import Any
 from swarm.agent import notes
 from swarm.agent.blocks import BYTES_PER_TOKEN, drop_images, holds_image, size_of, text_of
 from swarm.agent.context import Context, Cut, Said
+from swarm.agent.coordination.ledger import Ledger
 from swarm.agent.cutting import TOO_LARGE, cut_messages, find_words, inherit_context, note_cut, note_failure
 from swarm.agent.entries import (
     Answered,
@@ -70,6 +71,10 @@ class Life:
     """The last commit that the journal names: what the workspace held then."""
     spawned: dict[str, str] = field(default_factory=dict)
     """tool_use id → agent id, for every child ever spawned."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """tool_use id → what the result of starting that agent begins with."""
+    ledger: Ledger | None = None
+    """What it has ordered of others, if it is held to rules about that."""
     background: set[str] = field(default_factory=set)
     """The tool_use ids whose child's end is not waited for."""
     answers: dict[str, Answered] = field(default_factory=dict)
@@ -148,6 +153,8 @@ class Life:
         if isinstance(entry, Started) == (self.spec is not None) and not isinstance(entry, Finished | Resumed):
             raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} is {entry.kind}; a life starts once")
         self.length += 1
+        if self.ledger is not None:
+            self.ledger.note(entry, self.length)
         match entry:
             case Started():
                 self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
@@ -156,6 +163,7 @@ class Life:
                 if entry.guidance:
                     # A block of its own, and the first: all agents of the job that have it begin alike.
                     self._say({"type": "text", "text": entry.guidance})
+                self.ledger = Ledger() if entry.spec.definition.coordination else None
             case Prompt():
                 self._say({"type": "text", "text": entry.text})
                 if entry.purpose == "last_words":
@@ -194,6 +202,7 @@ class Life:
                 self._result(entry)
             case Spawned():
                 self.spawned.update(entry.children)
+                self.notes.update(entry.notes)
                 self.background.update(entry.background)
             case Parked():
                 if entry.tool_use_id:

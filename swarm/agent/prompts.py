@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from datetime import UTC, datetime
 
+from swarm.agent.coordination.words import explain
 from swarm.agent.outcomes.words import announce
 from swarm.agent.results import result_instructions
 from swarm.agent.spec import AgentSpec
@@ -47,6 +48,8 @@ def system_prompt(spec: AgentSpec, tools: Set[str]) -> str:
     kinds = {row_of(tool).kind for tool in tools}
     if Kind.SPAWN in kinds:
         parts.append(_DELEGATING)
+    if Kind.SPAWN in kinds and definition.coordination:
+        parts.append(explain(definition.coordination))
     if Kind.SEND in kinds:
         parts.append(_PEERS)
     if spec.teammate:

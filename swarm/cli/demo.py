@@ -7,19 +7,23 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from swarm.agent.entries import Prompt, ToolFinished
 from swarm.cli.credentials import require_credentials
 from swarm.cli.launch import Launch, run_job
 from swarm.cli.output import output_console, plain, print_line, print_note
 from swarm.cli.tree_view import sum_up
-from swarm.demo import SCENARIO, Demo, prepare_demo
+from swarm.client import Swarm
+from swarm.demo import COORDINATED, SCENARIO, Demo, prepare_demo
 from swarm.orders import Order
 from swarm.records import AgentView, JobView
-from swarm.settings import load_settings
+from swarm.settings import Settings, load_settings
 from swarm.workspace.git import run_git
 
 _TEST_SECONDS = 120
@@ -29,6 +33,12 @@ _SHOWN_LINES = 15
 def demo(
     real: Annotated[
         bool, typer.Option("--real", help="Ask the real model instead of the rehearsed one; needs a key.")
+    ] = False,
+    coordinator: Annotated[
+        bool,
+        typer.Option(
+            "--coordinator", help="Have it done by workers under a coordinator, and show what the runtime refuses it."
+        ),
     ] = False,
     target: Annotated[
         Path | None,
@@ -60,8 +70,11 @@ def demo(
         )
     # The folder is made for this and thrown away: it must work without a sandbox, and with nobody to ask.
     order = Order(prompt=prepared.prompt, workspace=prepared.workspace, mode="bypassPermissions")
-    launch = Launch(order, scenario=None if real else SCENARIO, concurrency=concurrency)
-    code = run_job(launch, settings, _deliver)
+    if coordinator:
+        order = replace(order, agent=COORDINATED)
+    scenario = COORDINATED if coordinator else SCENARIO
+    launch = Launch(order, scenario=None if real else scenario, concurrency=concurrency)
+    code = run_job(launch, settings, partial(_deliver_coordinated, settings) if coordinator else _deliver)
     if code == 130:
         raise typer.Exit(code)
     _say("What changed:")
@@ -82,6 +95,15 @@ def _deliver(view: JobView, agents: Sequence[AgentView]) -> None:
     if view.reason:
         _print(view.reason)
     _print(view.text)
+
+
+def _deliver_coordinated(settings: Settings, view: JobView, agents: Sequence[AgentView]) -> None:
+    _deliver(view, agents)
+    _say("What the runtime refused the coordinator:")
+    journal = Swarm(settings).journal(view.root_id)
+    refused = [entry.text for entry in journal if isinstance(entry, ToolFinished) and entry.is_error]
+    refused += [entry.text for entry in journal if isinstance(entry, Prompt) and entry.purpose == "coordination"]
+    _print("\n".join(f"{number}. {text}" for number, text in enumerate(refused, 1)))
 
 
 def _run_tests(prepared: Demo) -> bool:

@@ -13,7 +13,8 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, Mode, Outcome, PermissionMode
+from swarm.definitions.duties import read_duties
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, Mode, PermissionMode
 from swarm.definitions.names import suggest
 from swarm.definitions.requirements import read_requirements
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
@@ -41,7 +42,17 @@ _SPELLINGS = {
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
     *("maxTurns", "background", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
-    *("approvalPolicy", "requires", "check", "checkTimeout", "rubric", "tries", "instructionFiles", "memory"),
+    *(
+        "approvalPolicy",
+        "requires",
+        "check",
+        "checkTimeout",
+        "rubric",
+        "tries",
+        "instructionFiles",
+        "memory",
+        "coordination",
+    ),
 )
 
 _UNSUPPORTED = frozenset(
@@ -155,7 +166,7 @@ def build_definition(
     if description := _read_description(keys, prompt, "description" in values, warnings):
         values["description"] = description
     _read_model_and_limits(keys, values, warnings)
-    _read_outcome(keys, values)
+    values |= read_duties(keys, check=_read_string(keys, "check").strip(), rubric=_read_string(keys, "rubric").strip())
     _read_permissions(keys, values, warnings, general)
     _warn_about_the_rest(keys, table, warnings)
     try:
@@ -246,24 +257,6 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     if keys.get("instructionfiles") is not None:
         values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
     values |= read_requirements(keys, warnings)
-
-
-def _read_outcome(keys: Table, values: dict[str, Any]) -> None:
-    given = {"check": _read_string(keys, "check").strip(), "rubric": _read_string(keys, "rubric").strip()}
-    numbers = {"tries": keys.get("tries"), "check_seconds": keys.get("checktimeout")}
-    given |= {name: value for name, value in numbers.items() if value is not None}
-    if not given["check"] and not given["rubric"]:
-        if len(given) > 2:
-            raise Unusable(
-                "there is neither a `check` nor a `rubric`", "Add one, or leave `tries` and `checkTimeout` away."
-            )
-        return
-    try:
-        values["outcome"] = Outcome.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = {"check_seconds": "checkTimeout"}.get(str(first["loc"][0]), str(first["loc"][0]))
-        raise Unusable(f"`{key}` cannot be used: {first['msg']}", f"Correct `{key}`.") from error
 
 
 def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:

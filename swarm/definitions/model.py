@@ -14,6 +14,12 @@ MemoryScope = Literal["user", "project", "local", "team"]
 PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble"]
 
 
+Phase = Literal["research", "implementation", "verification"]
+"""What an order of a coordinator is for; the synthesis is its own."""
+Rule = Literal["self-contained", "synthesis", "leases", "verification", "hints"]
+"""What a coordinator can be held to."""
+
+
 class Outcome(BaseModel):
     """What must hold before an agent's end is accepted: a command that must succeed, criteria that a grader judges by, or both."""
 
@@ -67,6 +73,8 @@ class AgentDefinition(BaseModel):
     """A JSON schema that the final answer must satisfy."""
     outcome: Outcome | None = None
     """What its work must satisfy, beyond being said to be done."""
+    coordination: list[Rule] = []
+    """What the runtime holds it to when it works through others; with any rule, its orders say their phase."""
     source: str = "shipped"
     """`shipped`, or the file it was read from."""
     warnings: list[str] = []

@@ -74,6 +74,8 @@ class ToolRow:
     """A sub-agent in plan mode has it all the same."""
     shipped_only: bool = False
     """Definitions from files do not get it, even for a root."""
+    concludes: bool = False
+    """It puts down, for all of the job, what its caller has concluded."""
     adds_agents: bool = False
     """It is gone at the nesting limit."""
     of_teammates: bool = False
@@ -178,10 +180,11 @@ _BUILTIN = (
     ToolRow("BoardComplete", Kind.SHARED, "swarm.team.board_tools:BOARD_COMPLETE", "task_id", of_teammates=True, needs="lead",
             aliases="completetask"),
     ToolRow("BoardWait", Kind.WAIT, "swarm.team.board_tools:BOARD_WAIT", of_teammates=True, needs="lead", activity="waiting for tasks"),
-    ToolRow("ScratchpadWrite", Kind.SHARED, "swarm.team.scratchpad_tools:SCRATCHPAD_WRITE", "page", of_teammates=True, needs="several"),
+    ToolRow("ScratchpadWrite", Kind.SHARED, "swarm.team.scratchpad_tools:SCRATCHPAD_WRITE", "page", of_teammates=True, concludes=True,
+            needs="several"),
     ToolRow("ScratchpadRead", Kind.LOOK, "swarm.team.scratchpad_tools:SCRATCHPAD_READ", "page", internal=True,
             of_teammates=True, needs="several"),
-    ToolRow("ScratchpadAppend", Kind.SHARED, "swarm.team.scratchpad_tools:SCRATCHPAD_APPEND", "page", of_teammates=True,
+    ToolRow("ScratchpadAppend", Kind.SHARED, "swarm.team.scratchpad_tools:SCRATCHPAD_APPEND", "page", of_teammates=True, concludes=True,
             needs="several"),
     ToolRow("ScratchpadList", Kind.LOOK, "swarm.team.scratchpad_tools:SCRATCHPAD_LIST", internal=True, of_teammates=True,
             needs="several"),

@@ -17,6 +17,8 @@ from swarm.errors import ConfigurationError
 from swarm.workspace.git import run_git
 
 SCENARIO = "demo"
+COORDINATED = "coordinator"
+"""The scenario, and the type of the first agent, in which the runtime holds a coordinator to its rules."""
 
 _SAMPLE = Path(__file__).parent / "sample"
 # The sample's files end in `.txt`, so that no test runner, linter or packager takes them for ours.

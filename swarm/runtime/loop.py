@@ -51,6 +51,7 @@ from swarm.runtime.approvals import Approvals
 from swarm.runtime.carrying import AWAY_AGAIN_SECONDS, keeping_of
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
+from swarm.runtime.evidence import add_to_report
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
@@ -336,6 +337,7 @@ class Loop:
                 Spawned(
                     children={call_id: child.agent_id for call_id, child in plan.children.items()},
                     background=plan.background(),
+                    notes=plan.notes(),
                 )
             )
             answer = self.store.spawn(
@@ -352,6 +354,10 @@ class Loop:
                 self.segment.publish(answer)
                 break
             refuse(plan, answer, self.spec.limits.max_agents)
+        for call in calls:
+            if why := plan.against.get(call["id"]):
+                about = self.toolbox.activity(call)
+                self.store.emit(self.spec.job_id, "denied", self.spec.agent_id, call=about, why=why)
         if plan.refused:
             self.journal.append_results(
                 [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
@@ -365,6 +371,7 @@ class Loop:
         results = []
         for call_id, agent_id in children.items():
             text, failed = child_result(ended[agent_id])
+            text = add_to_report(self.life, call_id, text, self.store.journal)
             results.append(ToolFinished(tool_use_id=call_id, text=self.toolbox.fit(call_id, text), is_error=failed))
         self.journal.append_results(results)
         return None

@@ -16,6 +16,7 @@ from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, ToolError
 from swarm.ids import request_id
 from swarm.mailbox import Receiver, check_body, render_mail
 from swarm.models import Block
+from swarm.runtime.evidence import add_to_mail
 from swarm.runtime.segment import Segment
 from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage
 from swarm.tools.messages import SEND_MESSAGE
@@ -42,9 +43,8 @@ class Messaging:
         if not messages:
             journal.unread = 0
             return False
-        entry = journal.stamp(
-            Mail(text=render_mail(messages), cursor=messages[-1].id, ids=[message.id for message in messages])
-        )
+        text = render_mail(messages) + add_to_mail(journal.life, messages, self._store.journal)
+        entry = journal.stamp(Mail(text=text, cursor=messages[-1].id, ids=[message.id for message in messages]))
         unread = self._store.take_mail(self._segment.claim, journal.next_number, entry, messages)
         # A repeated step does not tell: look again.
         journal.unread = 1 if unread is None else unread

@@ -89,7 +89,9 @@ def choose_tools(
     tools = [available[name] for name in filter_tools(list(available), situation)]
     spawns = any(tool.row.kind is Kind.SPAWN for tool in tools)
     return [
-        naming_types(tool, types) if tool.row.kind is Kind.SPAWN else tool
+        naming_types(tool, types, coordinated=bool(spec.definition.coordination))
+        if tool.row.kind is Kind.SPAWN
+        else tool
         for tool in tools
         if is_of_use(tool.row, spec, spawns=spawns, person_there=person_there)
     ]

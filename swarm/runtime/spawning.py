@@ -8,6 +8,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from swarm.agent import notes
+from swarm.agent.coordination.rules import review_orders
+from swarm.agent.coordination.words import VERDICT_LINE
 from swarm.agent.life import Life
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
@@ -21,7 +23,7 @@ from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import first_mode
 from swarm.store.values import Continuation, NotSpawned
-from swarm.tools.agents import AGENT, SEARCH_MARK, find_types
+from swarm.tools.agents import AGENT, SEARCH_MARK, find_types, ordering
 from swarm.tools.registry import validate_input
 
 
@@ -31,6 +33,14 @@ class Spawning:
 
     children: dict[str, AgentSpec | Continuation] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
+    """What is told about calls that are carried out."""
+    against: dict[str, str] = field(default_factory=dict)
+    """Of the refused, those that break a rule of coordination: for people to see."""
+
+    def notes(self) -> dict[str, str]:
+        """What is told about those of them that made a child."""
+        return {call_id: note for call_id, note in self.told.items() if call_id in self.children}
 
     def background(self) -> list[str]:
         """The calls whose child is not waited for."""
@@ -51,10 +61,14 @@ def plan_children(
     Depth, names and limits are checked again, against the records, in the step that makes the children.
     """
     assert parent.spec is not None
-    plan = Spawning()
+    tool = ordering(AGENT) if parent.ledger is not None else AGENT
+    review = review_orders(calls, parent)
+    plan = Spawning(refused=dict(review.refused), told=review.notes, against=review.refused)
     for call in calls:
+        if call["id"] in plan.refused:
+            continue
         try:
-            given = validate_input(AGENT, call["input"])
+            given = validate_input(tool, call["input"])
             if given.get("agent_id"):
                 plan.children[call["id"]] = _continuation(given, find)
                 continue
@@ -73,8 +87,14 @@ def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continua
         if given.get(name):
             raise ToolError(f"`{name}` is for a new agent; it cannot go with `agent_id`.")
     return Continuation(
-        find(given["agent_id"]), check_body(given["prompt"]), background=bool(given.get("run_in_background"))
+        find(given["agent_id"]), check_body(_prompt_of(given)), background=bool(given.get("run_in_background"))
     )
+
+
+def _prompt_of(given: dict[str, Any]) -> str:
+    """The whole order; who verifies is told how its verdict is read."""
+    prompt = str(given["prompt"])
+    return f"{prompt}\n\n{VERDICT_LINE}" if given.get("phase") == "verification" else prompt
 
 
 def _check_price(child: AgentSpec, prices_file: Path | None) -> None:
@@ -99,6 +119,9 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         definition = _forked(given, parent)
     else:
         definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent)
+    if given.get("phase") == "research":
+        # Whatever is called research can implement nothing.
+        definition = definition.model_copy(update={"read_only": True})
     if schema := given.get("result_schema"):
         definition = definition.model_copy(update={"result_schema": schema})
     if definition.result_schema and (fault := check_schema(definition.result_schema)):
@@ -116,7 +139,7 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         depth=parent.depth + 1,
         definition=definition,
         description=" ".join(given["description"].split())[:200],
-        prompt=given["prompt"],
+        prompt=_prompt_of(given),
         model=model,
         name=name,
         background=teammate or bool(given.get("run_in_background", definition.background)),

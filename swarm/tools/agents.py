@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from swarm.agent.entries import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Phase
 from swarm.errors import BadName, ToolError, UnknownReceiver
 from swarm.records import AgentView
 from swarm.store.agents import Store
@@ -40,9 +40,25 @@ _RESTATED = 20
 """Agents that have ended, of those that are told again after a summary."""
 
 
-def naming_types(tool: Tool, definitions: Sequence[AgentDefinition]) -> Tool:
-    """The tool as agents of this job are given it: with the types that can be started, in a text of bounded size."""
+def naming_types(tool: Tool, definitions: Sequence[AgentDefinition], *, coordinated: bool = False) -> Tool:
+    """The tool as agents of this job are given it: with the types that can be started, in a text of bounded size.
+
+    Who is held to coordination is told the types' tools, too, and says what each order is for.
+    """
+    if coordinated:
+        tool = ordering(tool)
+        definitions = [d.model_copy(update={"description": f"{d.description} ({_tools_of(d)})"}) for d in definitions]
     return replace(tool, description=f"{tool.description}\nTypes:\n{_list_types(definitions)}")
+
+
+def ordering(tool: Tool) -> Tool:
+    """The tool with what a coordinator's orders say beyond others'."""
+    return replace(tool, parameters={**tool.parameters, **_ORDER}, required=[*tool.required, "phase"])
+
+
+def _tools_of(definition: AgentDefinition) -> str:
+    listed = "all" if definition.tools is None else ", ".join(definition.tools) or "none"
+    return f"tools: {listed}" + ("; changes nothing, its shell cannot write" if definition.read_only else "")
 
 
 def find_types(words: str, definitions: Sequence[AgentDefinition]) -> str:
@@ -243,6 +259,20 @@ AGENT = Tool(
     },
     required=["description", "prompt"],
 )
+
+_ORDER: dict[str, Any] = {
+    "phase": {
+        "enum": list(get_args(Phase)),
+        "description": "What the order is for. Who researches can change nothing; who verifies has not built it.",
+    },
+    "files": {
+        "type": "array",
+        "items": {"type": "string"},
+        "maxItems": 100,
+        "description": "Paths, folders or patterns, from the workspace on, that an implementation will change.",
+    },
+    "done_when": {"type": "string", "description": "How it will be seen that an implementation is done."},
+}
 
 WAIT_AGENTS = Tool(
     name="WaitAgents",

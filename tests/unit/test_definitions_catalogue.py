@@ -11,7 +11,17 @@ import pytest
 from swarm.definitions.catalogue import Catalogue, check_path, load_catalogue
 from swarm.errors import UnknownDefinition
 
-SHIPPED = {"general-purpose", "explore", "plan", "code-reviewer", "build", "coordinator", "worker", "researcher"}
+SHIPPED = {
+    "general-purpose",
+    "explore",
+    "plan",
+    "code-reviewer",
+    "build",
+    "coordinator",
+    "worker",
+    "researcher",
+    "verification",
+}
 
 
 def write(path: Path, name: str, *, description: str = "d", extra: str = "", body: str = "Work.") -> Path:
@@ -52,7 +62,7 @@ def test_the_shipped_types_are_there_and_without_fault(home: Path) -> None:
         assert 800 < len(definition.prompt) < 4_000
 
 
-@pytest.mark.parametrize("name", ["explore", "plan", "code-reviewer", "researcher"])
+@pytest.mark.parametrize("name", ["explore", "plan", "code-reviewer", "researcher", "verification"])
 def test_types_that_only_read_have_no_tool_that_writes(home: Path, name: str) -> None:
     definition = load_catalogue(None, home).get(name)
     assert definition.read_only
@@ -70,10 +80,10 @@ def test_the_coordinator_has_no_tool_for_files_or_commands(home: Path) -> None:
 def test_roots_and_children_are_chosen_by_mode(home: Path) -> None:
     catalogue = load_catalogue(None, home)
     assert [item.name for item in catalogue.for_spawning()] == [
-        *("code-reviewer", "explore", "general-purpose", "plan", "researcher", "worker")
+        *("code-reviewer", "explore", "general-purpose", "plan", "researcher", "verification", "worker")
     ]
     primary = [name for name, definition in catalogue.definitions.items() if definition.mode != "subagent"]
-    assert sorted(primary) == [*("build", "code-reviewer", "coordinator", "general-purpose", "plan")]
+    assert sorted(primary) == [*("build", "code-reviewer", "coordinator", "general-purpose", "plan", "verification")]
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones(home: Path) -> None:

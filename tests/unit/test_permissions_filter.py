@@ -273,7 +273,8 @@ SHIPPED_MATRIX = {
     "worker": "+++++++++",
     "explore": "s+--+++--",
     "plan": "s+--++++-",
-    "code-reviewer": "-+--++++-",
+    "code-reviewer": "s+--++++-",
+    "verification": "s+--++++-",
     "researcher": "-+--++++-",
     "coordinator": "--------+",
 }

@@ -1,0 +1,174 @@
+"""The rules: what becomes of a coordinator's orders, and of its end. Each is a function of the ledger, and of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from swarm.agent.coordination import words
+from swarm.agent.coordination.leases import find_holder, overlap
+from swarm.agent.coordination.ledger import Ledger, Order
+from swarm.agent.coordination.lint import find_gap
+from swarm.agent.entries import Prompt
+from swarm.definitions.tools import row_of
+from swarm.models import Block
+
+if TYPE_CHECKING:
+    from swarm.agent.life import Life
+
+MOST_SENT_BACK = 2
+"""How often in a row prompts are sent back; the next one is let through, with a note."""
+MOST_END_REFUSED = 2
+"""How often an end is refused before it is let through, with a note."""
+
+
+@dataclass
+class Review:
+    """What becomes of some orders, by tool_use id."""
+
+    refused: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    """What is told about those that are carried out."""
+
+
+def review_orders(calls: Sequence[Block], life: Life) -> Review:
+    """Judge the `Agent` calls of one reply, in their order: those that are let through count for the ones after them."""
+    review, ledger = Review(), life.ledger
+    if ledger is None or life.spec is None:
+        return review
+    rules: set[str] = set(life.spec.definition.coordination)
+    batch = _Batch(ledger)
+    for call in calls:
+        given = call["input"] if isinstance(call["input"], dict) else {}
+        refusal = _refuse(given, rules, batch, can_conclude=any(row_of(name).concludes for name in life.tool_names()))
+        gap = "" if refusal or "self-contained" not in rules or _goes_on(given) else find_gap(given)
+        if gap and batch.sent_back < MOST_SENT_BACK:
+            batch.sent_back += 1
+            refusal = words.sent_back(gap)
+        if refusal:
+            review.refused[call["id"]] = refusal
+            continue
+        notes = [words.let_through(gap)] if gap else []
+        if "hints" in rules and not _goes_on(given) and (hint := _find_hint(given, ledger)):
+            notes.append(hint)
+        if notes:
+            review.notes[call["id"]] = "\n".join(notes)
+        batch.take(given)
+    return review
+
+
+@dataclass
+class _Batch:
+    """The ledger, and the orders of this reply that are let through."""
+
+    ledger: Ledger
+    research: list[str] = field(default_factory=list)
+    writers: list[Order] = field(default_factory=list)
+    sent_back: int = 0
+
+    def __post_init__(self) -> None:
+        self.research = [_called(order) for order in self.ledger.open("research")]
+        self.writers = self.ledger.open("implementation")
+        self.sent_back = self.ledger.sent_back
+
+    def take(self, given: dict[str, Any]) -> None:
+        description, name = str(given.get("description", "")), str(given.get("name") or "")
+        if given.get("phase") == "research":
+            self.research.append(description)
+        elif given.get("phase") == "implementation":
+            files = tuple(map(str, given.get("files") or ()))
+            who = "an agent of this reply"
+            self.writers.append(
+                Order("", who, "implementation", description, files, name, given_at=0, background=False)
+            )
+
+
+def _refuse(given: dict[str, Any], rules: set[str], batch: _Batch, *, can_conclude: bool) -> str:
+    ledger, phase, goes_on = batch.ledger, given.get("phase"), _goes_on(given)
+    if phase is None:
+        return words.NO_PHASE
+    if phase == "verification" and "verification" in rules and goes_on:
+        built = [order for order in ledger.find(goes_on) if order.phase == "implementation"]
+        return words.SAME_HANDS.format(who=goes_on) if built else ""
+    if phase != "implementation":
+        return ""
+    if "synthesis" in rules:
+        if batch.research:
+            return words.research_runs(batch.research)
+        reported_at = max((order.ended_at or 0 for order in ledger.of_phase("research")), default=0)
+        if can_conclude and reported_at > ledger.concluded_at:
+            return words.NO_SYNTHESIS
+    if "leases" in rules:
+        files = list(map(str, given.get("files") or ()))
+        if not files:
+            return words.NO_FILES
+        others = [order for order in batch.writers if goes_on not in (order.agent_id, order.name) or not goes_on]
+        if held := find_holder(files, others):
+            return words.file_is_held(held[1], _called(held[0]), held[0].description)
+    return ""
+
+
+def _find_hint(given: dict[str, Any], ledger: Ledger) -> str:
+    files = list(map(str, given.get("files") or ()))
+    if given.get("phase") != "implementation" or not files:
+        return ""
+    known = {
+        order: sum(any(overlap(file, own) for own in order.files) for file in files)
+        for order in ledger.orders
+        if order.ended_at is not None and order.state == "completed" and order.phase != "verification"
+    }
+    best = max(known, key=lambda order: known[order], default=None)
+    if best is None or known[best] * 2 <= len(files):
+        return ""
+    return words.knows_files(_called(best), best.description, known[best], len(files))
+
+
+def find_unverified(ledger: Ledger) -> list[Order]:
+    """The implementations that no successful verification by somebody else has begun after."""
+    passed = [
+        order
+        for order in ledger.of_phase("verification")
+        if order.state == "completed" and order.verdict == "PASS" and order.tools > 0
+    ]
+    return [
+        built
+        for built in ledger.of_phase("implementation")
+        if not any(seen.given_at > built.last_at and seen.agent_id != built.agent_id for seen in passed)
+    ]
+
+
+def refuse_end(life: Life) -> Prompt | None:
+    """What is said instead of an end that comes too early; None if it may come."""
+    ledger = life.ledger
+    if not _holds_end(life) or ledger is None or ledger.open() or ledger.end_refused >= MOST_END_REFUSED:
+        return None
+    unverified = find_unverified(ledger)
+    if not unverified:
+        return None
+    return Prompt(text=words.not_verified(_name_all(unverified)), purpose="coordination")
+
+
+def note_end(life: Life) -> str:
+    """What is to be known of an end that was insisted on; empty if nothing is."""
+    unverified = find_unverified(life.ledger) if _holds_end(life) and life.ledger is not None else []
+    return words.ended_unverified(_name_all(unverified)) if unverified else ""
+
+
+def _holds_end(life: Life) -> bool:
+    return life.spec is not None and "verification" in life.spec.definition.coordination
+
+
+def _name_all(orders: Sequence[Order]) -> list[str]:
+    named = [
+        f"{order.description} ({', '.join(order.files[:3])})" if order.files else order.description for order in orders
+    ]
+    return named if len(named) <= 5 else [*named[:5], f"{len(named) - 5} more"]
+
+
+def _called(order: Order) -> str:
+    return order.name or order.agent_id
+
+
+def _goes_on(given: dict[str, Any]) -> str:
+    return str(given.get("agent_id") or "")

@@ -1,0 +1,86 @@
+"""What a worker really ran, from its journal: told with its report to whoever has to judge it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from xml.sax.saxutils import escape
+
+from swarm.agent.coordination.ledger import Order
+from swarm.agent.coordination.words import can_go_on
+from swarm.agent.entries import Assistant, Entry, ToolFinished
+from swarm.agent.life import Life
+from swarm.definitions.tools import row_of
+from swarm.mailbox import Message
+
+JournalOf = Callable[[str], Iterable[Entry]]
+
+MOST_SHOWN = 10
+_SHOWN_CHARACTERS = 120
+_EXIT = re.compile(r"\[exit code (\d+)\]")
+
+
+def add_to_report(life: Life, call_id: str, text: str, journal_of: JournalOf) -> str:
+    """The report of a worker as its coordinator gets it: with what is to be told of the order, and what the worker ran."""
+    if life.ledger is None or life.spec is None:
+        return text
+    order = next((order for order in life.ledger.orders if order.call_id == call_id), None)
+    if order is None:
+        return text
+    parts = [life.notes.get(call_id, ""), text, *_about(order, life.spec.definition.coordination, journal_of)]
+    return "\n".join(filter(None, parts))
+
+
+def add_to_mail(life: Life, messages: Sequence[Message], journal_of: JournalOf) -> str:
+    """The same about the workers whose ends these messages tell; empty if there is nothing to say."""
+    if life.ledger is None or life.spec is None:
+        return ""
+    lines = []
+    for sender in dict.fromkeys(message.sender for message in messages if message.kind == "notification"):
+        for order in life.ledger.find(sender)[-1:]:
+            about = _about(order, life.spec.definition.coordination, journal_of)
+            lines += [f"About {order.name or sender}:", *about] if about else []
+    return f"\n\n<runtime-note>\n{escape(chr(10).join(lines))}\n</runtime-note>" if lines else ""
+
+
+def _about(order: Order, rules: Sequence[str], journal_of: JournalOf) -> list[str]:
+    if order.phase == "research":
+        return []
+    go_on = order.phase == "implementation" and order.files and "hints" in rules
+    evidence = describe_evidence(journal_of(order.agent_id))
+    return [evidence, can_go_on(order.name or order.agent_id, order.files)] if go_on else [evidence]
+
+
+def list_commands(entries: Iterable[Entry]) -> list[str]:
+    """The shell commands of a life, the last ones, each with how it ended: `` `pytest -q`: exit code 1 ``."""
+    commands: dict[str, str] = {}
+    ran: list[str] = []
+    for entry in entries:
+        match entry:
+            case Assistant():
+                for block in entry.content:
+                    row = row_of(str(block.get("name", "")))
+                    if (
+                        block.get("type") == "tool_use"
+                        and row.matching == "command"
+                        and isinstance(block["input"], dict)
+                    ):
+                        commands[block["id"]] = " ".join(str(block["input"].get(row.subject, "")).split())
+            case ToolFinished() if entry.tool_use_id in commands:
+                ran.append(f"`{commands[entry.tool_use_id][:_SHOWN_CHARACTERS]}`: {_ending(entry)}")
+    return ran[-MOST_SHOWN:]
+
+
+def describe_evidence(entries: Iterable[Entry]) -> str:
+    """The same in a paragraph."""
+    commands = list_commands(entries)
+    if not commands:
+        return "[By its journal it ran no command.]"
+    return "[Commands that it ran, by its journal:\n" + "\n".join(f"- ran {line}" for line in commands) + "]"
+
+
+def _ending(entry: ToolFinished) -> str:
+    codes = _EXIT.findall(entry.text)
+    if codes:
+        return f"exit code {codes[-1]}"
+    return "failed" if entry.is_error else "exit code 0"
