@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,6 +77,11 @@ class AgentSpec(BaseModel):
     def is_carried(self) -> bool:
         """Whether its files follow it: the workspace is its own, and equal to what its journal names last whenever a segment begins."""
         return self.files is not None and self.files.hub != ""
+
+    def workspace_for(self, agent_id: str) -> str:
+        """Of an agent that this one starts: its own; where files are carried a copy beside it, which may be on another host."""
+        given = PurePath(self.workspace)
+        return str(given.parent.with_name(agent_id) / given.name) if self.is_carried else self.workspace
 
     @property
     def plan_file(self) -> str:

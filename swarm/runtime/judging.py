@@ -20,6 +20,7 @@ from swarm.errors import ToolError
 from swarm.permissions.judge import judge
 from swarm.records import AgentView
 from swarm.runtime.approvals import describe_call
+from swarm.runtime.carrying import Keeping
 from swarm.runtime.model_call import ModelCall
 from swarm.runtime.segment import Segment, Waits
 from swarm.runtime.toolbox import Toolbox
@@ -31,8 +32,8 @@ from swarm.tools.processes import run_command
 class Judging:
     """The judges of one running agent's work."""
 
-    def __init__(self, segment: Segment, toolbox: Toolbox, model_call: ModelCall) -> None:
-        self._segment, self._toolbox, self._model_call = segment, toolbox, model_call
+    def __init__(self, segment: Segment, toolbox: Toolbox, model_call: ModelCall, files: Keeping) -> None:
+        self._segment, self._toolbox, self._model_call, self._files = segment, toolbox, model_call, files
 
     @property
     def _outcome(self) -> Outcome:
@@ -50,11 +51,14 @@ class Judging:
         try:
             self._refuse_forbidden(outcome)
             context = self._toolbox.context_of(f"check-{segment.journal.next_number}")
+            # What a check that was cut off has left is not the agent's work.
+            self._files.begin({"id": context.tool_use_id})
             ran = run_command(context, outcome.check, context.confine, outcome.check_seconds)
         except ToolError as error:
             summary = f"the check could not be run: {error}"
             self._note(Verdict(by="check", attempt=attempt, passed=False, void=True, summary=summary))
             return
+        self._files.kept()
         output = ran.output.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").strip("\n")
         handle = context.outputs.keep(context.tool_use_id, output) if len(output) > words.SHOWN_OUTPUT else ""
         summary = words.sum_up_check(outcome.check, ran.exit_code, ran.timed_out, outcome.check_seconds)
@@ -103,6 +107,7 @@ class Judging:
             attempt=attempt,
             entry=entry_number,
             mode=segment.mode,
+            commit=segment.life.commit,
             answer=finished.text,
             check="" if check is None else check.summary,
         )

@@ -35,10 +35,10 @@ from swarm.agent.decision import (
     next_action,
     settle,
 )
-from swarm.agent.entries import Condition, Finished, Prompt, Spawned, Started, ToolFinished, ToolStarted
+from swarm.agent.entries import Condition, Finished, Prompt, Started, ToolFinished, ToolStarted
 from swarm.agent.life import Life
 from swarm.agent.needs import needs_of
-from swarm.agent.notes import child_result, refuse_mail
+from swarm.agent.notes import refuse_mail
 from swarm.agent.prompts import first_message
 from swarm.definitions.tools import Kind
 from swarm.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
@@ -49,28 +49,23 @@ from swarm.models import Block, Model
 from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
 from swarm.runtime.carrying import AWAY_AGAIN_SECONDS, keeping_of
+from swarm.runtime.children import SPAWNED_AT_ONCE, Children
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
-from swarm.runtime.evidence import add_to_report
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
-from swarm.runtime.sharing import name_prefixes
-from swarm.runtime.spawning import plan_children, refuse
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park, wait_for
-from swarm.store.values import Busy, Counters, GoOn, Signals
-from swarm.tools.agents import find_child
+from swarm.store.values import Busy, Counters, GoOn
 
 log = EventLog("swarm.segment")
 
 WAIT_IN_PLACE_SECONDS = 2.0
 """A shorter wait for the model is slept through; a longer one gives the process back."""
 CONCURRENT_READS = 8
-SPAWNED_AT_ONCE = 50
-"""Children of one step, which may not keep the server busy for long."""
 
 
 class Loop:
@@ -84,9 +79,10 @@ class Loop:
         self.guidance = Guidance(segment)
         self.approvals = Approvals(segment, self.toolbox)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
-        self.judging = Judging(segment, self.toolbox, self.model_call)
+        self.children = Children(segment, self.toolbox, self.model_call)
         self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
         self.files = keeping_of(segment, draining)
+        self.judging = Judging(segment, self.toolbox, self.model_call, self.files)
         self._yield_at = time.monotonic() + segment.settings.segment_seconds
 
     def run(self) -> Outcome:
@@ -179,7 +175,7 @@ class Loop:
             case Settle(results=results):
                 self.journal.append_results(results)
             case SpawnAgents(calls=calls):
-                return self._run_approved(calls[:SPAWNED_AT_ONCE], self._spawn)
+                return self._run_approved(calls[:SPAWNED_AT_ONCE], self.children.spawn)
             case CollectChildren(children=children):
                 return self._collect(children)
             case SendMessages(calls=calls):
@@ -324,57 +320,9 @@ class Loop:
         self.journal.append_results(self.guidance.follow([call], [result]))
         self.files.kept()
 
-    def _spawn(self, calls: Sequence[Block]) -> None:
-        plan = plan_children(
-            calls,
-            self.life,
-            self.toolbox.catalogue,
-            lambda who: find_child(self.store, self.spec, who, teammates=False),
-            prices_file=self.segment.settings.prices_file,
-        )
-        while plan.children:
-            entry = self.journal.stamp(
-                Spawned(
-                    children={call_id: child.agent_id for call_id, child in plan.children.items()},
-                    background=plan.background(),
-                    notes=plan.notes(),
-                )
-            )
-            answer = self.store.spawn(
-                self.segment.claim,
-                self.journal.next_number,
-                entry,
-                list(plan.children.values()),
-                closing=self.model_call.closing(len(plan.children)),
-                prefixes=name_prefixes(self.segment, self.toolbox, list(plan.children.values())),
-                tools=sorted(self.life.tool_names()),
-            )
-            if isinstance(answer, Signals):
-                self.life.apply(entry)
-                self.segment.publish(answer)
-                break
-            refuse(plan, answer, self.spec.limits.max_agents)
-        for call in calls:
-            if why := plan.against.get(call["id"]):
-                about = self.toolbox.activity(call)
-                self.store.emit(self.spec.job_id, "denied", self.spec.agent_id, call=about, why=why)
-        if plan.refused:
-            self.journal.append_results(
-                [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
-            )
-
     def _collect(self, children: dict[str, str]) -> Outcome | None:
-        ended = self.store.ended(list(children.values()))
-        alive = [agent_id for agent_id in children.values() if agent_id not in ended]
-        if alive:
-            return self._park(Condition(children=alive))
-        results = []
-        for call_id, agent_id in children.items():
-            text, failed = child_result(ended[agent_id])
-            text = add_to_report(self.life, call_id, text, self.store.journal)
-            results.append(ToolFinished(tool_use_id=call_id, text=self.toolbox.fit(call_id, text), is_error=failed))
-        self.journal.append_results(results)
-        return None
+        alive = self.children.collect(children)
+        return self._park(Condition(children=alive)) if alive else None
 
     # -- ways out ------------------------------------------------------------------------------------------
 

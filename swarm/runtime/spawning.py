@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
@@ -146,7 +146,7 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         teammate=teammate,
         role=given.get("role"),
         fork=life.length if fork else None,
-        workspace=_workspace(parent, child_agent_id(parent.agent_id, call["id"])),
+        workspace=parent.workspace_for(child_agent_id(parent.agent_id, call["id"])),
         base=life.commit if parent.is_carried else "",
         files=parent.files,
         folders=parent.folders,
@@ -157,12 +157,6 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         base_url=parent.base_url,
         limits=parent.limits,
     )
-
-
-def _workspace(parent: AgentSpec, agent_id: str) -> str:
-    """The parent's; of files that are carried a copy beside it, which may be on another host."""
-    given = PurePath(parent.workspace)
-    return str(given.parent.with_name(agent_id) / given.name) if parent.is_carried else parent.workspace
 
 
 def _forked(given: dict[str, Any], parent: AgentSpec) -> AgentDefinition:

@@ -174,7 +174,7 @@ def test_the_agent_is_told_what_it_is_judged_by_in_its_first_message() -> None:
 
 
 def test_a_grader_is_read_only_and_sees_task_rubric_answer_and_check() -> None:
-    given: dict[str, Any] = {"attempt": 1, "mode": "acceptEdits", "answer": "ANSWER", "check": "CHECK"}
+    given: dict[str, Any] = {"attempt": 1, "mode": "acceptEdits", "commit": "", "answer": "ANSWER", "check": "CHECK"}
     grader = make_grader(make_spec(), BOTH, entry=7, **given)
     assert grader.definition.read_only and grader.definition.outcome is None and grader.helper
     for part in ("write it", "It is short.", "ANSWER", "CHECK"):

@@ -22,12 +22,23 @@ def grader_definition() -> AgentDefinition:
 
 
 def make_grader(
-    spec: AgentSpec, outcome: Outcome, *, attempt: int, entry: int, mode: PermissionMode, answer: str, check: str
+    spec: AgentSpec,
+    outcome: Outcome,
+    *,
+    attempt: int,
+    entry: int,
+    mode: PermissionMode,
+    commit: str,
+    answer: str,
+    check: str,
 ) -> AgentSpec:
-    """The grader that the journal's entry `entry` tells of: a repeat after a crash makes no second. `mode` is its author's."""
-    definition = grader_definition()
+    """The grader that the journal's entry `entry` tells of: a repeat after a crash makes no second.
+
+    `mode` is its author's, `commit` what the author's workspace holds, where files are carried.
+    """
+    definition, agent_id = grader_definition(), child_agent_id(spec.agent_id, f"grader/{entry}")
     return AgentSpec(
-        agent_id=child_agent_id(spec.agent_id, f"grader/{entry}"),
+        agent_id=agent_id,
         job_id=spec.job_id,
         parent_id=spec.agent_id,
         depth=spec.depth + 1,
@@ -38,7 +49,9 @@ def make_grader(
         mode=first_mode(definition, mode),
         rules=spec.rules + definition_rules(definition),
         folders=spec.folders,
-        workspace=spec.workspace,
+        workspace=spec.workspace_for(agent_id),
+        base=commit if spec.is_carried else "",
+        files=spec.files,
         base_url=spec.base_url,
         helper=True,
         limits=spec.limits,

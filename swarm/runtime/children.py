@@ -1,0 +1,88 @@
+"""A running agent's children: started together, in one step with the entry that tells of them, and taken in when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swarm.agent.entries import Spawned, ToolFinished
+from swarm.agent.notes import child_result
+from swarm.models import Block
+from swarm.runtime.evidence import add_to_report
+from swarm.runtime.model_call import ModelCall
+from swarm.runtime.segment import Segment
+from swarm.runtime.sharing import name_prefixes
+from swarm.runtime.spawning import Spawning, plan_children, refuse
+from swarm.runtime.toolbox import Toolbox
+from swarm.store.values import Signals
+from swarm.tools.agents import find_child
+
+SPAWNED_AT_ONCE = 50
+"""Children of one step, which may not keep the server busy for long."""
+
+
+class Children:
+    """Carries `Agent` calls out."""
+
+    def __init__(self, segment: Segment, toolbox: Toolbox, model_call: ModelCall) -> None:
+        self._segment, self._toolbox, self._model_call = segment, toolbox, model_call
+        self._journal, self._store, self._spec = segment.journal, segment.store, segment.spec
+
+    def spawn(self, calls: Sequence[Block]) -> None:
+        """Start, or have go on, what the calls ask for; those that cannot be are refused as their results."""
+        plan = plan_children(
+            calls,
+            self._journal.life,
+            self._toolbox.catalogue,
+            lambda who: find_child(self._store, self._spec, who, teammates=False),
+            prices_file=self._segment.settings.prices_file,
+        )
+        while plan.children and not self._make(plan):
+            pass
+        for call in calls:
+            if why := plan.against.get(call["id"]):
+                about = self._toolbox.activity(call)
+                self._store.emit(self._spec.job_id, "denied", self._spec.agent_id, call=about, why=why)
+        if plan.refused:
+            self._journal.append_results(
+                [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
+            )
+
+    def _make(self, plan: Spawning) -> bool:
+        """Make what is planned; if the store refuses some of it, nothing is made, and those are refused in the plan."""
+        specs = list(plan.children.values())
+        entry = self._journal.stamp(
+            Spawned(
+                children={call_id: child.agent_id for call_id, child in plan.children.items()},
+                background=plan.background(),
+                notes=plan.notes(),
+            )
+        )
+        answer = self._store.spawn(
+            self._segment.claim,
+            self._journal.next_number,
+            entry,
+            specs,
+            closing=self._model_call.closing(len(specs)),
+            prefixes=name_prefixes(self._segment, self._toolbox, specs),
+            tools=sorted(self._journal.life.tool_names()),
+        )
+        if isinstance(answer, Signals):
+            self._journal.life.apply(entry)
+            self._segment.publish(answer)
+            return True
+        refuse(plan, answer, self._spec.limits.max_agents)
+        return False
+
+    def collect(self, children: dict[str, str]) -> list[str]:
+        """Take in the results of these children (tool_use id → agent id), unless some still live: their ids."""
+        ended = self._store.ended(list(children.values()))
+        alive = [agent_id for agent_id in children.values() if agent_id not in ended]
+        if alive:
+            return alive
+        results = []
+        for call_id, agent_id in children.items():
+            text, failed = child_result(ended[agent_id])
+            text = add_to_report(self._journal.life, call_id, text, self._store.journal)
+            results.append(ToolFinished(tool_use_id=call_id, text=self._toolbox.fit(call_id, text), is_error=failed))
+        self._journal.append_results(results)
+        return []
