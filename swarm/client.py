@@ -214,6 +214,7 @@ class Swarm:
         rubric: str | None = None,
         tries: int | None = None,
         check_seconds: float | None = None,
+        summaries: bool = False,
         priority: int = 1,
         home_workspace: bool = False,
         instruction_files: bool = True,
@@ -235,6 +236,9 @@ class Swarm:
         With `check`, a shell command that must exit with 0 (within `check_seconds`, 600), or `rubric`, criteria that an independent grader
         finds met, the answer is accepted only then: else it is sent back, and after `tries` times (3) the job has failed. See
         `JobView.verdicts`.
+
+        With `summaries`, a small model tells people what agents do (`AgentView.summary`), names the job, and sums up its end
+        (`JobView.digest`); the job pays for it.
 
         Jobs have their turns on the fleet; one of `priority` 3 has three where others have one.
 
@@ -270,6 +274,7 @@ class Swarm:
             rubric=rubric,
             tries=tries,
             check_seconds=check_seconds,
+            summaries=summaries,
             priority=priority,
             home_workspace=home_workspace,
             instruction_files=instruction_files,

@@ -69,6 +69,7 @@ class Order:
     rubric: str | None = None
     tries: int | None = None
     check_seconds: float | None = None
+    summaries: bool = False
     home_workspace: bool = False
     instruction_files: bool = True
     priority: int = 1
@@ -216,6 +217,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         folders=list(permissions.folders),
         network=order.network or definition.network,
         base_url=order.base_url,
+        summaries=order.summaries,
         limits=limits,
         created_at=time.time(),
     )

@@ -166,6 +166,8 @@ class AgentView(_View):
     unserved: str = ""
     """Why nobody can run it now, though it is queued; known where somebody has looked."""
     activity: str = ""
+    summary: str = ""
+    """What a small model says it is doing, where that was asked for; gone with its end."""
     queued_at: float | None = None
     """When it was put in line last."""
     queued_seconds: float = 0.0
@@ -211,6 +213,8 @@ class JobView(_View):
     title: str = ""
     data: Any = None
     """The answer as data, if a schema was given."""
+    digest: str = ""
+    """What a small model says came of it, where that was asked for."""
     workspace: str = ""
     files: Literal["shared", "snapshots", "carried"] = "shared"
     """How its files are kept: they lie in the workspace; and snapshots beside them; or they follow agents from host to host."""
@@ -228,7 +232,7 @@ class Event(BaseModel, frozen=True):
     """One lifecycle event of a job.
 
     `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team,
-    denied, bounded, held, verdict`;
+    denied, bounded, held, verdict, summary`;
     `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
     `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
     `read`: its agent took its messages up to the one in `up_to` in, in the turn `turn`; or

@@ -58,7 +58,10 @@ class Settings(BaseSettings):
     compact_tokens: int = Field(default=160_000, ge=0)
     """How long a conversation may get, in tokens, before a summary takes its place; 0: as long as the model's context allows."""
     small_model: str = "haiku"
-    """Model that writes summaries where the conversation is no longer in the prompt cache: an alias or a full id."""
+    """Model that writes summaries where the conversation is no longer in the prompt cache, and lines for people who watch: an alias
+    or a full id."""
+    summary_seconds: float = Field(default=30.0, gt=0)
+    """How often, at most, a line is made about an agent at work, where that was asked for (`swarm run --summaries`)."""
     prices_file: Path | None = None
     """YAML that overrides rows of the shipped table of prices and context sizes."""
     base_url: str | None = None

@@ -68,6 +68,8 @@ class AgentSpec(BaseModel):
     """The runtime started it, for its parent: the limits of depth and of the number of agents are not for it."""
     fork: int | None = Field(default=None, ge=1)
     """It begins with its parent's conversation, as the first so many entries of the parent's journal tell it."""
+    summaries: bool = False
+    """A small model tells people what it does, meanwhile and at the end."""
     base_url: str | None = None
     """A rehearsal server's URL; only loopback addresses are honoured, and only with a worthless key."""
     limits: Limits = Limits()

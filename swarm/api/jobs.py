@@ -48,6 +48,8 @@ class NewJob(Body):
     """How often the work may be handed in; default: 3."""
     check_seconds: float | None = Field(default=None, gt=0, le=3_600)
     """The time limit of the check; default: 600."""
+    summaries: bool = False
+    """Have a small model tell what agents do, name the job, and sum up its end."""
     instruction_files: bool = True
     """Whether its agents are given the instruction files that apply in the workspace."""
     priority: int = Field(default=1, ge=1, le=100)

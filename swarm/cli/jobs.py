@@ -18,6 +18,7 @@ from swarm.cli.options import JobArgument, JsonOption, parse_duration
 from swarm.cli.output import (
     one_line,
     output_console,
+    plain,
     print_json,
     print_json_text,
     print_line,
@@ -118,6 +119,8 @@ def show_tree(
     reason = f": {one_line(view.reason, 300)}" if view.reason else ""
     files = "" if view.files == "shared" else f"  (files: {view.files})"
     console.print(f"{view.id}  {view.state.replace('_', ' ')}{reason}{rehearsed}{files}", soft_wrap=True)
+    if view.digest:
+        console.print(plain(view.digest), soft_wrap=True, style="dim", markup=False)
     console.print(render_tree(agents, console, show_ids=True))
     hint_at_questions(view.id, asking)
 

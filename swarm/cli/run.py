@@ -131,6 +131,10 @@ def run(
             parser=parse_duration, metavar="TIME", help="Time limit of the check, 1h at most.", show_default="10m"
         ),
     ] = None,
+    summaries: Annotated[
+        bool,
+        typer.Option("--summaries", help="Have a small model say what agents do, name the job, and sum up its end."),
+    ] = False,
     rehearse: Annotated[
         str | None,
         typer.Option(
@@ -219,6 +223,7 @@ def run(
         rubric=None if rubric is None else _read_rubric(rubric),
         tries=tries,
         check_seconds=check_timeout,
+        summaries=summaries,
         home_workspace=home_workspace,
         instruction_files=instruction_files,
         snapshots=snapshots,

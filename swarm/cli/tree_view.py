@@ -170,6 +170,8 @@ def describe_now(agent: AgentView, alive: int) -> str:
             return f"waits: {agent.activity}" if agent.activity else "waits"
         case "failed" | "cancelled" | "timed_out":
             return f"{agent.state.replace('_', ' ')}: {agent.reason}" if agent.reason else agent.state.replace("_", " ")
+        case "running" if agent.summary:
+            return f"{agent.summary} ({agent.activity})" if agent.activity else agent.summary
         case "running":
             return agent.activity
         case _ if agent.stopped_at:

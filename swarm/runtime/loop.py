@@ -57,6 +57,7 @@ from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
+from swarm.runtime.summing import Summing
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park, wait_for
 from swarm.store.values import Busy, Counters, GoOn
@@ -83,6 +84,7 @@ class Loop:
         self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
         self.files = keeping_of(segment, draining)
         self.judging = Judging(segment, self.toolbox, self.model_call, self.files)
+        self.summing = Summing(segment, model)
         self._yield_at = time.monotonic() + segment.settings.segment_seconds
 
     def run(self) -> Outcome:
@@ -229,6 +231,7 @@ class Loop:
         if needs.wants:
             # Before it has them: whoever goes on with it must have them, too.
             self.store.need(self.segment.claim, needs)
+        self.summing.name_job()
         started = Started(spec=self.spec).model_copy(update=opening._asdict())
         self.journal.append([self.guidance.begin(started), task], activity="starting")
         return None
@@ -257,6 +260,7 @@ class Loop:
             case Busy(tokens=tokens, cost=cost):
                 return self._park(Condition(purse=(tokens, cost)))
             case Reserved() as reserved:
+                self.summing.consider()
                 self.model_call.request(action, reserved)
             case Told():
                 pass
@@ -376,6 +380,7 @@ class Loop:
             return None
         self.segment.publish(answer)
         self.life.apply(finished)
+        self.summing.sum_up(finished)
         self.toolbox.clear()
         summary = (
             finished.reason

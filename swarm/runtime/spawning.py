@@ -155,6 +155,7 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         rules=parent.rules + definition_rules(definition),
         network=parent.network or definition.network,
         base_url=parent.base_url,
+        summaries=parent.summaries,
         limits=parent.limits,
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 
 import redis
 
 from swarm.plain import clean_text
+from swarm.records import Counters
 from swarm.store.library import STEPS
 from swarm.store.upkeep import Upkeep
 from swarm.store.values import Claim, Piece
@@ -39,6 +41,18 @@ class Showing(Upkeep):
             for part in (piece.block, piece.type, piece.name, piece.begin, clean_text(piece.text))
         ]
         return self._tell("tell_words", claim.agent_id, claim.generation, entry, *words)
+
+    def begin_summary(self, agent_id: str, length: int, interval: float, tokens: int, cost: int) -> bool:
+        """Set aside what a summary takes, if one is due and the purse has plenty; returns whether. `cost` is in nano-dollars.
+
+        Raises `redis.RedisError`.
+        """
+        return bool(STEPS.run(self.hasty, "begin_summary", self.prefix, agent_id, length, interval, tokens, cost))
+
+    def tell_summary(self, agent_id: str, sort: str, text: str, counters: Counters) -> None:
+        """Tell one, empty if it was not to be had, and settle what it took. Raises `redis.RedisError`."""
+        changed = json.dumps(counters.changed())
+        STEPS.run(self.hasty, "tell_summary", self.prefix, agent_id, sort, clean_text(text), changed)
 
     def _tell(self, step: str, *arguments: str | int) -> bool:
         if time.monotonic() < self._silent_until:

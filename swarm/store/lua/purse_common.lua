@@ -7,16 +7,17 @@
 
 -- What is used, held by calls under way, and left, of tokens and of money; `max` is false where there is no limit.
 local function purse_of(job)
-  local max_tokens, max_cost, reserved_tokens, reserved_cost, closing_tokens, closing_cost, input, output, write, read_, spent =
-    job_fields(job, 'max_tokens', 'max_cost', 'reserved_tokens', 'reserved_cost', 'closing_tokens', 'closing_cost', 'input', 'output',
-      'cache_write', 'cache_read', 'cost')
+  local max_tokens, max_cost, reserved_tokens, reserved_cost, closing_tokens, closing_cost, input, output, write, read_, spent,
+    aside_tokens, aside_cost = job_fields(job, 'max_tokens', 'max_cost', 'reserved_tokens', 'reserved_cost', 'closing_tokens',
+      'closing_cost', 'input', 'output', 'cache_write', 'cache_read', 'cost', 'aside_tokens', 'aside_cost')
+  -- What a summary for people takes counts as used: no agent waits until it is made.
   local function part(name, max, used, held, closing)
     return { name = name, max = max and tonumber(max), used = used, held = held, left = max and tonumber(max) - used - held - closing }
   end
   return {
-    tokens = part('tokens', max_tokens, count(input) + count(output) + count(write) + count(read_), count(reserved_tokens),
-      count(closing_tokens)),
-    cost = part('budget', max_cost, count(spent), count(reserved_cost), count(closing_cost)),
+    tokens = part('tokens', max_tokens, count(input) + count(output) + count(write) + count(read_) + count(aside_tokens),
+      count(reserved_tokens), count(closing_tokens)),
+    cost = part('budget', max_cost, count(spent) + count(aside_cost), count(reserved_cost), count(closing_cost)),
   }
 end
 

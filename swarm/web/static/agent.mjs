@@ -75,7 +75,7 @@ function Head({ agent, state, tree }) {
       ${pathTo(state.agents, agent.id).map((id) => html`<${Link} key=${id} to=${{ job: state.id, agent: id }}>${line(state.agents.get(id).label || "root", 40)}<//>`)}</nav>
     <div class="agent-title"><h2>${agent.name && html`<span class="agent-name">${plain(agent.name)}</span> `}${line(agent.label, 200) || agent.id}</h2>
       ${!about.read_only && sums?.alive > 0 && html`<button type="button" class="btn btn-sm sw-no" onClick=${() => setEnds(true)}>Cancel …</button>`}</div>
-    <p class="agent-state"><${State} agent=${agent} /> ${agent.reason || agent.activity ? html`<span class="row-aside">${line(agent.reason || agent.activity, 200)}</span>` : null}</p>
+    <p class="agent-state"><${State} agent=${agent} /> ${agent.reason || agent.summary || agent.activity ? html`<span class="row-aside">${line(agent.reason || [agent.summary, agent.activity].filter(Boolean).join(" · "), 300)}</span>` : null}</p>
     <dl class="facts facts-small">
       <${Fact} name="Turns">${agent.turns}<//><${Fact} name="Tokens">${count(tokens(agent))}<//>
       <${Fact} name="Cached">${cacheShare(agent) || "–"}<//>

@@ -26,7 +26,7 @@ export function stateInWords(agent) {
 /** What stands behind the state: the reason of an end, or what is done now. */
 export function aside(agent) {
   if (agent.unserved && agent.state === "queued") return agent.unserved;
-  return isOver(agent.state) ? agent.reason : agent.activity;
+  return isOver(agent.state) ? agent.reason : agent.summary || agent.activity;
 }
 
 /** 950, 12.3k, 4.1M. */

@@ -6,7 +6,7 @@ import { html, useEffect, useMemo, useState } from "./html.mjs";
 import { Inbox } from "./inbox.mjs";
 import { Meter, atWork } from "./jobs.mjs";
 import { Panel } from "./panel.mjs";
-import { line } from "./plain.mjs";
+import { line, reveal } from "./plain.mjs";
 import { amend, go } from "./route.mjs";
 import { buildTree, pathTo } from "./tree.mjs";
 import { TreeView } from "./treeview.mjs";
@@ -61,6 +61,7 @@ function Head({ state, failed }) {
       <${Fact} name="Turns">${job.turns}<//>
       <${Fact} name="Time">${lasted}<//>
     </dl>
+    ${job.digest && html`<p class="aside">${reveal(job.digest)}</p>`}
     ${failed && html`<${Failure} error=${failed} />`}
     ${job.unserved && html`<p class="notice notice-warn">Nobody can run what is queued: ${line(job.unserved, 300)}</p>`}
     ${asks.length > 0 && html`<${Asking} job=${job} asks=${asks} />`}

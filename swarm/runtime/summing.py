@@ -1,0 +1,132 @@
+"""Summaries for people, made beside an agent's work: by a thread of the process that runs it, which nobody ever waits for.
+
+While the model or a tool is waited for the process is idle, and what there is to tell lies in its memory: a summary made here costs no
+process, no turn on the fleet and no reading of journals. One that is lost (the process dies, Redis is away) is lost: nothing depends on it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from redis.exceptions import RedisError
+
+from swarm.agent.blocks import BYTES_PER_TOKEN
+from swarm.agent.digests import MOST_REPLY_TOKENS, Sort, ask_for_digest, ask_for_progress, ask_for_title, fit, system_of
+from swarm.agent.entries import Finished
+from swarm.errors import SwarmError
+from swarm.log import EventLog
+from swarm.models import Model, ModelRequest, Usage
+from swarm.models.catalogue import cost_usd, resolve_model
+from swarm.records import NANO, Counters
+from swarm.runtime.purse import Prices
+from swarm.runtime.segment import Segment
+
+log = EventLog("swarm.summaries")
+_TOLD_AGENTS = 30
+_DIGEST_ATTEMPTS = 10
+_TELL_AGAIN_SECONDS = (0.0, 1.0, 5.0)
+"""What was paid is told, though Redis may be away for a moment."""
+
+
+class Summing:
+    """The summaries of one segment."""
+
+    def __init__(self, segment: Segment, model: Model) -> None:
+        self._segment, self._model, self._spec = segment, model, segment.spec
+        self._thread: threading.Thread | None = None
+        self._length = 0
+        self._due_at = 0.0
+        if self._spec.summaries:
+            small, prices = segment.settings.small_model, segment.settings.prices_file
+            self._small = resolve_model(small, default=small, parent=None, prices_file=prices)
+            self._prices = Prices(self._small, prices)
+
+    def consider(self) -> None:
+        """Have a line made about the agent, if one is due; at once, and without waiting."""
+        life = self._segment.life
+        if (
+            not self._spec.summaries
+            or life.last is None
+            or life.length <= self._length
+            or time.monotonic() < self._due_at
+        ):
+            return
+        self._due_at, self._length = time.monotonic() + self._segment.settings.summary_seconds, life.length
+        self._begin("progress", ask_for_progress(life), self._segment.settings.summary_seconds)
+
+    def name_job(self) -> None:
+        """Have a title made, if the person gave none: then the prompt's beginning stands for it."""
+        spec = self._spec
+        if spec.summaries and spec.parent_id is None and spec.description == " ".join(spec.prompt.split())[:80]:
+            self._begin("title", ask_for_title(spec.prompt), 0.0)
+
+    def sum_up(self, finished: Finished) -> None:
+        """Have a digest of the job made, which has ended so."""
+        if self._spec.summaries and self._spec.parent_id is None:
+            self._begin("digest", "", 0.0, finished)
+
+    def _begin(self, sort: Sort, ask: str, interval: float, finished: Finished | None = None) -> None:
+        if sort == "progress" and self._thread is not None and self._thread.is_alive():
+            return
+        given = (sort, ask, interval, self._segment.life.length, finished)
+        self._thread = threading.Thread(target=self._make, args=given, name="summary", daemon=True)
+        self._thread.start()
+
+    # -- in the thread -----------------------------------------------------------------------------------------
+
+    def _make(self, sort: Sort, ask: str, interval: float, length: int, finished: Finished | None) -> None:
+        store, agent_id = self._segment.store, self._spec.agent_id
+        try:
+            if finished is not None:
+                agents = store.agents_of(self._spec.job_id, answers=False)[1 : _TOLD_AGENTS + 1]
+                told = [f"{agent.label}: {agent.state} {agent.reason}".strip() for agent in agents]
+                ask = ask_for_digest(self._spec.prompt, finished, told)
+            size = len((system_of(sort) + ask).encode("utf-8", "surrogatepass"))
+            wish = Usage(input_tokens=int(size / BYTES_PER_TOKEN) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
+            # At the end a line about the agent may still be in the making.
+            for _ in range(1 if finished is None else _DIGEST_ATTEMPTS):
+                if store.begin_summary(agent_id, length, interval, wish.total_tokens, self._prices.cost(wish)):
+                    break
+                time.sleep(0.0 if finished is None else 1.0)
+            else:
+                return
+            text, counters = self._ask(sort, ask)
+            self._tell(sort, text, counters)
+        except (SwarmError, RedisError, OSError) as error:
+            log.info("summary.not_made", agent_id=agent_id, sort=sort, why=error)
+
+    def _ask(self, sort: Sort, ask: str) -> tuple[str, Counters]:
+        """What the small model says, and what that took; nothing of either if it fails."""
+        request = ModelRequest(
+            model=self._small,
+            system=system_of(sort),
+            messages=[{"role": "user", "content": [{"type": "text", "text": ask}]}],
+            tools=[],
+            max_tokens=MOST_REPLY_TOKENS[sort],
+        )
+        try:
+            reply = self._model.complete(request)
+        except SwarmError as error:
+            log.info("summary.not_made", agent_id=self._spec.agent_id, sort=sort, why=error)
+            return "", Counters()
+        usage = reply.usage
+        cost = cost_usd(reply.model, usage, prices_file=self._prices.file)
+        paid = self._prices.cost(usage) if cost is None else round(cost * NANO)
+        said = " ".join(str(block.get("text", "")) for block in reply.content if block.get("type") == "text")
+        return fit(sort, said), Counters(
+            input=usage.input_tokens,
+            output=usage.output_tokens,
+            cache_write=usage.cache_creation_input_tokens,
+            cache_read=usage.cache_read_input_tokens,
+            cost=paid,
+        )
+
+    def _tell(self, sort: Sort, text: str, counters: Counters) -> None:
+        for seconds in _TELL_AGAIN_SECONDS:
+            time.sleep(seconds)
+            try:
+                self._segment.store.tell_summary(self._spec.agent_id, sort, text, counters)
+                return
+            except (RedisError, OSError) as error:
+                log.info("summary.not_told", agent_id=self._spec.agent_id, sort=sort, why=error)

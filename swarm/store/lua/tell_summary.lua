@@ -1,0 +1,56 @@
+-- The steps of summaries for people: summaries_common.lua.
+
+local MOST, ROOM, SHARE, LOST_SECONDS = 2000, 4, 0.05, 120
+
+-- Set aside what a summary takes, if one is due: nobody makes one of this agent, something has happened since the last, and so many
+-- seconds have passed.
+--   length    of the journal; one that is not longer than with the last summary tells nothing new
+--   interval  seconds since the last one at least
+-- Returns 1, or 0 if none is to be made.
+step('begin_summary', function(id, length, interval, tokens, cost)
+  local job, at, known, held = fields(id, 'job', 'summary_at', 'summary_length', 'summary_tokens')
+  if not job then return 0 end
+  local age = at and NOW - tonumber(at)
+  -- One that is under way for so long died with its process.
+  if held and age < LOST_SECONDS then return 0 end
+  if held then give_summary_back(id, job) end
+  if at and (age < tonumber(interval) or count(known) >= tonumber(length)) then return 0 end
+  tokens, cost = tonumber(tokens), tonumber(cost)
+  local made, all_tokens, all_cost, max_tokens, max_cost =
+    job_fields(job, 'summaries', 'summaries_tokens', 'summaries_cost', 'max_tokens', 'max_cost')
+  if count(made) >= MOST then return 0 end
+  if max_tokens and count(all_tokens) + tokens > tonumber(max_tokens) * SHARE then return 0 end
+  if max_cost and count(all_cost) + cost > tonumber(max_cost) * SHARE then return 0 end
+  if judge(purse_of(job), tokens * ROOM, cost * ROOM) then return 0 end
+  add(job_key(job), 'aside_tokens', tokens)
+  add(job_key(job), 'aside_cost', cost)
+  redis.call('HSET', agent_key(id), 'summary_at', NOW, 'summary_length', length, 'summary_tokens', tokens, 'summary_cost', cost)
+  return 1
+end)
+
+-- Tell one, and settle it.
+--   kind      'progress' of the agent; 'title' or 'digest' of its job
+--   text      '' if there is none, because the call failed
+--   counters  JSON: what it took, added to the job's sums
+step('tell_summary', function(id, kind, text, counters)
+  local job = field(id, 'job')
+  if not job then return 0 end
+  give_summary_back(id, job)
+  local took = cjson.decode(counters)
+  for name, by in pairs(took) do
+    add(job_key(job), name, by)
+    tally(name, by)
+    if name ~= 'cost' then add(job_key(job), 'summaries_tokens', by) end
+  end
+  redis.call('HINCRBY', job_key(job), 'summaries', 1)
+  if took.cost then add(job_key(job), 'summaries_cost', took.cost) end
+  if text == '' then return 0 end
+  if kind == 'progress' then
+    if has_ended(id) then return 0 end
+    redis.call('HSET', agent_key(id), 'summary', text)
+  else
+    redis.call('HSET', job_key(job), kind, text)
+  end
+  emit(job, 'summary', id, 'sort', kind, 'text', text)
+  return 1
+end)
