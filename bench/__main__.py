@@ -28,6 +28,7 @@ NAMES = (
     "quick_start",
     "help",
     "sandbox",
+    "snapshot",
     "page",
     "page_view",
 )
