@@ -29,7 +29,7 @@ class Order:
     """Die `when` (before or after) this step. Whatever is None fits everything."""
 
     step: str
-    """A step of the store (`claim`, `append`, `spawn`, …), or `complete`: the call of the model."""
+    """A step of the store (`claim`, `append`, `spawn`, …), or `complete`: the call of the model, or one of a workspace's `Repository`."""
     when: str
     kind: str | None = None
     """`append` only: the kind of its first entry."""
@@ -95,12 +95,15 @@ def install() -> None:
     """Wrap the steps; from then on this process and its children obey."""
     from swarm.models.anthropic import AnthropicModel
     from swarm.store.agents import Store
+    from swarm.workspace.repository import Repository
 
     for step in (
         *("submit", "claim", "append", "reserve", "spawn", "park", "hand_over", "finish", "cancel", "rescue"),
         *("send_from", "take_mail", "judge_end"),
     ):
         setattr(Store, step, _crashing(step, getattr(Store, step)))
+    for step in ("snapshot", "push", "fetch", "become"):
+        setattr(Repository, step, _crashing(step, getattr(Repository, step)))
     AnthropicModel.complete = _crashing("complete", AnthropicModel.complete)  # type: ignore[method-assign]
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -30,8 +31,8 @@ ONE_CHILD = "TREE depth=1 fanout=1 steps=1 write=1"
 class Line:
     """A fleet with one crashing worker, which is replaced when it has died as a whole."""
 
-    def __init__(self) -> None:
-        self.fleet = Fleet()
+    def __init__(self, **settings: Any) -> None:
+        self.fleet = Fleet(**settings)
         self.worker: CrashingWorker | None = None
         self.env: dict[str, str] = {}
 

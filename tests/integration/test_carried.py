@@ -114,23 +114,6 @@ def test_on_another_host_a_half_done_call_is_undone_and_what_was_read_is_still_k
     assert looked.text.split() == ["three", "two", "a.txt", "b.txt"]
 
 
-def test_on_the_same_host_a_half_done_call_is_undone_and_what_is_ignored_stays(hubbed: Fleet) -> None:
-    (hubbed.workspace / ".gitignore").write_text("built\n")
-    worker = hubbed.start_worker(1)
-    steps = play(
-        bash("echo kept > built; echo one > a.txt"),
-        bash("echo half > a.txt; echo half > c.txt; sleep 60"),
-        bash("cat a.txt built; ls"),
-    )
-    job = hubbed.submit("go", hubbed.rehearse(steps))
-    checkout = hubbed.settings.checkouts_folder() / job.agents()[0].id / "workspace"
-    wait_for("it is half done", (checkout / "c.txt").exists, 30)
-    worker.kill()
-    hubbed.start_worker(1)
-    assert job.wait(60).state == "completed"
-    assert results(hubbed, job)[-1].text.split() == ["one", "kept", "a.txt", "built"]
-
-
 def test_a_hub_that_is_away_is_waited_for_and_nothing_is_lost(hubbed: Fleet, tmp_path: Path) -> None:
     worker = hubbed.start_worker(1)
     steps = play(bash("echo one > a.txt"), bash("echo two > b.txt"), bash("ls"))
