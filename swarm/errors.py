@@ -31,14 +31,15 @@ class RedisUnavailable(TransientError):
     """Redis cannot be reached, or refuses us."""
 
 
-GitTrouble = Literal["refused", "away", "denied", "missing", "failed"]
+GitTrouble = Literal["refused", "away", "denied", "missing", "full", "failed"]
 
 
 class GitFailed(SwarmError):
     """A git command of the runtime's did not do what it was asked for; `trouble` says what to make of it.
 
     `refused`: the ref exists and is another commit. `away`: the hub, or what it needs, may be there later. `denied`: it wants another
-    token. `missing`: there is no such commit or ref. `failed`: anything else (the disk, a broken git folder).
+    token. `missing`: there is no such commit or ref. `full`: the hub takes no more of this job. `failed`: anything else (the disk, a
+    broken git folder).
     """
 
     def __init__(self, message: str, trouble: GitTrouble) -> None:

@@ -48,6 +48,14 @@ def files_left_out(reasons: Mapping[str, str]) -> str:
     )
 
 
+def files_too_many(why: str) -> str:
+    """What a call did to files could not be kept, as the job has used up its room."""
+    return (
+        "Note from the runtime: the hub takes no more of this job's files, so what this call changed in the workspace is undone. Write "
+        f"less, or to folders that are ignored, or come to an end with what there is. ({why[-300:]})"
+    )
+
+
 def files_unsettled(paths: Sequence[str]) -> str:
     """Files were written while they were kept; empty for none."""
     if not paths:

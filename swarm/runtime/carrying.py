@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from swarm.agent.entries import ToolFinished
-from swarm.agent.notes import files_left_out, files_unsettled
+from swarm.agent.notes import files_left_out, files_too_many, files_unsettled
 from swarm.errors import GitFailed, HubAway, NotOwner
 from swarm.log import EventLog
 from swarm.models import Block
@@ -187,7 +187,15 @@ class Carried(LeftAlone):
         if commit is None:
             return finished
         ref = entry_ref(segment.spec.agent_id, segment.claim.generation, segment.journal.next_number)
-        self._patiently(lambda seconds: self._push(commit, ref, seconds))
+        try:
+            self._patiently(lambda seconds: self._push(commit, ref, seconds))
+        except GitFailed as error:
+            if error.trouble != "full" or not previous:
+                raise
+            # What the next host could not have must not be built upon.
+            self._repository.become(previous)
+            text = f"{finished.text}\n\n{files_too_many(str(error))}"
+            return finished.model_copy(update={"text": text, "is_error": True})
         return finished.model_copy(update={"commit": commit, "v": 2})
 
     def kept(self) -> None:

@@ -150,11 +150,17 @@ class Loop:
     def _set_back(self, error: GitFailed) -> Outcome:
         """What is wrong is this host's (a full disk, say): the agent is offered again later, perhaps to another one."""
         log.error("agent.set_back", agent_id=self.spec.agent_id, host=socket.gethostname(), error=error)
-        if error.trouble == "missing" and not self.life.finished:
-            return self._end(
-                Finished(state="failed", reason=f"the hub has lost what the workspace held: {error}")
-            ) or Ended("failed", str(error))
-        self.store.hand_over(self.segment.claim, f"its files cannot be kept on {socket.gethostname()}")
+        try:
+            if error.trouble == "missing" and self.life.finished is None:
+                why = f"the hub has lost what the workspace held: {error}"
+                return self._end(Finished(state="failed", text=self.life.text_at_hand(), reason=why)) or Ended(
+                    "failed", why
+                )
+            self.store.hand_over(self.segment.claim, f"its files cannot be kept on {socket.gethostname()}")
+        except AgentCancelled:
+            return self._cancelled()
+        except NotOwner as lost:
+            return GaveUp(str(lost))
         return HandedOver(str(error))
 
     def _step(self) -> Outcome | None:

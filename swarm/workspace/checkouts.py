@@ -74,6 +74,11 @@ def job_url(hub: str, job_id: str) -> str:
     return hub if hub.endswith(".git") else f"{hub}/jobs/{_checked(job_id)}.git"
 
 
+def base_url(hub: str) -> str | None:
+    """What repositories of jobs that are made later borrow from; None where the hub has no such thing."""
+    return f"{hub}/jobs/base.git" if hub.startswith(("http://", "https://")) and not hub.endswith(".git") else None
+
+
 def make_in_folder(url: str) -> None:
     """Make a repository that is missing, where the hub is a folder; a server makes its own. Raises `GitFailed`."""
     parts = urlsplit(url)

@@ -100,6 +100,7 @@ _AWAY = (
     r"does not appear to be a git repository|repository .* not found|error: 404|"
     r"error: 5\d\d|HTTP 5\d\d|error: 429|HTTP 429|unpack failed|No space left|transfer closed"
 )
+_FULL = r"error: 413|HTTP 413|exceeds maximum allowed size"
 _DENIED = (
     r"Authentication failed|could not read Username|Permission denied|error: 40[13]|HTTP 40[13]|Host key verification"
 )
@@ -159,15 +160,16 @@ def call_git(
                 os.killpg(running.pid, signal.SIGKILL)
             running.wait()
     if running.returncode not in accept:
-        raise read_failure(command, complaint.decode("utf-8", "replace") or printed.decode("utf-8", "replace"))
+        # What a push was refused for stands on both.
+        raise read_failure(command, (complaint + b"\n" + printed[-500:]).decode("utf-8", "replace"))
     return running.returncode, printed
 
 
 def read_failure(command: str, complaint: str) -> GitFailed:
     """What git's words about a failure mean; without what could be a password in a URL."""
-    told = _SECRET.sub("//", " ".join(complaint.split()))[-500:]
+    told = _SECRET.sub("//", " ".join(complaint.split()))[-800:]
     trouble: GitTrouble = "failed"
-    for kind, words in (("denied", _DENIED), ("missing", _MISSING), ("away", _AWAY)):
+    for kind, words in (("full", _FULL), ("denied", _DENIED), ("missing", _MISSING), ("away", _AWAY)):
         if re.search(words, told):
             trouble = kind  # type: ignore[assignment]
             break

@@ -290,16 +290,16 @@ class Repository:
         """
         # An empty lease says that the ref must not exist.
         command = ("push", "-q", "--porcelain", "--no-verify", f"--force-with-lease={ref}:", url, f"{commit}:{ref}")
-        code, printed = call_git(self.git_dir, command, accept=(0, 1), token=token, seconds=seconds)
-        if code == 0:
-            return
-        told = printed.decode("utf-8", "replace").strip()
-        there = self.find(url, ref, token, seconds=seconds)
-        if there == commit:
-            return
-        if there is not None:
-            raise GitFailed(f"{ref} is another commit already ({there})", "refused")
-        raise GitFailed(f"the hub did not take {ref}: {told[-300:]}", "failed")
+        try:
+            call_git(self.git_dir, command, token=token, seconds=seconds)
+        except GitFailed as error:
+            if error.trouble not in ("failed", "missing"):
+                raise
+            there = self.find(url, ref, token, seconds=seconds)
+            if there is None:
+                raise
+            if there != commit:
+                raise GitFailed(f"{ref} is another commit already ({there})", "refused") from error
 
     def find(self, url: str, ref: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS) -> str | None:
         """The commit that a ref at `url` names; None if there is no such ref."""

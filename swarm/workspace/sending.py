@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from swarm.errors import ConfigurationError, GitFailed
 from swarm.settings import Settings
-from swarm.workspace.checkouts import job_url, make_in_folder, open_snapshots
+from swarm.workspace.checkouts import base_url, job_url, make_in_folder, open_snapshots
 from swarm.workspace.git import run_git
-from swarm.workspace.repository import Snapshot
+from swarm.workspace.repository import Repository, Snapshot
 
 SEND_SECONDS = 1_800.0
+NEAR_FILES = 500
+"""So many files may differ from what the hub has of a folder, before it is given that anew."""
 _SHOWN = 10
 
 
@@ -34,6 +37,8 @@ def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_i
     url = job_url(hub, job_id)
     make_in_folder(url)
     try:
+        if (base := base_url(hub)) is not None:
+            _share_base(repository, base, commit, settings.hub_token)
         # Sent again by a client that was not answered, the folder may be another one.
         repository.push(url, commit, f"refs/swarm/{agent_id}/0-{commit[:12]}", settings.hub_token, seconds=SEND_SECONDS)
     except GitFailed as error:
@@ -42,6 +47,19 @@ def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_i
             error.trouble,
         ) from error
     return Sent(commit, _explain(folder, took))
+
+
+def _share_base(repository: Repository, url: str, commit: str, token: str | None) -> None:
+    """Have the hub hold most of a folder once for all of its jobs: what a push to a job's repository brings then is the rest."""
+    noted = repository.git_dir / "swarm-base"
+    known = noted.read_text().strip() if noted.exists() else ""
+    with suppress(GitFailed):
+        near = known and len(repository.changed_paths(known, commit)) <= NEAR_FILES
+        # Each base is told of with every push, so there had better be few.
+        if near and repository.find(url, f"refs/swarm/base/{known}", token) == known:
+            return
+    repository.push(url, commit, f"refs/swarm/base/{commit}", token, seconds=SEND_SECONDS)
+    noted.write_text(f"{commit}\n")
 
 
 def _held_though_ignored(folder: Path) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from swarm.workspace import changes
 from swarm.workspace.checkouts import job_url
 from swarm.workspace.repository import Repository
 from tests.fleet import Fleet
+from tests.hub_world import TOKEN, HubProcess
 from tests.needs import need_program
 from tests.waiting import wait_for
 
@@ -185,3 +187,27 @@ def test_snapshots_of_a_shared_folder_are_kept_on_its_host(tmp_path: Path) -> No
         [kept] = (fleet.settings.state_folder() / "snapshots").iterdir()
         repository = Repository(kept, fleet.workspace)
         assert repository.read_file(first, "a.txt") == b"one\n" and repository.read_file(second, "a.txt") == b"two\n"
+
+
+def test_a_served_hub_holds_a_folder_once_for_all_of_its_jobs_and_a_job_no_more_than_its_share(tmp_path: Path) -> None:
+    need_program("git")
+    with closing(HubProcess(tmp_path / "hub", SWARM_HUB_JOB_MIB="1")) as hub:
+        given = {"hub": hub.url, "hub_token": TOKEN, "checkouts": tmp_path / "checkouts"}
+        with closing(Fleet(**given)) as fleet:
+            (fleet.workspace / "large").write_bytes(os.urandom(3 << 20))
+            fleet.start_worker(1)
+            first = fleet.submit("go", fleet.rehearse(play(bash("echo one > a.txt"))))
+            assert first.wait(40).state == "completed", first.view().reason
+            steps = play(bash("head -c 3000000 /dev/urandom > random; echo x > b.txt"), bash("ls"))
+            second = fleet.submit("go", fleet.rehearse(steps))
+            assert second.wait(40).state == "completed"
+            refused, after = results(fleet, second)
+            assert "takes no more" in refused.text and refused.is_error and not refused.commit
+            assert after.text.split() == ["large"]
+            [base] = subprocess.run(
+                ["git", f"--git-dir={hub.folder}/jobs/base.git", "for-each-ref"],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.splitlines()
+            assert "refs/swarm/base/" in base
