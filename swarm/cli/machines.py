@@ -87,6 +87,12 @@ def show_status(as_json: JsonOption = False) -> None:
         print_json({**found.model_dump(mode="json"), **had, **waiting})
         return
     _print_status(found, find_token(settings))
+    if settings.hub is not None:
+        print_line(
+            f"files   new jobs carry theirs through {settings.hub}; checkouts below {settings.checkouts_folder()}"
+        )
+    elif settings.snapshots:
+        print_line("files   new jobs keep snapshots of their workspace")
     if fleet:
         print_line(f"fleet   {show_number(len(fleet), 'worker')} on this Redis: {', '.join(fleet)}")
     for worker, has in fleet.items():

@@ -6,6 +6,7 @@ Below the folder of checkouts, which has the same path on all hosts: `AGENT/NAME
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -27,7 +28,8 @@ def place_checkout(checkouts: Path, agent_id: str, name: str) -> Path:
 def open_checkout(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Repository:
     """What keeps an agent's workspace on this host, made if it is missing. Raises `GitFailed`."""
     store, git_dir = checkouts / f"{_checked(job_id)}.git", checkouts / f"{_checked(agent_id)}.git"
-    if not tree.is_relative_to(checkouts / agent_id):
+    # A record may say anything, and what is there is made equal to a commit.
+    if tree != checkouts / agent_id / tree.name or tree.name in ("", ".."):
         raise GitFailed(f"{tree} is not the workspace of {agent_id} below {checkouts}", "failed")
     try:
         _make_store(store)
@@ -41,9 +43,8 @@ def open_checkout(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Re
 
 def open_snapshots(state: Path, workspace: Path) -> Repository:
     """What keeps the snapshots of a workspace that agents share, on this host. Raises `GitFailed`."""
-    # Readable, and no two alike: a path has no `%`-less twin.
-    name = str(workspace).strip("/").replace("%", "%25").replace("/", "%")[-200:] or "root"
-    return Repository.make(state / "snapshots" / f"{name}.git", workspace)
+    mark = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:8]
+    return Repository.make(state / "snapshots" / f"{workspace.name[:60]}-{mark}.git", workspace)
 
 
 def forget_index(repository: Repository) -> None:

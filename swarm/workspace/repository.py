@@ -96,6 +96,8 @@ class Repository:
         `about` becomes the commit's message, as JSON, with what is left out under `left_out`. `also` are files that are held although
         they are ignored. Files that others write meanwhile are read again until they settle.
         """
+        if previous is not None:
+            _check_commit(previous)
         with locked(self.git_dir) as lock:
             try:
                 return self._snapshot(previous, about, list(also), lock)
@@ -172,6 +174,7 @@ class Repository:
 
         Where it is so already, nothing is written.
         """
+        _check_commit(commit)
         with locked(self.git_dir) as lock:
             if self.tip() == commit and (self.git_dir / "index").exists() and not self._unlike():
                 return
@@ -324,7 +327,9 @@ class Repository:
         `anew` asks for everything, and takes it before what is here: for a git folder that may be broken.
         Raises `GitFailed`: `missing` if the hub has none.
         """
-        is_commit = _COMMIT.fullmatch(ref_or_commit) is not None
+        is_commit = not ref_or_commit.startswith("refs/")
+        if is_commit:
+            _check_commit(ref_or_commit)
         if is_commit and not anew and self.has(ref_or_commit):
             return ref_or_commit
         kept = "refs/swarm/fetched" if is_commit else ref_or_commit
@@ -349,6 +354,12 @@ class Repository:
             new = file.with_name(f"{file.name}.new")
             new.write_text(text)
             new.replace(file)
+
+
+def _check_commit(commit: str) -> None:
+    """Raise `GitFailed` for what is no id of a commit: it may come from a record, and git would take some words for options."""
+    if not _COMMIT.fullmatch(commit):
+        raise GitFailed(f"{commit[:100]!r} is no commit's id", "failed")
 
 
 def _listed(paths: Iterable[bytes]) -> bytes:

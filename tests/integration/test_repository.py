@@ -12,6 +12,7 @@ import pytest
 
 from swarm.errors import GitFailed
 from swarm.workspace import changes
+from swarm.workspace.checkouts import open_checkout
 from swarm.workspace.plumbing import call_git
 from swarm.workspace.repository import Repository
 from tests.needs import need_program
@@ -315,6 +316,22 @@ def test_what_is_missing_and_what_is_away_are_told_apart(own: Repository, hub: s
 def test_a_git_folder_inside_of_its_workspace_is_refused(tmp_path: Path) -> None:
     with pytest.raises(GitFailed, match="own snapshots"):
         Repository.make(tmp_path / "w/x.git", tmp_path / "w")
+
+
+def test_what_a_record_names_is_no_option_of_git_and_no_folder_but_the_agents_own(
+    own: Repository, hub: str, tmp_path: Path
+) -> None:
+    first = snap(own)
+    own.push(hub, first, "refs/swarm/a/1-1")
+    for act in (own.become, lambda name: own.fetch(hub, name), lambda name: own.snapshot(name, {})):
+        with pytest.raises(GitFailed, match="no commit's id"):
+            act(f"--index-output={tmp_path}/written")
+    assert not (tmp_path / "written").exists()
+    checkouts = tmp_path / "checkouts"
+    for tree in ("agent-1/..", "agent-2/w", "agent-1/../agent-2", "agent-1/w/deeper"):
+        with pytest.raises(GitFailed, match="not the workspace of"):
+            open_checkout(checkouts, "job-1", "agent-1", checkouts / tree)
+    assert open_checkout(checkouts, "job-1", "agent-1", checkouts / "agent-1" / "w").tree.is_dir()
 
 
 # -- a workspace that means harm ---------------------------------------------------------------------------
