@@ -61,6 +61,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _check_sandbox,
         _check_state_folder,
         _check_server if settings.redis_url is None else _check_redis,
+        *([_check_hub] if settings.hub else []),
         _check_worker,
         _check_served,
         _check_tools,
@@ -203,6 +204,15 @@ def _check_redis(settings: Settings) -> Check:
             "a change of primary may lose seconds of everything: set min-replicas-to-write 1 on all its servers"
         )
     return Check("Redis", not worries, found, "; ".join(worries), needed=False)
+
+
+def _check_hub(settings: Settings) -> Check:
+    from swarm.hub.asking import find_trouble
+
+    trouble, remedy = find_trouble(settings)
+    if trouble:
+        return Check("hub", False, f"{settings.hub} cannot be used: {trouble}", remedy)
+    return Check("hub", True, f"{settings.hub}; checkouts below {settings.checkouts_folder()}, as on all hosts")
 
 
 def _check_exposures(settings: Settings) -> list[Check]:

@@ -34,7 +34,10 @@ def bring_up(
         ),
     ] = None,
 ) -> None:
-    """Start the local stack: Redis, workers and, if asked for, Flower. What runs already is kept."""
+    """Start the local stack: Redis, workers and, if asked for, Flower. What runs already is kept.
+
+    Where SWARM_HUB is an address of this machine, the hub is started, too.
+    """
     from swarm.cli.interrupts import Interrupts
     from swarm.cli.patience import said
     from swarm.local.page_token import find_token
@@ -65,7 +68,7 @@ def take_down() -> None:
         down(settings)
     remove_scratch(settings)
     ours = before.redis.running and before.redis.origin != "external"
-    print_line("stopped" if before.workers or before.flower or ours else "nothing was running")
+    print_line("stopped" if before.workers or before.flower or before.hub or ours else "nothing was running")
 
 
 def show_status(as_json: JsonOption = False) -> None:
@@ -144,6 +147,8 @@ def _print_status(status: StackStatus, token: str | None) -> None:
         )
     if not status.workers:
         print_line("worker  none here; `swarm up` starts one")
+    if status.hub is not None:
+        print_line(f"hub     {status.hub.url}, process {status.hub.pid}  {status.hub.log}")
     if status.flower is not None:
         print_line(f"flower  {status.flower.url}, process {status.flower.pid}")
         print_line(f"page    {page_url(status.flower.url, token)}")

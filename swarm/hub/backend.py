@@ -10,14 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from swarm.errors import ConfigurationError
+from swarm.workspace.plumbing import NEVER_CHECKED
 
 _BUFFER_BYTES = 1 << 20
 """So much of a reply may wait while the body still is read: git says little before it has all of it."""
-_NEVER_CHECKED = (
-    *(f"gitmodules{fault}" for fault in ("Blob", "Large", "Name", "Parse", "Path", "Symlink", "Update", "Url")),
-    *(f"gitattributes{fault}" for fault in ("Blob", "Large", "LineLength")),
-)
-"""Faults of files that mean something to git alone: they are kept, and nobody obeys them."""
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -33,7 +29,7 @@ _SETTINGS = {
     "receive.unpackLimit": "100",
     "safe.directory": "*",
     "uploadpack.allowReachableSHA1InWant": "true",
-    **{f"receive.fsck.{fault}": "ignore" for fault in _NEVER_CHECKED},
+    **{f"receive.fsck.{fault}": "ignore" for fault in NEVER_CHECKED},
 }
 _ENVIRONMENT = {
     "HOME": "/nonexistent",

@@ -18,9 +18,9 @@ READY_VARIABLE = "SWARM_READY_FILE"
 
 
 class ProcessRecord(BaseModel, frozen=True):
-    """One worker, or Flower."""
+    """One worker, Flower, or the hub."""
 
-    kind: Literal["worker", "flower"]
+    kind: Literal["worker", "flower", "hub"]
     id: str
     pid: int
     created: float
@@ -31,7 +31,7 @@ class ProcessRecord(BaseModel, frozen=True):
     base_url: str | None = None
     """Model server that it was started for (workers)."""
     url: str | None = None
-    """Where its page is (Flower)."""
+    """Where it is reached (Flower, the hub)."""
     only_job: str | None = None
     """The one job that it is for (workers)."""
     job_file: Path | None = None

@@ -1,4 +1,4 @@
-"""The local stack: Redis, workers and Flower of one state folder, brought up and down as a whole.
+"""The local stack: Redis, workers, Flower and the hub of one state folder, brought up and down as a whole.
 
 Everything runs detached and is found again through records on disk, so any later command can ask about it or stop
 it. One command at a time changes a stack (a lock on its folder).
@@ -19,9 +19,18 @@ from pydantic import BaseModel
 
 from swarm.errors import ConfigurationError
 from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, try_lock
+from swarm.local.own_hub import find_own_hub
 from swarm.local.records import ProcessRecord, load_records, read_job, save_record, stack_folder
 from swarm.local.redis_server import RedisStatus, ensure_redis, find_redis, read_redis_status, stop_redis
-from swarm.local.workers import default_concurrency, end_processes, start_flower, start_worker, wait_until_ready
+from swarm.local.workers import (
+    default_concurrency,
+    end_processes,
+    listens,
+    start_flower,
+    start_hub,
+    start_worker,
+    wait_until_ready,
+)
 from swarm.settings import Settings
 from swarm.store.connection import broker_transport_options, broker_url, connect, ping_or_raise
 
@@ -29,6 +38,7 @@ GRACE_SECONDS = 20.0
 """How long workers may take to reach a turn boundary when the stack goes down."""
 
 _FLOWER_GRACE_SECONDS = 5.0
+_HUB_GRACE_SECONDS = 15.0
 _LOCK_SECONDS = 180.0
 _FLEET_ANSWER_SECONDS = 1.0
 _KEPT_LOGS = 20
@@ -59,12 +69,21 @@ class FlowerStatus(BaseModel, frozen=True, from_attributes=True):
     log: Path
 
 
+class HubStatus(BaseModel, frozen=True, from_attributes=True):
+    """The hub, running."""
+
+    pid: int
+    url: str
+    log: Path
+
+
 class StackStatus(BaseModel, frozen=True):
     """What runs now."""
 
     redis: RedisStatus
     workers: list[WorkerStatus]
     flower: FlowerStatus | None
+    hub: HubStatus | None = None
 
 
 def up(
@@ -99,18 +118,20 @@ def down(settings: Settings, *, keep_redis: bool = False, grace_seconds: float =
 
 def status(settings: Settings) -> StackStatus:
     """What runs now, checked against the system; changes nothing."""
-    workers, flower = [], None
+    workers, flower, hub = [], None, None
     for record in load_records(settings):
         if record.process() is None:
             continue
         if record.kind == "flower":
             flower = FlowerStatus.model_validate(record)
+        elif record.kind == "hub":
+            hub = HubStatus.model_validate(record)
         else:
             worker = WorkerStatus.model_validate(record)
             if record.job_file is not None:
                 worker = worker.model_copy(update={"only_job": read_job(record.job_file)})
             workers.append(worker)
-    return StackStatus(redis=read_redis_status(settings), workers=workers, flower=flower)
+    return StackStatus(redis=read_redis_status(settings), workers=workers, flower=flower, hub=hub)
 
 
 def running(settings: Settings) -> bool:
@@ -196,11 +217,15 @@ def start_missing(
     _refuse_other_server(running_workers, base_url)
     started: list[ProcessRecord] = []
     had_redis = settings.redis_url is not None or find_redis(settings) is not None
+    own_hub = find_own_hub(settings)
     try:
         if temporary and not had_redis:
             _redis_mark(settings).touch()
         with connect(ensure_redis(settings)) as client:
             ping_or_raise(client)
+        # Before the workers, who need it; one that somebody else runs there will do.
+        if own_hub is not None and not listens(own_hub):
+            started.append(start_hub(settings, own_hub, temporary=temporary))
         for _ in range(workers - len(running_workers)):
             size = concurrency or default_concurrency()
             started.append(
@@ -257,8 +282,8 @@ def _keep(settings: Settings) -> None:
 
 
 def _end(settings: Settings, records: Sequence[ProcessRecord], grace_seconds: float) -> None:
-    # Flower after the workers, so that it still shows how they end; Redis last of all.
-    for kind, patience in (("worker", grace_seconds), ("flower", _FLOWER_GRACE_SECONDS)):
+    # Flower after the workers, so that it still shows how they end, and the hub, so that they can still push; Redis last of all.
+    for kind, patience in (("worker", grace_seconds), ("flower", _FLOWER_GRACE_SECONDS), ("hub", _HUB_GRACE_SECONDS)):
         end_processes(settings, [record for record in records if record.kind == kind], grace_seconds=patience)
     _prune_logs(settings)
 

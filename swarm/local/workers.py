@@ -1,4 +1,4 @@
-"""Starting and ending the stack's own processes: Celery workers and Flower, each with a record on disk."""
+"""Starting and ending the stack's own processes: Celery workers, Flower and the hub, each with a record on disk."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from swarm.settings import Settings
 from swarm.store.connection import redis_url
 
 APP = "swarm.tasks"
+_CELERY = ("celery", "-A", APP)
 
 _READY_SECONDS = 90.0
 _QUIT_SECONDS = 5.0
@@ -55,7 +56,7 @@ def start_worker(
 ) -> ProcessRecord:
     """Start a worker, for one job if it is named, and note it; `wait_until_ready` tells when it takes tasks."""
     settings = settings.model_copy(update={"only_job": only_job, "job_file": job_file})
-    arguments = ["worker", "-c", str(concurrency), "--loglevel", "INFO"]
+    arguments = [*_CELERY, "worker", "-c", str(concurrency), "--loglevel", "INFO"]
     facts: dict[str, Any] = {"concurrency": concurrency, "temporary": temporary, "only_job": only_job}
     facts |= {"job_file": job_file, "fingerprint": fingerprint}
     return _start(settings, "worker", arguments, base_url, **facts)
@@ -64,9 +65,15 @@ def start_worker(
 def start_flower(settings: Settings, *, port: int) -> ProcessRecord:
     """Start Flower for this machine alone and note it. Port 0 takes a free one; a taken one is refused."""
     port = _check_port(port)
-    return _start(
-        settings, "flower", flower_arguments("127.0.0.1", port), settings.base_url, url=f"http://127.0.0.1:{port}"
-    )
+    arguments = [*_CELERY, *flower_arguments("127.0.0.1", port)]
+    return _start(settings, "flower", arguments, settings.base_url, url=f"http://127.0.0.1:{port}")
+
+
+def start_hub(settings: Settings, address: tuple[str, int], *, temporary: bool) -> ProcessRecord:
+    """Start the hub at an address of this machine and note it."""
+    host, port = address
+    arguments = ["swarm", "hub", "--host", host, "--port", str(port)]
+    return _start(settings, "hub", arguments, settings.base_url, url=f"http://{host}:{port}", temporary=temporary)
 
 
 def flower_arguments(address: str, port: int) -> list[str]:
@@ -126,14 +133,18 @@ def _kill(processes: set[psutil.Process]) -> None:
 
 
 def _start(
-    settings: Settings, kind: Literal["worker", "flower"], arguments: Sequence[str], base_url: str | None, **facts: Any
+    settings: Settings,
+    kind: Literal["worker", "flower", "hub"],
+    arguments: Sequence[str],
+    base_url: str | None,
+    **facts: Any,
 ) -> ProcessRecord:
     record_id = uuid.uuid4().hex[:8]
     if kind == "worker":
         arguments = [*arguments, "--hostname", f"swarm-{record_id}@%h"]
     log = stack_folder(settings) / f"{kind}-{record_id}.log"
     process = spawn_detached(
-        [sys.executable, "-m", "celery", "-A", APP, *arguments],
+        [sys.executable, "-m", *arguments],
         env=_environment(settings, record_id, base_url),
         # Not the checkout: its top-level folders would hide modules of the standard library.
         cwd=settings.state_folder(),
@@ -184,8 +195,14 @@ def _is_ready(record: ProcessRecord) -> bool:
     if record.kind == "worker":
         return record.ready
     assert record.url is not None
+    host, _, port = record.url.removeprefix("http://").rpartition(":")
+    return listens((host, int(port)))
+
+
+def listens(address: tuple[str, int]) -> bool:
+    """Whether somebody takes connections there."""
     try:
-        with socket.create_connection(("127.0.0.1", int(record.url.rpartition(":")[2])), timeout=1):
+        with socket.create_connection(address, timeout=1):
             return True
     except OSError:
         return False

@@ -15,6 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from swarm import Settings
+from swarm.hub.asking import find_trouble
 from swarm.hub.commands import CommandReader
 from swarm.hub.depot import Depot
 from swarm.hub.places import Ask, Place, read_ask
@@ -225,6 +227,16 @@ def test_what_is_pushed_is_never_run(hub: HubProcess, client: Client) -> None:
     )
     assert client.push(f"{hub.url}/jobs/job-evil.git", "refs/swarm/a/1") == ""
     assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("token", "path", "told"),
+    [(TOKEN, "", ""), ("another", "", "SWARM_HUB_TOKEN must be"), (TOKEN, ":1", "start it (`swarm hub`)")],
+)
+def test_doctor_tells_whether_the_hub_can_be_used(hub: HubProcess, token: str, path: str, told: str) -> None:
+    url = f"http://127.0.0.1{path}" if path else hub.url
+    trouble, remedy = find_trouble(Settings(hub=url, hub_token=token))
+    assert bool(trouble) is bool(told) and told in remedy, (trouble, remedy)
 
 
 # -- what becomes of a repository -----------------------------------------------------------------------------

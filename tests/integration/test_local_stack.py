@@ -200,6 +200,22 @@ def test_flower_is_started_on_a_free_port_and_stopped(settings: Settings) -> Non
     assert wait_for_exit([process], deadline_seconds=0.1)
 
 
+def test_a_hub_of_this_machine_is_started_before_the_workers_and_ended_after_them(settings: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    ours = settings.model_copy(update={"hub": url})
+    with pytest.raises(ConfigurationError, match="SWARM_HUB_TOKEN is not set"):
+        up(ours, workers=0)
+    ours = ours.model_copy(update={"hub_token": "word"})
+    stack = up(ours, workers=0)
+    assert stack.hub is not None and stack.hub.url == url
+    with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+        assert answer.read() == b"ok\n"
+    assert up(ours, workers=0).hub == stack.hub, "it is kept"
+    down(ours)
+    assert not psutil.pid_exists(stack.hub.pid)
+
+
 def test_a_taken_port_for_flower_is_refused_and_nothing_is_left(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
