@@ -1,4 +1,4 @@
-"""Fetching: a worker that has a free process takes agents that others had to leave because they lack what those need."""
+"""Fetching: a worker that has a free process takes agents that others had to leave, or were left and too slow to take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swarm.log import EventLog
 from swarm.store.agents import Store
 from swarm.tasks import process
 from swarm.tasks.app import app
-from swarm.tasks.publish import carry_out, publish_agents
+from swarm.tasks.publish import QUEUE_SECONDS, carry_out, publish_agents
 
 log = EventLog("swarm.fetching")
 FETCH_SECONDS = 0.5
@@ -24,7 +24,6 @@ FETCH_SECONDS = 0.5
 SPECIAL_FETCH_SECONDS = 0.1
 """The same for one that offers what others do not, and is rung for besides: such agents come this way whenever they are woken."""
 _LOOKED_AT = 200
-_QUEUE_SECONDS = 600
 
 
 def own_queue() -> str:
@@ -55,6 +54,9 @@ class Fetching:
         if free <= 0:
             return
         now = (store.aside_news(), process.has())
+        # Only jobs of a hub have any.
+        if now[1].hub and (late := store.take_late(free)):
+            _send_to_self(store, late)
         if not now[0] or now == self._seen:
             return
         found = store.aside(self._first, _LOOKED_AT)
@@ -99,7 +101,11 @@ def _fetch(store: Store, agent_ids: list[str]) -> None:
     effect, taken = store.take_aside(agent_ids)
     carry_out(app, store, effect)
     if taken:
-        publish_agents(app, store, taken, queue=own_queue())
-        # Whoever ends leaves nothing behind; the outbox has what it did not read.
-        store.client.expire(own_queue(), _QUEUE_SECONDS)
+        _send_to_self(store, taken)
         log.info("agents.fetched", agents=len(taken))
+
+
+def _send_to_self(store: Store, agent_ids: list[str]) -> None:
+    publish_agents(app, store, agent_ids, queue=own_queue())
+    # Whoever ends leaves nothing behind; the outbox has what it did not read.
+    store.client.expire(own_queue(), QUEUE_SECONDS)

@@ -20,6 +20,10 @@ from swarm.tasks.payload import Payload
 log = EventLog("swarm.publish")
 TASK_NAME = "swarm.agent"
 STOP_COMMAND = "swarm_stop_agents"
+NEAR_SECONDS = 1.0
+"""How long an agent is left to the host that has its files, before anybody takes it."""
+QUEUE_SECONDS = 600
+"""How long the queue of one worker is kept after something was sent there last."""
 
 
 def carry_out(app: Celery, store: Store, effect: Signals | None) -> None:
@@ -51,8 +55,13 @@ def _tell(app: Celery, store: Store, effect: Signals) -> None:
 
 
 def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue: str | None = None) -> None:
-    """Send a wake-up for each of these queued agents, to all workers or by a queue of one."""
+    """Send a wake-up for each of these queued agents, to all workers or by a queue of one.
+
+    Those whose files are carried are sent to the host that has them first: what git ignores is there, too, and nothing has to be fetched.
+    """
     hints = store.hints(agent_ids)
+    carried = [each for each, hint in zip(agent_ids, hints, strict=True) if hint and hint.carried and queue is None]
+    near = store.send_near(carried, NEAR_SECONDS)
     with app.producer_pool.acquire(block=True) as producer:
         for agent_id, hint in zip(agent_ids, hints, strict=True):
             if hint is None or hint.state != "queued":
@@ -69,7 +78,7 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
                 TASK_NAME,
                 args=(payload.model_dump(mode="json"),),
                 task_id=agent_id,
-                queue=queue,
+                queue=f"{app.conf.task_default_queue}.{near[agent_id]}" if agent_id in near else queue,
                 # Prompts stay out of logs and Flower: a row shows a readable name, and a root's is made from its prompt.
                 argsrepr=hint.label if hint.parent else f"{hint.definition}: {hint.job}",
                 kwargsrepr="{}",
@@ -81,3 +90,6 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
                 declare=[],
                 ignore_result=True,
             )
+    for worker in set(near.values()):
+        # Whoever ends leaves nothing behind; what it did not read goes to others.
+        store.client.expire(f"{app.conf.task_default_queue}.{worker}", QUEUE_SECONDS)

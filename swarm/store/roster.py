@@ -150,10 +150,11 @@ class Roster(Keyspace):
                 label,
                 int(max_depth),
                 needs or "{}",
+                files == "carried",
             )
             if job is not None and max_depth is not None
             else None
-            for state, job, parent, depth, generation, definition, label, needs, max_depth in answers
+            for state, job, parent, depth, generation, definition, label, needs, max_depth, files in answers
         ]
 
     def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentView]:

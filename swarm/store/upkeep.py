@@ -76,6 +76,15 @@ class Upkeep(Mailboxes):
         publish, taken = self.run("take_aside", *agent_ids)
         return Signals(publish), taken
 
+    def send_near(self, agent_ids: Sequence[str], seconds: float) -> dict[str, str]:
+        """Of these agents, those that are left for so long to a worker on the host of their files, and which one."""
+        workers = self.run("send_near", seconds, *agent_ids) if agent_ids else []
+        return {agent_id: worker for agent_id, worker in zip(agent_ids, workers, strict=True) if worker}
+
+    def take_late(self, most: int) -> list[str]:
+        """Some of those that no worker there has taken in time, for this worker to send to itself."""
+        return list(self.run("take_late", most))
+
     def announce(self, worker: str, has: Has, seconds: float) -> None:
         """Say what a worker has; it holds for so long."""
         self.run("announce", worker, has.model_dump_json(), " ".join(has.offers), seconds)

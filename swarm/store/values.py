@@ -77,6 +77,8 @@ class Hint:
     max_depth: int
     needs: str
     """What its worker must have, as JSON."""
+    carried: bool
+    """Its files are on the host that it ran on last, and can be brought to others."""
 
 
 @dataclass(frozen=True)

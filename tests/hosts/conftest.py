@@ -1,4 +1,4 @@
-"""Hosts for tests: a network of them that the tests of one module share, whole again before each."""
+"""Hosts for tests: a network of them that tests share, whole again before each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from tests.hosts.network import HostNetwork
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def _network() -> Iterator[HostNetwork]:
-    with closing(HostNetwork("left", "right")) as network:
+    with closing(HostNetwork("left", "right", hub=True)) as network:
         for station in network.stations:
             station.begin_work()
         yield network
@@ -20,6 +20,6 @@ def _network() -> Iterator[HostNetwork]:
 
 @pytest.fixture
 def network(_network: HostNetwork) -> HostNetwork:
-    """Two stations at work, `left` and `right`: what the last test broke is mended."""
+    """Two stations at work, `left` and `right`, and a hub: what the last test broke is mended."""
     _network.mend()
     return _network

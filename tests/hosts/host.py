@@ -123,4 +123,7 @@ class Host:
             "umount /mnt",
             f"printf '127.0.0.1 localhost {self.name}\\n' > /run/hosts",
             "mount --bind /run/hosts /etc/hosts",
+            # Each time it is switched on is another life of its kernel, as far as programs can see.
+            "cat /proc/sys/kernel/random/uuid > /run/boot_id",
+            "mount --bind /run/boot_id /proc/sys/kernel/random/boot_id",
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from tests.hosts.namespaces import need_hosts
 from tests.hosts.switch import Latency, Switch
 from tests.waiting import wait_for
 
-MODEL_PORT = 8123
+MODEL_PORT, HUB_PORT = 8123, 8441
 _REDIS = ("--protected-mode", "no", "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction")
 
 
@@ -69,9 +70,9 @@ class Station:
 
 
 class HostNetwork:
-    """Hosts on one switch. The first, `store`, has Redis; `stations` have what runs agents."""
+    """Hosts on one switch. The first, `store`, has Redis, and the hub if files are carried; `stations` have what runs agents."""
 
-    def __init__(self, *names: str, latency: Latency | None = None, **settings: Any) -> None:
+    def __init__(self, *names: str, latency: Latency | None = None, hub: bool = False, **settings: Any) -> None:
         need_hosts()
         # A short path: a socket lies in it.
         self.folder = Path(tempfile.mkdtemp(prefix="swarm-h-"))
@@ -84,6 +85,10 @@ class HostNetwork:
         listen = ["--bind", self.store.address, "--dir", DISK, "--unixsocket", f"{DISK}/redis.sock"]
         self.store.start(str(find_server().path), *listen, *_REDIS, log="redis.log")
         wait_for("Redis answers", lambda: _answers(socket))
+        if hub:
+            self._settings |= {"hub": f"http://{self.store.address}:{HUB_PORT}", "hub_token": secrets.token_hex(8)}
+            self._settings["checkouts"] = f"{DISK}/checkouts"
+            self.start_hub()
         # A socket of a file system is reached from any network.
         self.swarm = Swarm(Settings(redis_url=f"unix://{socket}", state_dir=self.folder / "s"))
 
@@ -101,24 +106,14 @@ class HostNetwork:
             **own,
         }
 
-    def share(self, **settings: str) -> None:
-        """Have all processes that begin from now on see these settings, too."""
-        self._settings |= settings
-
-    def serve_hub(self, port: int) -> None:
-        """Start the hub on the first host, and wait until it serves."""
-        serve = [sys.executable, "-P", "-m", "swarm", "hub", "--folder", f"{DISK}/hub", "--host", self.store.address]
-        self.store.start(*serve, "--port", str(port), log="hub.log", env=self.environment(), cwd="/")
-        log = self.store.path(f"{DISK}/hub.log")
-        wait_for(
-            "the hub serves", lambda: "the hub serves" in log.read_text(errors="replace") if log.exists() else False
-        )
-
-    def submit(self, host: Host, prompt: str, *options: str, workspace: str = f"{DISK}/work") -> Job:
+    def submit(
+        self, host: Host, prompt: str, *options: str, workspace: str = f"{DISK}/work", carried: bool = True
+    ) -> Job:
         """Put a job on the queue by the command, as somebody on this host; the folder is made there if it is missing."""
         host.path(workspace).mkdir(exist_ok=True)
+        env = {name: value for name, value in self.environment().items() if carried or name != "SWARM_HUB"}
         command = [sys.executable, "-P", "-m", "swarm", "run", "--detach", "--quiet", "-w", workspace]
-        told = host.run(*command, *options, prompt, env=self.environment(), cwd="/")
+        told = host.run(*command, *options, prompt, env=env, cwd="/")
         return self.swarm.job(told.split()[-1])
 
     def wait_ended(self, job: Job, seconds: float = 60.0) -> AgentView:
@@ -131,6 +126,17 @@ class HostNetwork:
 
         return wait_for(f"{job.id} has ended", probe, seconds)
 
+    def waits_running(self, job: Job, station: Station) -> bool:
+        """Whether the job's root runs here; waits until it runs somewhere."""
+        root = job.view().root_id
+        wait_for("the root runs", lambda: self.swarm.agent(root).state == "running")
+        return station.ran(self.swarm.agent(root))
+
+    def wait_length(self, job: Job, entries: int) -> None:
+        """Wait until the root's journal has so many entries."""
+        root = job.view().root_id
+        wait_for(f"{entries} entries", lambda: self.swarm.agent(root).length >= entries)
+
     def wait_running(self, job: Job, station: Station) -> AgentView:
         """Wait until an agent of the job runs on this station, and return it."""
 
@@ -139,6 +145,14 @@ class HostNetwork:
             return here[0] if here else None
 
         return wait_for(f"an agent of {job.id} runs on {station.host.name}", probe)
+
+    def start_hub(self) -> None:
+        """Start the hub on the first host, and wait until it serves."""
+        serve = [sys.executable, "-P", "-m", "swarm", "hub", "--host", self.store.address, "--port", str(HUB_PORT)]
+        self.hub = self.store.start(*serve, "--folder", f"{DISK}/hub", log="hub.log", env=self.environment(), cwd="/")
+        log = self.store.path(f"{DISK}/hub.log")
+        wait_for("the hub serves", lambda: "the hub serves" in log.read_text() or self.hub.poll() is not None)
+        assert self.hub.poll() is None, log.read_text()
 
     def mend(self) -> None:
         """Have every station at work, with an empty folder `/srv/work`, and nothing left of jobs."""

@@ -12,7 +12,6 @@ from tests.hosts.network import HostNetwork
 from tests.needs import need_program
 from tests.waiting import wait_for
 
-HUB_PORT, TOKEN = 8441, "a-token-of-the-tests"
 SCENARIO = """
 name: files
 rules:
@@ -30,10 +29,8 @@ rules:
 def carrying() -> Iterator[HostNetwork]:
     """Two hosts with workers, and one that has Redis and the hub."""
     need_program("git")
-    network = HostNetwork("left", "right", checkouts="/srv/checkouts", hub_token=TOKEN)
+    network = HostNetwork("left", "right", hub=True)
     try:
-        network.share(hub=f"http://{network.store.address}:{HUB_PORT}")
-        network.serve_hub(HUB_PORT)
         for station in network.stations:
             station.host.path("/srv/files.yaml").write_text(SCENARIO)
             station.begin_work(1, scenario="/srv/files.yaml")

@@ -57,12 +57,13 @@ local function put_on_queue(id)
   line_up(job)
 end
 
--- It is not in line, nor called, nor aside any more.
+-- It is not in line, nor called, nor aside, nor left to its host any more.
 local function leave_queue(id, job)
   redis.call('ZREM', job_key(job, 'line'), id)
   redis.call('SREM', job_key(job, 'called'), id)
   redis.call('ZREM', P .. ':ready', id)
   redis.call('ZREM', P .. ':aside', id)
+  redis.call('ZREM', P .. ':near', id)
 end
 
 -- Give back what an agent set aside of the job's tokens and money and did not settle.

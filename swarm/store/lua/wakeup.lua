@@ -6,7 +6,8 @@ step('wakeup', function(ids)
   for i, id in ipairs(ids) do
     local record = redis.call('HMGET', agent_key(id), 'state', 'job', 'parent', 'depth', 'gen', 'definition', 'label', 'needs')
     local job = record[2]
-    record[#record + 1] = job and job_field(job, 'max_depth')
+    record[9] = job and job_field(job, 'max_depth')
+    record[10] = job and job_field(job, 'files')
     found[i] = record
   end
   return found
