@@ -141,6 +141,8 @@ class Settings(BaseSettings):
     """An agent that kills its worker this often in the same place is failed instead of tried again."""
     retention_seconds: float = 7 * 86_400.0
     """How long finished jobs are kept."""
+    checkouts_mib: int = Field(default=20_480, gt=0)
+    """Of a worker: above this, checkouts of agents that have ended or moved are removed from its host, the least recently used first."""
     hub_job_mib: int = Field(default=2_048, gt=0)
     """Of `swarm hub`: the most that one job's files, in all their states, may take there."""
     hub_mib: int = Field(default=51_200, gt=0)

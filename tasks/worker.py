@@ -31,6 +31,7 @@ from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
 from swarm.tasks import process
 from swarm.tasks.app import app
+from swarm.tasks.cleaning import CLEAN_SECONDS, Cleaning
 from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
@@ -161,6 +162,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         else:
             self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), fetching)
         self._spawn("silence", LOOK_SECONDS, Silence())
+        self._spawn("clean", CLEAN_SECONDS, Cleaning(settings, process.runtime().store))
         for name, url in settings.brokers.items():
             self._spawn(f"sequels-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
 
