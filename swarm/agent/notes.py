@@ -56,6 +56,15 @@ def files_too_many(why: str) -> str:
     )
 
 
+def host_changed(host: str) -> str:
+    """The agent goes on on another host than the one it began on."""
+    return (
+        f"Note from the runtime: you go on on another host ({host}). The workspace has the files that it had; what git ignores there "
+        "(installed packages, virtual environments, build results) and commands in the background stayed behind. Make anew what you "
+        "need of it."
+    )
+
+
 def files_unsettled(paths: Sequence[str]) -> str:
     """Files were written while they were kept; empty for none."""
     if not paths:

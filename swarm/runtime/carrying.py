@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from swarm.agent.entries import ToolFinished
-from swarm.agent.notes import files_left_out, files_too_many, files_unsettled
+from swarm.agent.notes import files_left_out, files_too_many, files_unsettled, host_changed
 from swarm.errors import GitFailed, HubAway, NotOwner
 from swarm.log import EventLog
 from swarm.models import Block
@@ -110,6 +111,8 @@ class Carried(LeftAlone):
         self._token = settings.hub_token if spec.files.hub == settings.hub else None
         self._git_dir = settings.checkouts_folder() / f"{spec.agent_id}.git"
         self._busy, self._boot = self._git_dir / "swarm-busy", self._git_dir / "swarm-boot"
+        self._moved = self._git_dir / "swarm-moved"
+        """There until the agent was told that it is on another host: with its next call that may notice."""
         self._scratch = scratch_root(settings) / spec.agent_id
 
     @cached_property
@@ -131,6 +134,8 @@ class Carried(LeftAlone):
         self._restore_times(commit)
         self._boot.write_text(_boot_id())
         self._busy.unlink(missing_ok=True)
+        if not was_here and self._segment.life.commit:
+            self._moved.touch()
         log.info("files.brought", agent_id=self._segment.spec.agent_id, commit=commit, seconds=time.monotonic() - began)
         return not was_here
 
@@ -200,6 +205,7 @@ class Carried(LeftAlone):
 
     def kept(self) -> None:
         """As `Keeping`."""
+        self._moved.unlink(missing_ok=True)
         self._busy.unlink(missing_ok=True)
 
     def _push(self, commit: str, ref: str, seconds: float) -> None:
@@ -220,7 +226,8 @@ class Carried(LeftAlone):
         new = {one.path: one.reason for one in took.left_out if one.path not in told}
         if new:
             file.write_text(json.dumps([one.path for one in took.left_out]))
-        return "\n\n".join(filter(None, [files_left_out(new), files_unsettled(took.unsettled)]))
+        moved = host_changed(socket.gethostname()) if self._moved.exists() else ""
+        return "\n\n".join(filter(None, [moved, files_left_out(new), files_unsettled(took.unsettled)]))
 
     # -- a hub that is away --------------------------------------------------------------------------------
 
