@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -26,22 +27,7 @@ class Namespaces:
     def __init__(self, *kinds: str) -> None:
         # When we die `unshare` does (--pdeathsig), and with it the first process of the namespace, and so all others. Its output is not
         # ours: whoever reads our pipe to its end would wait for it.
-        self._holder = subprocess.Popen(
-            [
-                "setpriv",
-                "--pdeathsig=SIGKILL",
-                "unshare",
-                *kinds,
-                "--fork",
-                "--kill-child=SIGKILL",
-                "sleep",
-                "infinity",
-            ],
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        self._holder = _starter().submit(_hold, kinds).result()
         self.kinds = [kind for kind in kinds if kind in ("--mount", "--net", "--uts", "--pid", "--ipc")]
         self.pid = self._find_first()
         """Their first process."""
@@ -62,9 +48,9 @@ class Namespaces:
         """The command that runs `argv` in them."""
         return ["nsenter", "-t", str(self.pid), *self.kinds, "--", *argv]
 
-    def run(self, *argv: str, **options: Any) -> str:
+    def run(self, *argv: str, seconds: float = 60.0, **options: Any) -> str:
         """Run a command in them and return what it wrote; raises `AssertionError` with its errors if it fails."""
-        done = subprocess.run(self.enter(*argv), capture_output=True, text=True, timeout=60, **options)
+        done = subprocess.run(self.enter(*argv), capture_output=True, text=True, timeout=seconds, **options)
         assert done.returncode == 0, f"{' '.join(argv)[:200]}: {done.stdout[-500:]}{done.stderr[-2000:]}"
         return done.stdout
 
@@ -86,6 +72,20 @@ class Namespaces:
         if self.alive:
             os.kill(self.pid, signal.SIGKILL)
         self._holder.wait(10)
+
+
+@cache
+def _starter() -> ThreadPoolExecutor:
+    """A thread that lives as long as we do: to the kernel a parent dies when its thread does."""
+    return ThreadPoolExecutor(1, "namespaces")
+
+
+def _hold(kinds: Sequence[str]) -> subprocess.Popen[bytes]:
+    command = ["setpriv", "--pdeathsig=SIGKILL", "unshare", *kinds, "--fork", "--kill-child=SIGKILL"]
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(
+        [*command, "sleep", "infinity"], start_new_session=True, stdin=nothing, stdout=nothing, stderr=nothing
+    )
 
 
 @cache

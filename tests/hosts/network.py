@@ -21,6 +21,26 @@ from tests.hosts.switch import Latency, Switch
 from tests.waiting import wait_for
 
 MODEL_PORT, HUB_PORT = 8123, 8441
+_HUB_LOOKS = f"""
+import asyncio, pathlib
+from swarm.hub.depot import Depot
+from swarm.hub.upkeep import Jobs, Upkeep
+from swarm.settings import load_settings
+from swarm.store.connection import connect
+depot = Depot(pathlib.Path("{DISK}/hub"), job_bytes=1, all_bytes=1)
+jobs = Jobs(connect(load_settings()), "swarm", depot.folder / "redis-mark")
+asyncio.run(Upkeep(depot, jobs, retention_seconds=3600, young_seconds=0).look())
+"""
+_STATION_LOOKS = """
+from swarm.settings import load_settings
+from swarm.store.agents import Store
+from swarm.store.connection import connect
+from swarm.workspace import cleaning
+cleaning.FORGOTTEN_SECONDS = -1
+from swarm.tasks.cleaning import Cleaning
+settings = load_settings()
+Cleaning(settings, Store(connect(settings), settings.key_prefix))()
+"""
 _REDIS = ("--protected-mode", "no", "--appendonly", "yes", "--save", "", "--maxmemory-policy", "noeviction")
 
 
@@ -66,7 +86,11 @@ class Station:
 
     def log(self) -> str:
         """The end of what its worker wrote."""
-        return self.host.path(f"{DISK}/worker.log").read_text(errors="replace")[-5_000:]
+        return self.whole_log()[-5_000:]
+
+    def whole_log(self) -> str:
+        """All that its workers wrote."""
+        return self.host.path(f"{DISK}/worker.log").read_text(errors="replace")
 
 
 class HostNetwork:
@@ -149,10 +173,21 @@ class HostNetwork:
     def start_hub(self) -> None:
         """Start the hub on the first host, and wait until it serves."""
         serve = [sys.executable, "-P", "-m", "swarm", "hub", "--host", self.store.address, "--port", str(HUB_PORT)]
-        self.hub = self.store.start(*serve, "--folder", f"{DISK}/hub", log="hub.log", env=self.environment(), cwd="/")
+        noted = ["sh", "-c", f'echo $$ > {DISK}/hub.pid; exec "$@"', "hub", *serve, "--folder", f"{DISK}/hub"]
+        entered = self.store.start(*noted, log="hub.log", env=self.environment(), cwd="/")
         log = self.store.path(f"{DISK}/hub.log")
-        wait_for("the hub serves", lambda: "the hub serves" in log.read_text() or self.hub.poll() is not None)
-        assert self.hub.poll() is None, log.read_text()
+        wait_for("the hub serves", lambda: "the hub serves" in log.read_text() or entered.poll() is not None)
+        assert entered.poll() is None, log.read_text()
+
+    def look_through(self) -> None:
+        """Have the hub and every station look, as if they had for long, for what nobody knows any more."""
+        for host, program in [(self.store, _HUB_LOOKS), *((station.host, _STATION_LOOKS) for station in self.stations)]:
+            host.run(sys.executable, "-P", "-c", program, env=self.environment(), cwd="/", seconds=600)
+
+    def kill_hub(self) -> None:
+        """`kill -9` the hub, and remove its log."""
+        self.store.run("kill", "-9", self.store.path(f"{DISK}/hub.pid").read_text().strip())
+        self.store.path(f"{DISK}/hub.log").unlink()
 
     def mend(self) -> None:
         """Have every station at work, with an empty folder `/srv/work`, and nothing left of jobs."""
