@@ -72,10 +72,18 @@ def bounds_of(
 
 
 def find_cut(life: Life, bounds: Bounds) -> int:
-    """How many replies to keep at least, so that what lies before them fits the model with a summary of it; 0: there is no such cut."""
-    room = bounds.window - SUMMARY_TOKENS
-    fitting = [at for at, cut in enumerate(reversed(life.context.cuts), 1) if _is_useful(cut) and cut.tokens <= room]
-    return fitting[min(life.context.earlier, len(fitting) - 1)] if fitting else 0
+    """How many replies to keep at least, so that what lies before them fits the model with a summary of it; 0: there is no such cut.
+
+    From the end, and no further than needed: a late turn costs no more than an early one.
+    """
+    room, again, found = bounds.window - SUMMARY_TOKENS, life.context.earlier, 0
+    for kept, cut in enumerate(reversed(life.context.cuts), 1):
+        if cut.place >= _FIRST_PLACE and cut.tokens <= room and life.messages[cut.place - 1]["role"] == "user":
+            found = kept
+            if not again:
+                break
+            again -= 1
+    return found
 
 
 def cut_of(life: Life, kept: int) -> Cut:
@@ -86,11 +94,14 @@ def cut_of(life: Life, kept: int) -> Cut:
 def wants_compaction(life: Life, bounds: Bounds) -> Compact | Literal["last words"] | None:
     """What comes before the next request, if anything does."""
     context, tokens = life.context, life.tokens_to_send()
-    if life.messages[-1]["role"] != "user" or not (kept := find_cut(life, bounds)):
+    asked = bounds.wanted is not None and bounds.wanted.id != context.asked
+    if life.messages[-1]["role"] != "user" or not (asked or tokens > bounds.soft):
         return None
-    if bounds.wanted is not None and bounds.wanted.id != context.asked:
+    if not (kept := find_cut(life, bounds)):
+        return None
+    if asked:
         return Compact("manual", kept, wanted=bounds.wanted)
-    if tokens <= bounds.soft or life.last_words is not None:
+    if life.last_words is not None:
         return None
     full = tokens > bounds.hard
     if context.failures >= MAX_FAILURES:
@@ -110,7 +121,3 @@ def after_overflow(life: Life, bounds: Bounds | None) -> Compact | None:
     if kept and context.overflows == 1 and context.failures < MAX_FAILURES:
         return Compact("overflow", kept)
     return Compact("overflow", bare=True)
-
-
-def _is_useful(cut: Cut) -> bool:
-    return cut.place >= _FIRST_PLACE

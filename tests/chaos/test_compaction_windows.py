@@ -8,6 +8,7 @@ import pytest
 
 from swarm.agent.entries import Compacted
 from swarm.agent.life import fold
+from swarm.agent.summaries import SUMMARIZE
 from swarm.ids import root_agent_id
 from swarm.store.loading import load_life
 from tests.chaos.crashing_worker import Order
@@ -34,13 +35,16 @@ WINDOWS = [
     ("the summary has come, nothing is written", Order("append", "before", kind="compacted"), 1),
     ("the same, the whole worker dies", Order("append", "before", kind="compacted", whole=True), 1),
     ("the summary is written", Order("append", "after", kind="compacted"), 0),
+    ("it is about to be asked for, as a message", Order("complete", "before", prompt=SUMMARIZE), 0),
+    ("it has come, as a message", Order("complete", "after", prompt=SUMMARIZE), 1),
 ]
 
 
 @pytest.mark.parametrize(("name", "order", "again"), WINDOWS, ids=lambda value: value if isinstance(value, str) else "")
 def test_dying_around_a_summary_costs_at_most_the_summary(line: Line, name: str, order: Order, again: int) -> None:
     line.man(SWARM_COMPACT_TOKENS="12000")
-    server = line.fleet.rehearse(READING)
+    blocks = order.prompt is None
+    server = line.fleet.rehearse(READING if blocks else READING.replace("rules:", "summarizes: false\nrules:"))
     [done] = line.order(order)
     job = line.fleet.submit("Read the page.", server, max_tokens=2_000_000)
     left = line.see_through(job)
@@ -49,6 +53,7 @@ def test_dying_around_a_summary_costs_at_most_the_summary(line: Line, name: str,
     entries = list(store.journal(agent_id))
     cuts = [entry for entry in entries if isinstance(entry, Compacted)]
     assert cuts and job.view().text == "all read"
+    assert {cut.form for cut in cuts} == {"block" if blocks else "text"}
     assert int(server.stats()["requests"]) == int(left.record["turns"]) + len(cuts) + again
     assert set(server.stats()["by_status"]) == {"200"}, "the server, which looks closely, has refused nothing"
     assert load_life(store, agent_id) == fold(agent_id, entries)

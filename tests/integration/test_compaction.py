@@ -267,6 +267,7 @@ def test_what_binds_is_in_the_next_request(short: Fleet) -> None:
         - {name: TodoWrite, input: {todos: [{content: Paint the shed, status: in_progress, activeForm: Painting}]}}
         - {name: BoardAdd, input: {subject: Weld the frame, description: Only by night.}}
         - {name: BoardClaim, input: {task_id: 1}}
+        - {name: Bash, input: {command: sleep 29, description: sleep, run_in_background: true}}
         - {name: Agent, input: {description: look for paint, prompt: Find paint., name: painter, run_in_background: true}}
 """
     play = Play(short, reading(5, more), "Build it.\n" + "\n".join(rules))
@@ -282,6 +283,7 @@ def test_what_binds_is_in_the_next_request(short: Fleet) -> None:
         assert fact in after, fact
     [child] = play.fleet.swarm.store.children(play.agent_id)
     assert child in after and "painter" in after and "queued" in after
+    assert "running: sleep 29" in after
     assert len(play.cuts()) == 1 or play.cuts()[1].trigger == "auto", "a request by a person is carried out once"
 
 
