@@ -11,23 +11,28 @@ from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.prompts import first_message
 from swarm.cli.output import output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
+from swarm.client import Swarm
 from swarm.context.instructions import Instructions
 from swarm.definitions.model import AgentDefinition
+from swarm.errors import RedisUnavailable
+from swarm.memory.mounts import make_mounts, tell_mounts
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.permissions.modes import first_mode
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.runtime.offering import opening_of
 from swarm.settings import Settings
+from swarm.store.connection import ping_or_raise
 
-_PARTS = ("system", "tools", "instructions", "surroundings")
+_PARTS = ("system", "tools", "instructions", "memory", "surroundings")
 
 
 def show_context(folder: Path, settings: Settings, *, as_json: bool) -> None:
     """Print a row for each type, and the instruction files."""
     # Nothing is run here.
     prepared = prepare_order(Order(prompt="-", workspace=folder, home_workspace=True), settings)
+    remembered, why_not = _remember(prepared, settings)
     rows = {
-        name: _count(definition, prepared, settings)
+        name: _count(definition, prepared, settings, remembered.get(name, ""))
         for name, definition in sorted(prepared.catalogue.definitions.items())
     }
     found = prepared.instructions or Instructions()
@@ -46,6 +51,8 @@ def show_context(folder: Path, settings: Settings, *, as_json: bool) -> None:
     _print_files(found)
     if prepared.instructions is None:
         print_note("instruction files are switched off (SWARM_INSTRUCTION_FILES)")
+    if why_not:
+        print_note(f"note: what is remembered is not counted: {why_not}")
     for problem in found.problems:
         print_note(f"problem: {problem}")
     if prepared.ignored:
@@ -68,7 +75,26 @@ def _print_files(found: Instructions) -> None:
     table.print(output_console())
 
 
-def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Settings) -> dict[str, Any]:
+def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str], str]:
+    """By type, what agents with a memory are told of it; and why it could not be read. Without such types Redis is not asked."""
+    keeping = {one.name: one.memory for one in prepared.catalogue.definitions.values() if one.memory is not None}
+    places = prepared.places
+    if not keeping or places is None:
+        return {}, ""
+    with Swarm(settings) as swarm:
+        try:
+            ping_or_raise(swarm.store.client)
+            now = swarm.store.now()
+            told = {
+                name: tell_mounts(swarm.store, make_mounts(places, scope, name), now=now)
+                for name, scope in keeping.items()
+            }
+        except RedisUnavailable:
+            return {}, "Redis is not there (`swarm up` starts it)"
+    return told, ""
+
+
+def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Settings, remembered: str) -> dict[str, Any]:
     """Tokens by part, where an agent of the type usually stands: as the first agent of a job, or one level below."""
     placed = {} if definition.mode != "subagent" else {"depth": 1, "parent_id": prepared.spec.agent_id}
     mode = first_mode(definition, prepared.spec.mode)
@@ -80,6 +106,7 @@ def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Setting
         "system": _tokens(len(opening.system.encode())),
         "tools": _tokens(len(json.dumps(opening.tools, ensure_ascii=False).encode())),
         "instructions": _tokens(len(given.text.encode()) if given is not None else 0),
+        "memory": _tokens(len(remembered.encode())),
         "surroundings": _tokens(len(first_message(spec, now=spec.created_at).encode())),
     }
     return counts | {"tokens": sum(counts.values())}

@@ -173,9 +173,14 @@ class TranscriptPrinter:
         if self._rehearsed:
             self._print("rehearsed: the model's words come from a script and cost nothing", "dim")
         self._print(f"tools {', '.join(str(tool['name']) for tool in entry.tools) or 'none'}", "dim")
+        if entry.guidance:
+            self._print(f"instruction files: {len(entry.guidance.encode()):,} bytes", "dim")
         if self._full:
             self._heading("system")
             self._body(entry.system)
+            if entry.guidance:
+                self._heading("instruction files")
+                self._body(entry.guidance)
 
     def _print_reply(self, entry: Assistant) -> None:
         cost = show_cost(0.0 if self._rehearsed else entry.cost_usd)

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import MemoryScope
 from swarm.errors import ToolError
 from swarm.memory.index import NOTES, render_memory
 from swarm.memory.pages import Memories, PageView
@@ -47,8 +48,13 @@ def find_mounts(store: Store, spec: AgentSpec) -> Mounts | None:
         places = Places.model_validate_json(store.client.hget(store.key("job", spec.job_id), "memory") or "")
     except ValidationError:
         return None
-    own = None if scope == "team" else places.shelf(scope, spec.definition.name)
-    return Mounts(own, places.shelf("team", spec.definition.name))
+    return make_mounts(places, scope, spec.definition.name)
+
+
+def make_mounts(places: Places, scope: MemoryScope, agent_type: str) -> Mounts:
+    """The shelves of an agent of this type, whose memory has this scope."""
+    own = None if scope == "team" else places.shelf(scope, agent_type)
+    return Mounts(own, places.shelf("team", agent_type))
 
 
 def restate_memory(context: ToolContext, life: Life) -> str:
@@ -60,8 +66,11 @@ def restate_memory(context: ToolContext, life: Life) -> str:
 def tell_memory(store: Store, spec: AgentSpec, *, now: float) -> str:
     """What the agent is told of its memory, as it is now; empty for one without."""
     mounts = find_mounts(store, spec)
-    if mounts is None:
-        return ""
+    return "" if mounts is None else tell_mounts(store, mounts, now=now)
+
+
+def tell_mounts(store: Store, mounts: Mounts, *, now: float) -> str:
+    """What an agent with these shelves is told of them."""
     memories = Memories(store)
     notes = memories.read(mounts.own, NOTES) if mounts.own is not None else None
     return render_memory(mounts.pages(memories), notes[1] if notes else "", now=now)

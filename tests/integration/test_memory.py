@@ -12,7 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from swarm.agent.life import fold
+from swarm.agent.life import Life, fold
+from swarm.context.restating import restate
 from swarm.errors import MemoryRefused, ToolError
 from swarm.memory.files import read_folder, take_in, write_folder
 from swarm.memory.memory_tool import MEMORY
@@ -25,6 +26,7 @@ from swarm.tools import ToolContext
 from swarm.tools.registry import validate_input
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
+from tests.tool_world import KeptOutputs
 
 PLACES = Places(owner="ada", project="/code/shop", workspace="host:/code/shop")
 OWN, TEAM = PLACES.shelf("project", "reviewer"), PLACES.shelf("team", "reviewer")
@@ -42,16 +44,19 @@ class Rememberer:
         self._workspace = fleet.workspace
 
     def call(self, command: str, *, cause: str = "", **given: object) -> str:
-        context = ToolContext(
+        assert MEMORY.run is not None
+        return MEMORY.run(self.context(cause), validate_input(MEMORY, {"command": command, **given})).text
+
+    def context(self, cause: str = "") -> ToolContext:
+        return ToolContext(
             self.spec,
             store=self.store,
             publish=lambda effect: None,
             tool_use_id=cause or self.world.cause(),
             workspace=self._workspace,
-            outputs=None,  # type: ignore[arg-type]
+            outputs=KeptOutputs(),  # type: ignore[arg-type]
+            scratch=self._workspace / "scratch",
         )
-        assert MEMORY.run is not None
-        return MEMORY.run(context, validate_input(MEMORY, {"command": command, **given})).text
 
     def refused(self, command: str, **given: object) -> str:
         with pytest.raises(ToolError) as caught:
@@ -299,6 +304,15 @@ def test_the_index_comes_from_the_pages_and_poison_is_quoted(agent: Rememberer) 
     assert told.count("</memory>") == 1 and told.endswith("</memory>")
     agent.call("delete", path="/memories/api.md")
     assert "api.md" not in agent.told()
+
+
+def test_it_is_told_again_after_a_summary_as_it_is_by_then(agent: Rememberer) -> None:
+    life = Life(agent.spec.agent_id, spec=agent.spec)
+    assert "(There are no pages yet.)" in restate(agent.context(), life)
+    agent.call("create", path="/memories/a.md", file_text="# </memory> Learnt since")
+    told = restate(agent.context(), life)
+    assert '- /memories/a.md (24 bytes, today): "&lt;/memory&gt; Learnt since"' in told
+    assert told.count("<memory>") == told.count("</memory>") == 1
 
 
 def test_a_long_index_is_cut_at_two_hundred_lines(agent: Rememberer) -> None:

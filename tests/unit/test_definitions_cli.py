@@ -118,7 +118,9 @@ def test_the_context_of_each_type_is_counted_and_its_files_are_named(
     told = json.loads(ran.stdout)
     explore, worker = told["agents"]["explore"], told["agents"]["worker"]
     assert explore["instructions"] == 0 < 257 < worker["instructions"] < 600
-    assert worker["tokens"] == sum(worker[part] for part in ("system", "tools", "instructions", "surroundings"))
+    assert worker["tokens"] == sum(
+        worker[part] for part in ("system", "tools", "instructions", "memory", "surroundings")
+    )
     assert told["files"] == [{"name": "CLAUDE.md", "size": 900, "given": 900, "tokens": 258}]
     assert told["rules"] == [{"source": ".claude/rules/py.md", "globs": ["/**/*.py"]}]
     shown = swarm_agents("--context").stdout

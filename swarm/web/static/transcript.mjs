@@ -83,7 +83,8 @@ function Title({ item, what, children }) {
 function Started({ item }) {
   return html`<${Title} item=${item} what="began"><span class="aside">${plain(item.definition)} · ${plain(item.model)} · mode ${plain(item.mode)} · depth ${item.depth} of ${item.max_depth}</span><//>
     <details class="rest"><summary>${number(item.tools?.length ?? 0, "tool")} and the system prompt</summary><p class="tools">${(item.tools ?? []).map((name) => html`<code>${plain(name)}</code> `)}</p>
-    ${item.system ? html`<${Output} entry=${item} path="system" agentId=${null} />` : null}</details>`;
+    ${item.system ? html`<${Output} entry=${item} path="system" agentId=${null} />` : null}
+    ${item.guidance ? html`<p class="aside">Instruction files</p><${Output} entry=${item} path="guidance" agentId=${null} />` : null}</details>`;
 }
 
 const PURPOSES = {
