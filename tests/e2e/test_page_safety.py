@@ -9,12 +9,21 @@ from typing import Any
 import pytest
 
 from swarm.ids import root_agent_id
+from swarm.memory.pages import Author, Memories
+from swarm.memory.shelves import Places
 from tests.e2e.browser import Tab, expect
 from tests.e2e.page_world import EVIL, Site, opened_tab
 from tests.flower import running_flower
 
 STATIC = Path(__file__).parents[2] / "swarm/web/static"
 AXE = (Path(__file__).parent / "vendor/axe.min.js").read_text()
+
+
+def remember(site: Site, job_id: str) -> None:
+    """A page of the project's memory, as the job has written it."""
+    store = site.fleet.swarm.store
+    places = Places.model_validate_json(store.client.hget(store.key("job", job_id), "memory"))
+    Memories(store).change(places.shelf("team", ""), "write", "a.md", Author(EVIL, job=job_id), text=EVIL)
 
 
 def test_no_module_of_the_page_makes_markup_or_code_of_text() -> None:
@@ -45,6 +54,7 @@ def test_nothing_that_a_model_writes_runs(site: Site, tab: Tab) -> None:
     site.question(job)
     root = root_agent_id(job.id)
     site.fleet.swarm.job(job.id).send(root, EVIL)
+    remember(site, job.id)
     tab.page.on(
         "request",
         lambda request: request.url.startswith(site.flower.url.rpartition("/")[0]) or tab.noise.append(request.url),
@@ -57,9 +67,22 @@ def test_nothing_that_a_model_writes_runs(site: Site, tab: Tab) -> None:
     expect(log).to_contain_text("click (javascript:alert(3))")
     expect(log).to_contain_text("<svg onload=alert(4)>")
     expect(log).to_contain_text("ab\\u202eba")
-    for place in ("?tab=mail", "?panel=board", "?panel=pad", "?panel=messages", "?panel=timeline", "?panel=cost"):
+    for place in (
+        "?tab=mail",
+        "?panel=board",
+        "?panel=pad",
+        "?panel=messages",
+        "?panel=timeline",
+        "?panel=cost",
+        "?panel=memory",
+    ):
         tab.open(f"#/{job.id}/{root}{place}")
         expect(page.get_by_text("<img src=x onerror=alert(1)>").first).to_be_visible()
+    tab.open(f"#/{job.id}/{root}?panel=memory")
+    tab.role("button", name="a.md").click()
+    page.get_by_text("Versions", exact=True).click()
+    expect(page.get_by_role("listitem").filter(has_text="write by").first).to_be_visible()
+    expect(page.get_by_text("<img src=x onerror=alert(1)>").first).to_be_visible()
     assert page.locator("#swarm img, #swarm script, #swarm svg, #swarm iframe, #swarm a[href^=javascript]").count() == 0
     job.cancel()
 
@@ -131,8 +154,11 @@ def test_axe_finds_no_serious_fault(browser: Any, site: Site, scheme: str, only:
     job = site.tell("evil", title="for everybody")
     site.question(job)
     root = root_agent_id(job.id)
+    remember(site, job.id)
     places = ["#/", "#/start", f"#/{job.id}/{root}", f"#/{job.id}/{root}?tab=mail", f"#/{job.id}/{root}?tab=about"]
-    places += [f"#/{job.id}/{root}?panel={panel}" for panel in ("timeline", "board", "pad", "cost", "messages")]
+    places += [
+        f"#/{job.id}/{root}?panel={panel}" for panel in ("timeline", "board", "pad", "memory", "cost", "messages")
+    ]
     with opened_tab(browser, site.flower, color_scheme=scheme) as tab:
         page = tab.open("#/")
         assert page.evaluate("document.documentElement.dataset.bsTheme") == scheme
