@@ -201,7 +201,17 @@ class LineDisplay(Display):
         for event in events:
             described = describe_message(self._job, event) or describe_question(self._swarm, event)
             described = described or describe_bound(event)
-            if event.kind in ("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied"):
+            if event.kind in (
+                "job_started",
+                "spawned",
+                "ended",
+                "rescued",
+                "resumed",
+                "board",
+                "denied",
+                "verdict",
+                "summary",
+            ):
                 described = _describe(event, self._swarm.agent(event.agent_id))
             if described is None:
                 continue
@@ -252,6 +262,13 @@ def _describe(event: Event, agent: AgentView) -> str:
             return f"spawned {label} ({agent.id})"
         case "denied":
             return f"denied  {one_line(event.fields['call'], 200)} of {label}: {one_line(event.fields['why'], 300)}"
+        case "verdict":
+            outcome = "passed" if event.fields["passed"] else "refused"
+            about = f"{event.fields['by']} of attempt {event.fields['attempt']} {outcome}"
+            return f"judged  {label}: {about}: {one_line(event.fields['summary'], 300)}"
+        case "summary":
+            who = label if event.fields["sort"] == "progress" else agent.job_id
+            return f"{event.fields['sort']:<8}{who}: {one_line(event.fields['text'], 1_000)}"
         case "rescued":
             return f"rescued {label}: its worker died"
         case "board":

@@ -68,7 +68,7 @@ def _agent_line(row: Row, trunk: tuple[bool, ...], questions: Mapping[str, Any],
     ended = row["ended_at"] or now
     took = "" if row["started_at"] is None else f", {show_duration(ended - row['started_at'])}"
     line.append(f"  {show_number(row['turns'], 'turn')}, {_cost(row)}{took}")
-    told = row["unserved"] or row["reason"] or row["activity"]
+    told = row["unserved"] or row["reason"] or row["summary"] or row["activity"]
     return line.append(f"  {one_line(told, 120)}") if told else line
 
 
