@@ -111,6 +111,8 @@ class Carried(LeftAlone):
         self._token = settings.hub_token if spec.files.hub == settings.hub else None
         self._git_dir = settings.checkouts_folder() / f"{spec.agent_id}.git"
         self._busy, self._boot = self._git_dir / "swarm-busy", self._git_dir / "swarm-boot"
+        self._owner = self._git_dir / "swarm-owner"
+        """The claim that has the workspace on this host."""
         self._moved = self._git_dir / "swarm-moved"
         """There until the agent was told that it is on another host: with its next call that may notice."""
         self._scratch = scratch_root(settings) / spec.agent_id
@@ -124,7 +126,10 @@ class Carried(LeftAlone):
     def enter(self) -> bool:
         """As `Keeping`."""
         commit = self._segment.life.commit or self._segment.spec.base
-        if not commit or self._is_as_left(commit):
+        if not commit:
+            return False
+        if self._is_as_left(commit):
+            self._owner.write_text(str(self._segment.claim.generation))
             return False
         was_here = self._boot.exists()
         if ended := kill_shells(self._scratch):
@@ -133,6 +138,7 @@ class Carried(LeftAlone):
         self._patiently(lambda seconds: self._bring(commit, seconds), give_up_after=ENTER_SECONDS)
         self._restore_times(commit)
         self._boot.write_text(_boot_id())
+        self._owner.write_text(str(self._segment.claim.generation))
         self._busy.unlink(missing_ok=True)
         if not was_here and self._segment.life.commit:
             self._moved.touch()
@@ -185,6 +191,9 @@ class Carried(LeftAlone):
     def keep(self, finished: ToolFinished) -> ToolFinished:
         """As `Keeping`."""
         segment, previous = self._segment, self._segment.life.commit
+        if self._owner.read_text() != str(segment.claim.generation):
+            # One that was stopped for longer than its lease: its successor here has the folder and the index.
+            raise NotOwner(segment.spec.agent_id, segment.claim.generation)
         took = self._repository.snapshot(previous or None, _about(segment))
         if told := self._words(took):
             finished = finished.model_copy(update={"text": f"{finished.text}\n\n{told}"})

@@ -15,12 +15,16 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import ToolFinished
 from swarm.agent.notes import UNDONE
+from swarm.errors import NotOwner
+from swarm.runtime.carrying import keeping_of
+from swarm.store.values import Claim
 from swarm.workspace import changes
 from swarm.workspace.checkouts import job_url
 from swarm.workspace.repository import Repository
 from tests.fleet import Fleet
 from tests.hub_world import TOKEN, HubProcess
 from tests.needs import need_program
+from tests.segments import make_segment
 from tests.waiting import wait_for
 
 
@@ -211,3 +215,25 @@ def test_a_served_hub_holds_a_folder_once_for_all_of_its_jobs_and_a_job_no_more_
                 check=True,
             ).stdout.splitlines()
             assert "refs/swarm/base/" in base
+
+
+def test_whoever_lost_the_agent_on_the_same_host_keeps_nothing_in_its_successors_folder(hubbed: Fleet) -> None:
+    store, job = hubbed.swarm.store, hubbed.submit("go", hubbed.rehearse(play(bash("ls"))))
+    root = job.view().root_id
+    lives = []
+    for _ in range(2):
+        claim = store.claim(root, "worker", 60)
+        assert isinstance(claim, Claim)
+        files = keeping_of(make_segment(claim, store, hubbed.settings), lambda: False)
+        files.enter()
+        files.begin({"id": "call"})
+        lives.append((claim, files))
+        if len(lives) == 1:
+            store.hand_over(claim, "it was taken for dead")
+    (_, stale), (_, owner) = lives
+    finished = ToolFinished(tool_use_id="call", text="done")
+    checkout = hubbed.settings.checkouts_folder() / root / hubbed.workspace.name
+    (checkout / "a.txt").write_text("the successor's")
+    with pytest.raises(NotOwner):
+        stale.keep(finished)
+    assert owner.keep(finished).commit
