@@ -15,6 +15,8 @@ from swarm.workspace.repository import Repository, Snapshot
 SEND_SECONDS = 1_800.0
 NEAR_FILES = 500
 """So many files may differ from what the hub has of a folder, before it is given that anew."""
+INCLUDE_FILE = ".worktreeinclude"
+"""Names, in the syntax of `.gitignore`, what goes with a copy of a folder although git ignores it: `.env`, say."""
 _SHOWN = 10
 
 
@@ -63,11 +65,18 @@ def _share_base(repository: Repository, url: str, commit: str, token: str | None
 
 
 def _held_though_ignored(folder: Path) -> list[bytes]:
-    """What the person's own repository holds although it is ignored; nothing where there is none."""
+    """What is held although git ignores it: what the person's own repository has, and what `.worktreeinclude` names."""
+    found = _list(folder, "--cached", "--exclude-standard")
+    if (folder / INCLUDE_FILE).is_file():
+        found += _list(folder, "--others", f"--exclude-from={folder / INCLUDE_FILE}")
+    return list(dict.fromkeys(found))
+
+
+def _list(folder: Path, *which: str) -> list[bytes]:
     try:
-        listed = run_git(folder, ["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"])
+        listed = run_git(folder, ["ls-files", "-z", "--ignored", *which])
     except ConfigurationError:
-        return []
+        return []  # there is no repository
     return listed.stdout.split(b"\0")[:-1] if listed.returncode == 0 else []
 
 
