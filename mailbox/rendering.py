@@ -42,6 +42,11 @@ def render_event(key: str, data: str, by: str) -> str:
     return f'<event key="{_attribute(key)}" from="{_attribute(by)}">\n{_text(data)}\n</event>'
 
 
+def render_note(text: str) -> str:
+    """What the runtime itself has to say."""
+    return f"<runtime-note>\n{_text(text)}\n</runtime-note>"
+
+
 def _render_message(message: Message) -> str:
     attributes = {"from": message.sender_name, "agent_id": message.sender, "kind": message.kind, "id": message.id}
     if message.kind.endswith("_request"):
@@ -56,7 +61,7 @@ def _render_notice(message: Message) -> str:
     notice = _read_notice(message.body)
     note = _NOTES.get(str(notice.get("what")))
     if note is not None:
-        return f"<runtime-note>\n{_text(note.format_map(defaultdict(str, notice)))}\n</runtime-note>"
+        return render_note(note.format_map(defaultdict(str, notice)))
     text = str(notice.get("text", "")).strip()
     reason = str(notice.get("reason", ""))
     if isinstance(held := notice.get("tasks"), list):

@@ -161,6 +161,11 @@ class AgentView(_View):
     """Its name in the job, by which it can be written to."""
     idle: bool = False
     """It is a teammate that has nothing to do: parked until a message or a task comes."""
+    isolation: Literal["none", "worktree", "remote"] = "none"
+    """Whether it works in a copy of its own of its parent's workspace."""
+    merge: Literal["", "merged", "unchanged", "conflict", "kept", "left", "failed"] = ""
+    """What became of its work there: it is in its parent's folder, there was none, or it is kept: because it conflicts, because the agent
+    did not complete, because its parent wanted none of it, because merging it failed."""
     question: str | None = None
     """The question whose answer it waits for."""
     unserved: str = ""
@@ -232,7 +237,8 @@ class Event(BaseModel, frozen=True):
     """One lifecycle event of a job.
 
     `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team,
-    denied, bounded, held, verdict, summary`;
+    denied, bounded, held, verdict, summary`; or
+    `merge`: what became of the work that its agent did in a copy of its own, as the field `why` says;
     `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
     `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
     `read`: its agent took its messages up to the one in `up_to` in, in the turn `turn`; or

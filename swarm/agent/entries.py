@@ -149,6 +149,8 @@ class Spawned(_Entry):
     """tool_use id → what its result is to begin with."""
     background: list[str] = []
     """The tool_use ids of those whose end is not waited for."""
+    commit: str = ""
+    """What the workspace held then, if any of them got a copy of it."""
 
 
 class Mail(_Entry):
@@ -283,6 +285,8 @@ class Finished(_Entry):
     """The answer as data, when a schema was asked for: what `text` holds, parsed and valid."""
     stopped_at: Literal["", "turns", "tokens", "budget", "time", "context"] = ""
     """The limit that ended it."""
+    commit: str = ""
+    """What the workspace holds at the end, if it is the agent's own."""
 
 
 Entry = Annotated[

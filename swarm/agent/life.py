@@ -155,6 +155,7 @@ class Life:
         self.length += 1
         if self.ledger is not None:
             self.ledger.note(entry, self.length)
+        self.commit = getattr(entry, "commit", "") or self.commit
         match entry:
             case Started():
                 self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools

@@ -117,8 +117,8 @@ def started_in_background(agent_id: str) -> str:
     )
 
 
-def child_result(record: AgentView) -> tuple[str, bool]:
-    """A finished child as the text its parent gets, and whether it is an error."""
+def child_result(record: AgentView, note: str = "") -> tuple[str, bool]:
+    """A finished child as the text its parent gets, and whether it is an error; `note` is about its work."""
     text, failed = record.text.strip(), record.state != "completed"
     seconds = max(0.0, (record.ended_at or 0) - record.created_at)
     head = (
@@ -129,7 +129,7 @@ def child_result(record: AgentView) -> tuple[str, bool]:
         head += f"\n{'Reason' if failed else 'Note'}: {record.reason}"
     if not text:
         text = "(The agent ended without any text.)" if failed else "(The agent gave an empty answer.)"
-    return f"{head}\n\n{text}", failed
+    return "\n\n".join(filter(None, [head, text, note])), failed
 
 
 def refuse_mail(spec: AgentSpec, finished: Finished) -> str:
@@ -137,6 +137,84 @@ def refuse_mail(spec: AgentSpec, finished: Finished) -> str:
     who = spec.name or ("root" if spec.parent_id is None else spec.agent_id)
     why = f": {finished.reason}" if finished.reason else ""
     return f"Your message to {who} was not read. It ended ({finished.state}{why}). Write again to have it go on."
+
+
+# -- about copies ----------------------------------------------------------------------------------------------
+
+MERGED = "[It worked on a copy of your folder. What it changed there is merged into your folder.]"
+NOTHING_TO_MERGE = "[It worked on a copy of your folder and left nothing there that your folder does not have.]"
+NOTHING_KEPT = "[It had not begun to work on its copy of your folder.]"
+_LISTED_CHANGES = 30
+
+
+def no_copy(why: str) -> str:
+    """A child's copy cannot be made."""
+    return (
+        f"This agent was not started: a copy of the workspace cannot be made ({why}). Start it with `isolation: none`."
+    )
+
+
+def list_changes(changes: Mapping[str, str]) -> str:
+    """What a merge changed, by path: `A`dded, `M`odified, `D`eleted, `T`: of another type."""
+    lines = [f"{kind} {path}" for path, kind in sorted(changes.items())[:_LISTED_CHANGES]]
+    more = len(changes) - len(lines)
+    return "".join(f"\n{line}" for line in [*lines, *([f"… and {more} more"] if more > 0 else [])])
+
+
+def not_merged(agent_id: str) -> str:
+    """A child that did not complete left work behind."""
+    return f"[What it did in its copy of your folder is kept and not merged. MergeAgent (agent_id {agent_id}) takes it over.]"
+
+
+def left_in_copy(agent_id: str) -> str:
+    """A child that was not waited for has a result, and its work is still in its copy."""
+    return f"{agent_id} worked on a copy of your folder: MergeAgent (agent_id {agent_id}) takes over what it changed there."
+
+
+def left_alone(agent_id: str) -> str:
+    """Nothing was to be merged."""
+    return f"Nothing is merged. What {agent_id} did is kept as long as the job is."
+
+
+def merge_failed(why: str) -> str:
+    """Merging did not work, and no conflict is the reason."""
+    return f"[What it did in its copy of your folder is kept, but could not be merged: {why}. Try it again with MergeAgent.]"
+
+
+def in_the_way(agent_id: str, paths: Sequence[str]) -> str:
+    """Files that git ignores stand where a child added its own."""
+    told = ", ".join(paths[:_LISTED_CHANGES])
+    return (
+        f"[What it did in its copy of your folder is kept and not merged: these lie in the way in your folder, where Git does not hold "
+        f"them: {told}. Move them away, then call MergeAgent (agent_id {agent_id}).]"
+    )
+
+
+def conflicting(agent_id: str, count: int) -> str:
+    """A child's work cannot be merged by itself."""
+    return (
+        f"[What it did in its copy of your folder is NOT merged: it conflicts with your folder in {_paths(count)}, shown below. "
+        f"Nothing of it is in your folder yet. Call MergeAgent (agent_id {agent_id}): strategy `merge` writes both versions into the "
+        "files, for you to edit; `ours` keeps yours where they conflict, `theirs` takes the agent's.]"
+    )
+
+
+def with_markers(count: int) -> str:
+    """A merge was made with what conflicts in it."""
+    return (
+        f"Merged, with conflicts in {_paths(count)}: edit the files now, so that no line of markers (<<<<<<<, |||||||, =======, >>>>>>>) "
+        "is left. A binary file is as you had it; a file that only one side deleted is as the other changed it."
+    )
+
+
+def resolved(side: Literal["ours", "theirs"], count: int) -> str:
+    """A merge was made in which one side wins."""
+    whose = "your" if side == "ours" else "the agent's"
+    return f"Merged; where both had changed the same, in {_paths(count)}, {whose} version was taken."
+
+
+def _paths(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
 
 
 # -- about plans -----------------------------------------------------------------------------------------------

@@ -63,6 +63,11 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
     """The first user message: the surroundings, then the task as it was given."""
     day = datetime.fromtimestamp(now, UTC).date().isoformat()
     where = f"Workspace: {spec.workspace}\nDate: {day}\nDepth: {spec.depth} of at most {spec.limits.max_depth}"
+    if spec.isolation != "none":
+        where += (
+            "\nThe workspace is a copy of your own, made from the folder of whoever started you, uncommitted changes included. It is no "
+            "Git repository. Nobody sees what you change before your end; then it is merged into that folder."
+        )
     if spec.folders:
         where += f"\nFurther folders, by their absolute paths: {', '.join(spec.folders)}"
     if spec.name is not None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.definitions.model import AgentDefinition, Isolation, PermissionMode
 from swarm.permissions.rules import Rules
 from swarm.records import TERMINAL_STATES as TERMINAL_STATES
 from swarm.records import Limits as Limits
@@ -52,6 +52,8 @@ class AgentSpec(BaseModel):
     network: bool = False
     """Its processes may use the network."""
     workspace: str
+    isolation: Isolation = "none"
+    """Whether the workspace is a copy of its own, which nobody else works in."""
     base: str = ""
     """The commit that its workspace begins as, where it has one of its own."""
     files: Files | None = None

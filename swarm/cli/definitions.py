@@ -184,7 +184,9 @@ def table_of_definitions(definitions: Sequence[AgentDefinition], folder: Path) -
             starters,
             definition.model or "(settings)",
             _describe_access(definition, tools),
-            definition.permission_mode + (", background" if definition.background else ""),
+            ", ".join(
+                filter(None, [definition.permission_mode, "background" * definition.background, definition.isolation])
+            ),
             ", ".join(tools) or "none",
             _shorten(definition.source, folder),
         )

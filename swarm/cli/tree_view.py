@@ -153,8 +153,24 @@ def _share(room: int, name: str, label: str, aside: str) -> tuple[str, str, str]
     return name, label, aside
 
 
+_COPIES = {
+    "merged": "merged",
+    "unchanged": "nothing to merge",
+    "conflict": "not merged: it conflicts",
+    "kept": "not merged",
+    "left": "not merged",
+    "failed": "not merged: that failed",
+}
+
+
 def describe_now(agent: AgentView, alive: int) -> str:
-    """What an agent does, waits for, or ended of, in a few words; `alive` of its children are at work."""
+    """What an agent does, waits for, or ended of, in a few words, and how its copy of the workspace stands if it has one; `alive` of its
+    children are at work."""
+    copy = "" if agent.isolation == "none" else _COPIES.get(agent.merge if agent.ended else "", "in its own copy")
+    return " · ".join(filter(None, [_describe_state(agent, alive), copy]))
+
+
+def _describe_state(agent: AgentView, alive: int) -> str:
     match agent.state:
         case "queued" if agent.unserved:
             return f"nobody can run it: {agent.unserved}"

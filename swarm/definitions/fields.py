@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from swarm.definitions.duties import read_duties
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, Mode, PermissionMode
 from swarm.definitions.names import suggest
+from swarm.definitions.placing import read_placing
 from swarm.definitions.requirements import read_requirements
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
@@ -41,7 +42,7 @@ _SPELLINGS = {
 
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
-    *("maxTurns", "background", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
+    *("maxTurns", "background", "isolation", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
     *(
         "approvalPolicy",
         "requires",
@@ -61,7 +62,6 @@ _UNSUPPORTED = frozenset(
             "hooks",
             "mcpservers",
             "skills",
-            "isolation",
             "initialprompt",
             "options",
             "websearch",
@@ -257,6 +257,7 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     if keys.get("instructionfiles") is not None:
         values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
     values |= read_requirements(keys, warnings)
+    values |= read_placing(_read_string(keys, "isolation"), warnings)
 
 
 def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:

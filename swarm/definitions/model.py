@@ -11,6 +11,8 @@ DEFAULT_TYPE = "general-purpose"
 Mode = Literal["primary", "subagent", "all"]
 MemoryScope = Literal["user", "project", "local", "team"]
 """Whose memory: a person's over all projects, a project's, one workspace's, each per type of agent; a project's of all types."""
+Isolation = Literal["none", "worktree", "remote"]
+"""Whose files an agent works on: its parent's, or a copy of its own; `remote`: a copy that may lie on any host."""
 PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble"]
 
 
@@ -68,6 +70,8 @@ class AgentDefinition(BaseModel):
     background: bool = False
     requires: list[str] = []
     """Tags that its worker must have (`SWARM_TAGS`): `gpu`, `trusted`."""
+    isolation: Isolation | None = None
+    """None: as the job has it."""
     effort: str | None = None
     result_schema: dict[str, Any] | None = None
     """A JSON schema that the final answer must satisfy."""

@@ -78,6 +78,8 @@ class ToolRow:
     """It puts down, for all of the job, what its caller has concluded."""
     adds_agents: bool = False
     """It is gone at the nesting limit."""
+    comes_with: str = ""
+    """Whoever has this tool listed has it, too: it could not be used in whole without."""
     of_teammates: bool = False
     """A teammate has it whatever its definition lists."""
     needs: Need = ""
@@ -155,6 +157,7 @@ _BUILTIN = (
     ToolRow("ListAgents", Kind.AGENTS, "swarm.tools.agents:LIST_AGENTS", needs="children", aliases="checkasynctask listasynctasks"),
     ToolRow("StopAgent", Kind.AGENTS, "swarm.tools.agents:STOP_AGENT", "agent_id", needs="children",
             aliases="closeagent interruptagent killagent taskstop cancelasynctask"),
+    ToolRow("MergeAgent", Kind.AGENTS, "swarm.tools.merging:MERGE_AGENT", "agent_id", comes_with="Agent", needs="children"),
     ToolRow("SendMessage", Kind.SEND, "swarm.tools.messages:SEND_MESSAGE", "to", of_teammates=True, activity="SendMessage to {to}",
             aliases="sendinput followuptask updateasynctask"),
     ToolRow("AskUserQuestion", Kind.ASK, "swarm.tools.asking:ASK_USER", "question", root_only=True, in_background=False,

@@ -23,6 +23,8 @@ _AGENT_TEXTS = {
     "activity": "activity",
     "summary": "summary",
     "reason": "reason",
+    "isolation": "isolation",
+    "merge": "merge",
 }
 _AGENT_TIMES = {f"{name}_at": name for name in ("created", "queued", "started", "active", "ended")}
 _AGENT_NAMES = {"parent_id": "parent", "name": "name", "question": "wait_question", "worker": "worker"}

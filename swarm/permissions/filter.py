@@ -79,7 +79,10 @@ def _is_listed(tool: str, situation: Situation) -> bool:
         # Asked for by its own key, not by the list.
         return situation.definition.memory is not None
     tools = situation.definition.tools
-    return tools is None or any(matches_tool(canonical_tool(split_pattern(entry)[0]), tool) for entry in tools)
+    if tools is None:
+        return True
+    names = [canonical_tool(split_pattern(entry)[0]) for entry in tools]
+    return any(matches_tool(name, given) for name in names for given in (tool, row_of(tool).comes_with) if given)
 
 
 def _fits_read_only(tool: str, situation: Situation) -> bool:

@@ -56,6 +56,12 @@ class Keeping(Protocol):
     def kept(self) -> None:
         """That result is in the journal."""
 
+    def bring(self, commit: str) -> None:
+        """Have a commit of another agent of the job here. Raises `GitFailed`, `HubAway`."""
+
+    def share(self, commit: str) -> None:
+        """Have a commit that the next entry names where others find it. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+
 
 def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
     """What this segment does, as its agent was started."""
@@ -77,6 +83,12 @@ class LeftAlone:
         return finished
 
     def kept(self) -> None:
+        pass
+
+    def bring(self, commit: str) -> None:
+        pass
+
+    def share(self, commit: str) -> None:
         pass
 
 
@@ -200,9 +212,8 @@ class Carried(LeftAlone):
         commit = took.commit
         if commit is None:
             return finished
-        ref = entry_ref(segment.spec.agent_id, segment.claim.generation, segment.journal.next_number)
         try:
-            self._patiently(lambda seconds: self._push(commit, ref, seconds))
+            self.share(commit)
         except GitFailed as error:
             if error.trouble != "full" or not previous:
                 raise
@@ -216,6 +227,16 @@ class Carried(LeftAlone):
         """As `Keeping`."""
         self._moved.unlink(missing_ok=True)
         self._busy.unlink(missing_ok=True)
+
+    def bring(self, commit: str) -> None:
+        """As `Keeping`."""
+        self._patiently(lambda seconds: self._repository.fetch(self._url, commit, self._token, seconds=seconds))
+
+    def share(self, commit: str) -> None:
+        """As `Keeping`."""
+        claim, number = self._segment.claim, self._segment.journal.next_number
+        ref = entry_ref(claim.agent_id, claim.generation, number)
+        self._patiently(lambda seconds: self._push(commit, ref, seconds))
 
     def _push(self, commit: str, ref: str, seconds: float) -> None:
         make_in_folder(self._url)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from swarm.agent.entries import Spawned, ToolFinished
 from swarm.agent.notes import child_result
 from swarm.models import Block
+from swarm.runtime.carrying import Keeping
 from swarm.runtime.evidence import add_to_report
+from swarm.runtime.isolation import Isolation
 from swarm.runtime.model_call import ModelCall
 from swarm.runtime.segment import Segment
 from swarm.runtime.sharing import name_prefixes
@@ -23,8 +26,11 @@ SPAWNED_AT_ONCE = 50
 class Children:
     """Carries `Agent` calls out."""
 
-    def __init__(self, segment: Segment, toolbox: Toolbox, model_call: ModelCall) -> None:
+    def __init__(
+        self, segment: Segment, toolbox: Toolbox, model_call: ModelCall, isolation: Isolation, files: Keeping
+    ) -> None:
         self._segment, self._toolbox, self._model_call = segment, toolbox, model_call
+        self._isolation, self._files = isolation, files
         self._journal, self._store, self._spec = segment.journal, segment.store, segment.spec
 
     def spawn(self, calls: Sequence[Block]) -> None:
@@ -35,8 +41,10 @@ class Children:
             self._toolbox.catalogue,
             lambda who: find_child(self._store, self._spec, who, teammates=False),
             prices_file=self._segment.settings.prices_file,
+            copies=self._isolation.plan,
         )
-        while plan.children and not self._make(plan):
+        commit = self._isolation.give(plan)
+        while plan.children and not self._make(plan, commit):
             pass
         for call in calls:
             if why := plan.against.get(call["id"]):
@@ -47,14 +55,18 @@ class Children:
                 [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
             )
 
-    def _make(self, plan: Spawning) -> bool:
-        """Make what is planned; if the store refuses some of it, nothing is made, and those are refused in the plan."""
+    def _make(self, plan: Spawning, commit: str) -> bool:
+        """Make what is planned; if the store refuses some of it, nothing is made, and those are refused in the plan.
+
+        `commit` is what copies are made of.
+        """
         specs = list(plan.children.values())
         entry = self._journal.stamp(
             Spawned(
                 children={call_id: child.agent_id for call_id, child in plan.children.items()},
                 background=plan.background(),
                 notes=plan.notes(),
+                commit=commit,
             )
         )
         answer = self._store.spawn(
@@ -79,10 +91,14 @@ class Children:
         alive = [agent_id for agent_id in children.values() if agent_id not in ended]
         if alive:
             return alive
+        merged = self._isolation.collect([ended[agent_id] for agent_id in children.values()])
+        named: dict[str, Any] = {"commit": merged.commit, "v": 2} if merged.commit else {}
         results = []
         for call_id, agent_id in children.items():
-            text, failed = child_result(ended[agent_id])
+            text, failed = child_result(ended[agent_id], merged.notes.get(agent_id, ""))
             text = add_to_report(self._journal.life, call_id, text, self._store.journal)
-            results.append(ToolFinished(tool_use_id=call_id, text=self._toolbox.fit(call_id, text), is_error=failed))
+            text = self._toolbox.fit(call_id, text)
+            results.append(ToolFinished(tool_use_id=call_id, text=text, is_error=failed, **named))
         self._journal.append_results(results)
+        self._files.kept()
         return []

@@ -53,6 +53,7 @@ from swarm.runtime.children import SPAWNED_AT_ONCE, Children
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.guidance import Guidance
+from swarm.runtime.isolation import Isolation
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
@@ -76,13 +77,14 @@ class Loop:
         self.segment, self.draining = segment, draining
         self.journal, self.store, self.stop, self.spec = segment.journal, segment.store, segment.stop, segment.spec
         self.messaging = Messaging(segment)
-        self.toolbox = Toolbox(segment, Consulting(segment, model))
+        self.files = keeping_of(segment, draining)
+        self.isolation = Isolation(segment, self.files)
+        self.toolbox = Toolbox(segment, Consulting(segment, model), self.isolation.merge)
         self.guidance = Guidance(segment)
         self.approvals = Approvals(segment, self.toolbox)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
-        self.children = Children(segment, self.toolbox, self.model_call)
+        self.children = Children(segment, self.toolbox, self.model_call, self.isolation, self.files)
         self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
-        self.files = keeping_of(segment, draining)
         self.judging = Judging(segment, self.toolbox, self.model_call, self.files)
         self.summing = Summing(segment, model)
         self._yield_at = time.monotonic() + segment.settings.segment_seconds
@@ -125,8 +127,9 @@ class Loop:
         if self.life.finished is not None:
             return None
         host, ceiling, wanted = socket.gethostname(), self.segment.ceiling, self.segment.claim.spec
-        # A carried workspace is none of the host's own folders.
-        refusal = "" if self.spec.is_carried else ceiling.refuse_workspace(self.spec.workspace, host)
+        # A copy lies where this worker says, which is checked when it is entered.
+        is_copy = self.spec.is_carried or self.spec.isolation != "none"
+        refusal = "" if is_copy else ceiling.refuse_workspace(self.spec.workspace, host)
         if refusal:
             return self._end(Finished(state="failed", reason=refusal))
         modes = [wanted.mode, wanted.after_plan or "plan", self.life.mode if self.life.spec else "plan"]
@@ -139,6 +142,8 @@ class Loop:
         """Have the workspace be what the journal says, before anything else looks at it."""
         if self.life.finished is not None:
             return None
+        if not self.spec.is_carried and (why := self.isolation.enter()):
+            return self._end(Finished(state="failed", reason=why))
         try:
             self.files.enter()
         except HubAway:
@@ -320,6 +325,7 @@ class Loop:
             with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
                 results = list(pool.map(self.toolbox.run, calls))
         self.journal.append_results(self.guidance.follow(calls, results))
+        self.files.kept()
 
     def _run_effect(self, call: Block) -> None:
         """Noted, run, its files kept, its result noted: whoever dies in between, the next one knows what the call may have done."""
@@ -371,7 +377,7 @@ class Loop:
         return HandedOver(why)
 
     def _end(self, finished: Finished) -> Outcome | None:
-        finished = self.journal.stamp(finished)
+        finished = self.journal.stamp(finished.model_copy(update={"commit": self.isolation.leave()}))
         # Whoever is asked something while it gives its answer takes the question in and goes on.
         unless_mail = finished.state == "completed" and self.life.last_words is None and not self.life.leaving
         answer = self.store.finish(

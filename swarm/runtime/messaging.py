@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarm.agent.entries import Mail, ToolFinished, encode_entry
+from swarm.agent.notes import left_in_copy
 from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, ToolError
 from swarm.ids import request_id
-from swarm.mailbox import Receiver, check_body, render_mail
+from swarm.mailbox import Message, Receiver, check_body, render_mail, render_note
 from swarm.models import Block
 from swarm.runtime.evidence import add_to_mail
 from swarm.runtime.segment import Segment
@@ -43,13 +44,26 @@ class Messaging:
         if not messages:
             journal.unread = 0
             return False
-        text = render_mail(messages) + add_to_mail(journal.life, messages, self._store.journal)
+        mail = render_mail(messages) + add_to_mail(journal.life, messages, self._store.journal)
+        text = "\n\n".join([mail, *self._tell_copies(messages)])
         entry = journal.stamp(Mail(text=text, cursor=messages[-1].id, ids=[message.id for message in messages]))
         unread = self._store.take_mail(self._segment.claim, journal.next_number, entry, messages)
         # A repeated step does not tell: look again.
         journal.unread = 1 if unread is None else unread
         journal.life.apply(entry)
         return True
+
+    def _tell_copies(self, messages: Sequence[Message]) -> list[str]:
+        """Notes about work that waits in copies, of those whose end the messages tell."""
+        if not self._journal.life.commit:
+            return []
+        senders = dict.fromkeys(message.sender for message in messages if message.kind == "notification")
+        children = self._store.agents(list(senders))
+        return [
+            render_note(left_in_copy(child.id))
+            for child in children
+            if child and child.isolation != "none" and child.parent_id == self._spec.agent_id
+        ]
 
     # -- sending -------------------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ from swarm.permissions.modes import first_mode
 from swarm.store.values import Continuation, NotSpawned
 from swarm.tools.agents import AGENT, SEARCH_MARK, find_types, ordering
 from swarm.tools.registry import validate_input
+from swarm.workspace.checkouts import place_checkout
+from swarm.workspace.copies import CopyPlan
 
 
 @dataclass
@@ -54,10 +56,11 @@ def plan_children(
     find: Callable[[str], str],
     *,
     prices_file: Path | None = None,
+    copies: CopyPlan | None = None,
 ) -> Spawning:
     """Decide what each call makes.
 
-    `find` returns the id of an agent that is called by id or name, or raises.
+    `find` returns the id of an agent that is called by id or name, or raises; `copies` tells who may have a copy of the workspace.
     Depth, names and limits are checked again, against the records, in the step that makes the children.
     """
     assert parent.spec is not None
@@ -75,6 +78,7 @@ def plan_children(
             if parent.spec.depth >= parent.spec.limits.max_depth:
                 raise ToolError(notes.TOO_DEEP)
             child = _child(call, parent, catalogue, prices_file)
+            child = _placed(child, call["input"], copies or CopyPlan())
             _check_price(child, prices_file)
             plan.children[call["id"]] = child
         except SwarmError as error:
@@ -83,7 +87,7 @@ def plan_children(
 
 
 def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continuation:
-    for name in ("fork", "teammate", "result_schema", "name"):
+    for name in ("fork", "teammate", "result_schema", "name", "isolation"):
         if given.get(name):
             raise ToolError(f"`{name}` is for a new agent; it cannot go with `agent_id`.")
     return Continuation(
@@ -158,6 +162,27 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         summaries=parent.summaries,
         limits=parent.limits,
     )
+
+
+def _placed(child: AgentSpec, given: dict[str, Any], copies: CopyPlan) -> AgentSpec:
+    """The child in the folder that it works in: its parent's, or a copy of that."""
+    asked = given.get("isolation") or child.definition.isolation
+    writes = not child.definition.read_only and child.mode != "plan"
+    if child.is_carried:
+        # Each has its own; what one that writes does there has to come back.
+        return child.model_copy(
+            update={"isolation": (asked if asked == "remote" else "worktree") if writes else "none"}
+        )
+    if asked in (None, "none"):
+        return child
+    if asked == "remote":
+        raise ToolError(
+            "`isolation: remote` needs a hub (SWARM_HUB), by which files reach other hosts. Use `worktree`, or `none`."
+        )
+    if copies.folder is None:
+        raise ToolError(f"`isolation: {asked}` cannot be had: {copies.missing} Start it with `isolation: none`.")
+    workspace = place_checkout(copies.folder, child.agent_id, Path(child.workspace).name)
+    return child.model_copy(update={"isolation": asked, "workspace": str(workspace)})
 
 
 def _forked(given: dict[str, Any], parent: AgentSpec) -> AgentDefinition:

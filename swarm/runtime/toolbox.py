@@ -29,6 +29,7 @@ from swarm.permissions.sandbox import (
     resolve_hosts,
     toolchain_folders,
 )
+from swarm.records import AgentView
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import home_folder, scratch_root
@@ -41,6 +42,7 @@ from swarm.tools.outputs import Outputs
 from swarm.tools.registry import load_tool, validate_input
 from swarm.tools.truncate import fit
 from swarm.tools.web.reach import Reach, own_addresses
+from swarm.workspace.merging import Strategy
 from swarm.workspace.private import private_folders
 
 log = EventLog("swarm.tools")
@@ -57,8 +59,13 @@ _catalogues: dict[str, Catalogue] = {}
 class Toolbox:
     """The tools of one segment."""
 
-    def __init__(self, segment: Segment, consulting: Consulting) -> None:
-        self._segment, self._consulting = segment, consulting
+    def __init__(
+        self,
+        segment: Segment,
+        consulting: Consulting,
+        merge: Callable[[AgentView, Strategy], ToolResult] | None = None,
+    ) -> None:
+        self._segment, self._consulting, self._merge = segment, consulting, merge
         spec = segment.spec
         self._outputs = Outputs(segment.store, segment.claim, spec.parent_id if spec.fork is not None else None)
         self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
@@ -119,7 +126,12 @@ class Toolbox:
         finished = self._attempt(call, carry_out)
         if isinstance(finished, ToolResult):
             finished = ToolFinished(
-                tool_use_id=call["id"], text=finished.text, is_error=finished.is_error, blocks=finished.blocks
+                tool_use_id=call["id"],
+                text=finished.text,
+                is_error=finished.is_error,
+                blocks=finished.blocks,
+                commit=finished.commit,
+                v=2 if finished.commit else 1,
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
         spent = self._consulting.spent(call["id"])
@@ -189,6 +201,7 @@ class Toolbox:
             scratch=self._scratch,
             confine=self._confine,
             may_read=lambda path: may_read(path, segment.rules, Path(segment.spec.workspace)),
+            merge=self._merge,
             check=segment.stop.check,
             tell=self._tell_progress,
             now=segment.claim.now,

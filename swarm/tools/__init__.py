@@ -21,12 +21,14 @@ from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import ToolError
 from swarm.models import Reply
+from swarm.records import AgentView
 from swarm.store.agents import Store
 from swarm.store.questions import Ask
 from swarm.store.values import Signals
 from swarm.tools.consulting import Consult, Consultation
 from swarm.tools.outputs import Outputs
 from swarm.workspace import shown
+from swarm.workspace.merging import Strategy
 
 if TYPE_CHECKING:
     from swarm.tools.web.reach import Reach
@@ -62,6 +64,8 @@ class ToolResult(BaseModel):
     """Content blocks (an image, say) that replace `text` in the API's `tool_result`; `text` is still logged."""
     held: tuple[str, ...] = ()
     """What a command changed that programs outside of its sandbox would obey, and what was done with it; `text` says it, too."""
+    commit: str = ""
+    """What the workspace holds after the call, if it was merged into."""
 
 
 @dataclass
@@ -96,6 +100,8 @@ class ToolContext:
     """Says in a line what the call is doing, for people who watch."""
     may_read: Callable[[Path], bool] | None = None
     """Whether a file may be read, for tools that search many; None: all of the workspace may."""
+    merge: Callable[[AgentView, Strategy], ToolResult] | None = None
+    """Merges what a child did in a copy of its own."""
     check: Callable[[], None] = lambda: None
     """Long-running tools call this about once a second; it raises when the agent must stop."""
     now: Callable[[], float] = time.time

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from swarm.agent.entries import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Phase
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Isolation, Phase
 from swarm.errors import BadName, ToolError, UnknownReceiver
 from swarm.records import AgentView
 from swarm.store.agents import Store
@@ -249,6 +249,13 @@ AGENT = Tool(
             "description": (
                 "It joins your team (TeamCreate), and stays when it is done: it waits for messages and tasks, in the "
                 "background. Needs a name."
+            ),
+        },
+        "isolation": {
+            "enum": list(get_args(Isolation)),
+            "description": (
+                "worktree: it works on a copy of your folder as it is now, uncommitted changes included, and what it changed there "
+                "is merged into yours with its result. remote: such a copy, on any host. none: in your folder. Default: the type's."
             ),
         },
         "role": {"type": "string", "description": "A teammate's role: which tasks of the board are for it."},

@@ -27,18 +27,28 @@ def place_checkout(checkouts: Path, agent_id: str, name: str) -> Path:
 
 def open_checkout(checkouts: Path, job_id: str, agent_id: str, tree: Path) -> Repository:
     """What keeps an agent's workspace on this host, made if it is missing. Raises `GitFailed`."""
-    store, git_dir = checkouts / f"{_checked(job_id)}.git", checkouts / f"{_checked(agent_id)}.git"
     # A record may say anything, and what is there is made equal to a commit.
-    if tree != checkouts / agent_id / tree.name or tree.name in ("", ".."):
+    if tree != checkouts / _checked(agent_id) / tree.name or tree.name in ("", ".."):
         raise GitFailed(f"{tree} is not the workspace of {agent_id} below {checkouts}", "failed")
+    return open_folder(checkouts, job_id, agent_id, tree)
+
+
+def open_folder(checkouts: Path, job_id: str, agent_id: str, tree: Path, *, borrow: Path | None = None) -> Repository:
+    """What keeps the states of any folder for an agent, among those of its job; `borrow` is where objects of it may be already."""
+    store, git_dir = place_store(checkouts, job_id), checkouts / f"{_checked(agent_id)}.git"
     try:
-        _make_store(store)
+        _make_store(store, borrow)
         if not os.path.lexists(git_dir / "objects"):
             git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             (git_dir / "objects").symlink_to(Path("..", store.name, "objects"))
     except OSError as error:
         raise GitFailed(f"checkouts cannot be made below {checkouts}: {error}", "failed") from error
     return Repository.make(git_dir, tree)
+
+
+def place_store(checkouts: Path, job_id: str) -> Path:
+    """The git folder that has the objects of all agents of a job."""
+    return checkouts / f"{_checked(job_id)}.git"
 
 
 def open_snapshots(state: Path, workspace: Path) -> Repository:
@@ -52,12 +62,15 @@ def forget_index(repository: Repository) -> None:
     shutil.rmtree(repository.git_dir, ignore_errors=True)
 
 
-def _make_store(store: Path) -> None:
+def _make_store(store: Path, borrow: Path | None) -> None:
     done = store / "swarm-made"
     if done.exists():
         return
     store.mkdir(mode=0o700, parents=True, exist_ok=True)
     call_git(store, ["init", "-q", "--bare", "--template=", str(store)])
+    if borrow is not None:
+        (store / "objects/info").mkdir(parents=True, exist_ok=True)
+        (store / "objects/info/alternates").write_text(f"{borrow}\n")
     done.touch()
 
 

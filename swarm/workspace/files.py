@@ -61,11 +61,11 @@ def _opened_folder(workspace: Path, folder: Path, *, create: bool = False) -> It
 
 
 @contextlib.contextmanager
-def opened_folder(workspace: Path, folder: Path) -> Iterator[int]:
+def opened_folder(workspace: Path, folder: Path, *, create: bool = False) -> Iterator[int]:
     """The descriptor of the resolved `folder`, to work in whatever its path leads to meanwhile. Raises `ToolError`."""
     with contextlib.ExitStack() as stack:
         try:
-            opened = stack.enter_context(_opened_folder(workspace, folder))
+            opened = stack.enter_context(_opened_folder(workspace, folder, create=create))
         except OSError as error:
             raise _failure("open", workspace, folder, error) from error
         yield opened
@@ -107,8 +107,10 @@ def _locked(folder: int, name: str) -> Iterator[None]:
             fcntl.flock(folder, fcntl.LOCK_UN)
 
 
-def replace_file(workspace: Path, path: Path, content: bytes, *, seen_mtime_ns: int | None) -> int:
-    """Write `content` at the resolved `path` and return its mtime in ns.
+def replace_file(
+    workspace: Path, path: Path, content: bytes, *, seen_mtime_ns: int | None, durable: bool = True
+) -> int:
+    """Write `content` at the resolved `path` and return its mtime in ns; `durable`: it is on the disk then.
 
     `seen_mtime_ns` is what the file's mtime must still be, None that there must be no file yet. Keeps the mode and,
     where allowed, the owner of a file that is replaced. Raises `ToolError`, leaving everything as it was.
@@ -118,7 +120,7 @@ def replace_file(workspace: Path, path: Path, content: bytes, *, seen_mtime_ns: 
         with _opened_folder(workspace, path.parent, create=True) as folder, _locked(folder, name):
             before = _status(folder, path.name)
             _require_unchanged(name, before, seen_mtime_ns)
-            return _swap_in(folder, path.name, content, before)
+            return _swap_in(folder, path.name, content, before, durable=durable)
     except OSError as error:
         raise _failure("write", workspace, path, error) from error
 
@@ -143,7 +145,7 @@ def _require_unchanged(name: str, before: os.stat_result | None, seen_mtime_ns: 
         raise ToolError(f"{name} has changed since you read it; Read it again, then repeat the change")
 
 
-def _swap_in(folder: int, name: str, content: bytes, before: os.stat_result | None) -> int:
+def _swap_in(folder: int, name: str, content: bytes, before: os.stat_result | None, *, durable: bool) -> int:
     temporary = f".swarm-{secrets.token_hex(8)}.tmp"
     opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
     try:
@@ -154,7 +156,8 @@ def _swap_in(folder: int, name: str, content: bytes, before: os.stat_result | No
                 with contextlib.suppress(PermissionError):
                     os.fchown(opened, before.st_uid, before.st_gid)
                 os.fchmod(opened, stat.S_IMODE(before.st_mode))
-            os.fsync(opened)
+            if durable:
+                os.fsync(opened)
             written = os.fstat(opened).st_mtime_ns
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:

@@ -129,10 +129,11 @@ def call_git(
     token: str | None = None,
     seconds: float = LOCAL_SECONDS,
     keep: Sequence[int] = (),
+    index: Path | None = None,
 ) -> tuple[int, bytes]:
     """Run a command in the git folder, with `tree` as its work tree; its exit code, one of `accept`, and what it printed.
 
-    `keep` are descriptors that it holds while it runs. Raises `GitFailed`.
+    `keep` are descriptors that it holds while it runs; `index` is another index than the git folder's. Raises `GitFailed`.
     """
     where = ["--no-pager", f"--git-dir={git_dir}", *([] if tree is None else [f"--work-tree={tree}"])]
     command = next(word for word in arguments if word != "-c" and "=" not in word)
@@ -140,7 +141,7 @@ def call_git(
         running = subprocess.Popen(
             [find_git(), *where, *arguments],
             cwd=git_dir if tree is None else tree,
-            env=_environment(token),
+            env=_environment(token) | ({} if index is None else {"GIT_INDEX_FILE": str(index)}),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

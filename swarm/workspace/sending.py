@@ -33,7 +33,7 @@ def send_folder(settings: Settings, folder: Path, hub: str, job_id: str, agent_i
     """Send what the folder holds now, uncommitted work included, but for what is ignored. Raises `GitFailed`."""
     repository = open_snapshots(settings.state_folder(), folder)
     previous = repository.tip()
-    took = repository.snapshot(previous, {"job": job_id, "agent": agent_id}, also=_held_though_ignored(folder))
+    took = repository.snapshot(previous, {"job": job_id, "agent": agent_id}, also=held_though_ignored(folder))
     commit = took.commit or previous
     assert commit is not None, "a first snapshot always has a commit"
     url = job_url(hub, job_id)
@@ -64,7 +64,7 @@ def _share_base(repository: Repository, url: str, commit: str, token: str | None
     noted.write_text(f"{commit}\n")
 
 
-def _held_though_ignored(folder: Path) -> list[bytes]:
+def held_though_ignored(folder: Path) -> list[bytes]:
     """What is held although git ignores it: what the person's own repository has, and what `.worktreeinclude` names."""
     found = _list(folder, "--cached", "--exclude-standard")
     if (folder / INCLUDE_FILE).is_file():

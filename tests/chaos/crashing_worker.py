@@ -29,7 +29,8 @@ class Order:
     """Die `when` (before or after) this step. Whatever is None fits everything."""
 
     step: str
-    """A step of the store (`claim`, `append`, `spawn`, …), or `complete`: the call of the model, or one of a workspace's `Repository`."""
+    """A step of the store (`claim`, `append`, `spawn`, …), `complete`: the call of the model, or one of what is done with copies: `enter`,
+    `carry_over` and, in the middle of that, `read_blob`; or one of a workspace's `Repository`."""
     when: str
     kind: str | None = None
     """`append` only: the kind of its first entry."""
@@ -95,8 +96,12 @@ def install() -> None:
     """Wrap the steps; from then on this process and its children obey."""
     from swarm.models.anthropic import AnthropicModel
     from swarm.store.agents import Store
+    from swarm.workspace import copies
     from swarm.workspace.repository import Repository
 
+    for step in ("enter", "carry_over"):
+        setattr(copies.Copies, step, _crashing(step, getattr(copies.Copies, step)))
+    copies.read_blob = _crashing("read_blob", copies.read_blob)
     for step in (
         *("submit", "claim", "append", "reserve", "spawn", "park", "hand_over", "finish", "cancel", "rescue"),
         *("send_from", "take_mail", "judge_end"),

@@ -23,10 +23,25 @@ export function stateInWords(agent) {
   return STATES[agent.state]?.word ?? agent.state;
 }
 
-/** What stands behind the state: the reason of an end, or what is done now. */
+const COPIES = {
+  merged: "merged",
+  unchanged: "nothing to merge",
+  conflict: "not merged: it conflicts",
+  kept: "not merged",
+  left: "not merged",
+  failed: "not merged: that failed",
+};
+
+/** How an agent's own copy of the workspace stands; empty for one that has none. */
+export function copyInWords(agent) {
+  if (!agent.isolation || agent.isolation === "none") return "";
+  return (isOver(agent.state) && COPIES[agent.merge]) || "in its own copy";
+}
+
+/** What stands behind the state: the reason of an end, or what is done now; and how its copy stands. */
 export function aside(agent) {
   if (agent.unserved && agent.state === "queued") return agent.unserved;
-  return isOver(agent.state) ? agent.reason : agent.summary || agent.activity;
+  return [isOver(agent.state) ? agent.reason : agent.summary || agent.activity, copyInWords(agent)].filter(Boolean).join(" · ");
 }
 
 /** 950, 12.3k, 4.1M. */

@@ -1,0 +1,253 @@
+"""Copies of the workspace, as a running agent deals with them: it gives them to its children, works in its own, and merges what comes back.
+
+Only the parent merges, in its own segment, when it takes a child's result in; so each folder has one who changes it in this way. The
+journal entry with the result names the merged commit. Whoever dies before that entry merges again, with the same result: what is
+merged already is merged with itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from swarm.agent import notes
+from swarm.agent.entries import Finished
+from swarm.agent.spec import AgentSpec
+from swarm.errors import GitFailed, ToolError
+from swarm.log import EventLog
+from swarm.records import AgentView
+from swarm.runtime.carrying import Keeping
+from swarm.runtime.segment import Segment
+from swarm.runtime.spawning import Spawning
+from swarm.tools import ToolResult
+from swarm.workspace.applying import ChangedMeanwhile
+from swarm.workspace.checkouts import place_checkout
+from swarm.workspace.copies import ATTEMPTS, Copies, CopyPlan, plan_copies
+from swarm.workspace.merging import Strategy, describe_conflicts, find_base, merge_commits, resolve
+from swarm.workspace.repository import Repository
+
+log = EventLog("swarm.isolation")
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What became of the work of some agents: a note about each, by id, and what the folder holds then, if it was merged at all."""
+
+    notes: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    commit: str = ""
+
+
+class Isolation:
+    """The copies that one running agent has to do with."""
+
+    def __init__(self, segment: Segment, files: Keeping) -> None:
+        self._segment, self._store, self._spec, self._files = segment, segment.store, segment.spec, files
+        self._checkouts, self._folder = segment.settings.checkouts_folder(), Path(segment.spec.workspace)
+        self._copies = Copies(self._checkouts, segment.spec.job_id)
+
+    @property
+    def plan(self) -> CopyPlan:
+        """Which of its children can have copies."""
+        return plan_copies(self._checkouts)
+
+    # -- its own -------------------------------------------------------------------------------------------
+
+    def enter(self) -> str:
+        """Have its own copy be there, if it is to have one; why it cannot be, or nothing."""
+        if self._spec.isolation == "none":
+            return ""
+        if self._folder.parent != self._checkouts / self._spec.agent_id:
+            return f"its copy of the workspace is {self._folder}, and here such copies lie in {self._checkouts}: set SWARM_CHECKOUTS alike"
+        try:
+            self._copies.enter(self._spec.agent_id, self._folder, [self._segment.life.commit, self._spec.base])
+        except GitFailed as error:
+            return f"its copy of the workspace cannot be made: {error}"
+        return ""
+
+    def leave(self) -> str:
+        """Keep what its own copy holds at its end; empty if it has none."""
+        if self._spec.is_carried:
+            return self._segment.life.commit
+        if self._spec.isolation == "none" or self._segment.life.spec is None:
+            return ""
+        try:
+            return self._keep("end")
+        except GitFailed as error:
+            # Its parent tries again.
+            log.warning("copy.not_kept", agent_id=self._spec.agent_id, error=error)
+            return ""
+
+    def _keep(self, mark: str) -> str:
+        life, claim = self._segment.life, self._segment.claim
+        about = {"agent": claim.agent_id, "entry": life.length + 1, "kept": mark}
+        commit = self._copies.keep(claim.agent_id, self._folder, life.commit, about)
+        self._copies.name(claim.agent_id, f"{claim.generation}-{life.length + 1}", commit)
+        return commit
+
+    # -- its children's ------------------------------------------------------------------------------------
+
+    def give(self, plan: Spawning) -> str:
+        """Keep the folder as it is now, if children are to have copies of it, and say so in their specs; its commit, or nothing.
+
+        Where that fails those children are refused.
+        """
+        if self._spec.is_carried:
+            return ""  # They begin as what the journal names last.
+        isolated = {
+            call_id: child
+            for call_id, child in plan.children.items()
+            if isinstance(child, AgentSpec) and child.isolation != "none"
+        }
+        if not isolated:
+            return ""
+        try:
+            commit = self._keep("children")
+        except GitFailed as error:
+            for call_id in isolated:
+                del plan.children[call_id]
+                plan.refused[call_id] = notes.no_copy(str(error))
+            return ""
+        for call_id, child in isolated.items():
+            plan.children[call_id] = child.model_copy(update={"base": commit})
+        return commit
+
+    def collect(self, ended: Sequence[AgentView]) -> Merged:
+        """Merge what these did in their copies, in this order, as far as nothing conflicts; others than completed ones are only told of."""
+        isolated = [child for child in ended if child.isolation != "none"]
+        done = [child for child in isolated if child.state == "completed"]
+        merged = self._merge(done, None) if done else Merged()
+        for child in isolated:
+            if child not in done:
+                kept = self._find_kept(child)
+                merged.notes[child.id] = notes.not_merged(child.id) if kept else notes.NOTHING_KEPT
+                merged.states[child.id] = "kept" if kept else "unchanged"
+        self._tell(merged)
+        return merged
+
+    def merge(self, child: AgentView, strategy: Strategy) -> ToolResult:
+        """Carry out a call that says how to merge one child's work."""
+        if child.isolation == "none":
+            raise ToolError(f"{child.called} works in your own folder: there is nothing to merge.")
+        if child.at_work:
+            raise ToolError(f"{child.called} is still at work. Wait for it with WaitAgents, or stop it with StopAgent.")
+        merged = self._merge([child], strategy)
+        self._tell(merged)
+        failed = merged.states.get(child.id) in ("conflict", "failed")
+        return ToolResult(text=merged.notes[child.id], is_error=failed, commit=merged.commit)
+
+    def _tell(self, merged: Merged) -> None:
+        for agent_id, state in merged.states.items():
+            self._store.emit_once(self._spec.job_id, "merge", agent_id, why=state)
+
+    def _merge(self, children: Sequence[AgentView], strategy: Strategy | None) -> Merged:
+        kept_out: dict[str, list[str]] = {}
+        try:
+            for _ in range(ATTEMPTS):
+                try:
+                    merged, in_the_way = self._merge_once(children, strategy, kept_out)
+                except ChangedMeanwhile as error:
+                    why = f"files of your folder are being changed ({', '.join(error.paths[:5])})"
+                    continue
+                if not in_the_way:
+                    return merged
+                why = f"these lie in the way: {', '.join(in_the_way[:20])}"
+        except (GitFailed, ToolError) as error:
+            why = str(error)
+        return self._all(children, "failed", notes.merge_failed(why))
+
+    @staticmethod
+    def _all(children: Sequence[AgentView], state: str, text: str) -> Merged:
+        return Merged({child.id: text for child in children}, {child.id: state for child in children})
+
+    def _merge_once(
+        self, children: Sequence[AgentView], strategy: Strategy | None, kept_out: dict[str, list[str]]
+    ) -> tuple[Merged, list[str]]:
+        """Merge what can be; `kept_out` are, by agent, paths that were found to lie in the way, and more of them is the second result."""
+        repository = self._copies.repository(self._spec.agent_id, self._folder)
+        ours = self._keep("merge")
+        found, changed = Merged(commit=ours), {}
+        for child in children:
+            theirs = self._kept_by(child)
+            note, state, tree = self._merge_one(found.commit, child, theirs, strategy, kept_out.get(child.id))
+            if tree:
+                about = {"agent": self._spec.agent_id, "merged": child.id}
+                merged = repository.commit_tree(tree, [found.commit, theirs], about)
+                changed[child.id] = repository.changed_paths(found.commit, merged)
+                # Its own changes, which a repeat tells in the same words.
+                note += notes.list_changes(
+                    repository.changed_paths(find_base(self._copies.store, self._known(ours), theirs), theirs)
+                )
+                found = replace(found, commit=merged)
+            found.notes[child.id], found.states[child.id] = note, state
+        in_the_way = []
+        if found.commit != ours:
+            self._files.begin({"id": "merge"})
+            in_the_way = self._copies.carry_over(repository, ours, found.commit)
+            if not in_the_way:
+                self._share(repository, ours, found.commit)
+        for agent_id, paths in changed.items():
+            if hit := [path for path in in_the_way if path in paths]:
+                kept_out[agent_id] = hit
+        return found, in_the_way
+
+    def _share(self, repository: Repository, ours: str, merged: str) -> None:
+        try:
+            self._files.share(merged)
+        except GitFailed:
+            # What the next host could not have must not be built upon.
+            repository.become(ours)
+            raise
+
+    def _known(self, ours: str) -> str:
+        """What the folder held by the journal; where that does not say, what it holds."""
+        commit = self._segment.life.commit
+        return commit if commit and self._copies.has(commit) else ours
+
+    def _merge_one(
+        self, ours: str, child: AgentView, theirs: str, strategy: Strategy | None, in_the_way: list[str] | None
+    ) -> tuple[str, str, str]:
+        """A note, the state of the child's work then, and the merged tree, or nothing."""
+        store = self._copies.store
+        if not theirs:
+            return notes.NOTHING_KEPT, "unchanged", ""
+        if strategy == "none":
+            return notes.left_alone(child.id), "left", ""
+        if self._copies.holds(self._known(ours), theirs):
+            return notes.NOTHING_TO_MERGE, "merged" if child.merge == "merged" else "unchanged", ""
+        if in_the_way:
+            return notes.in_the_way(child.id, in_the_way), "conflict", ""
+        # Where whoever died had merged it, what comes of it is what is there.
+        merge = merge_commits(store, ours, theirs)
+        if not merge.conflicts:
+            return notes.MERGED, "merged", merge.tree
+        match strategy:
+            case "ours" | "theirs" as side:
+                return notes.resolved(side, len(merge.conflicts)), "merged", resolve(store, merge, side)
+            case "merge":
+                told = describe_conflicts(store, merge)
+                return f"{notes.with_markers(len(merge.conflicts))}\n\n{told}\n", "merged", merge.tree
+        told = describe_conflicts(store, merge)
+        return f"{notes.conflicting(child.id, len(merge.conflicts))}\n\n{told}", "conflict", ""
+
+    def _kept_by(self, child: AgentView) -> str:
+        """The commit that holds what a child left; empty if it never had its copy."""
+        if self._spec.is_carried:
+            if commit := self._store.last_commit(child.id):
+                self._files.bring(commit)
+            return commit
+        last = self._store.last_entry(child.id)
+        if isinstance(last, Finished) and last.commit:
+            return last.commit
+        commit = self._copies.keep_left(child.id, place_checkout(self._checkouts, child.id, self._folder.name))
+        if commit:
+            self._copies.name(child.id, f"{child.generation}-{child.length}-left", commit)
+        return commit
+
+    def _find_kept(self, child: AgentView) -> str:
+        try:
+            return self._kept_by(child)
+        except GitFailed as error:
+            log.warning("copy.not_kept", agent_id=child.id, error=error)
+            return ""

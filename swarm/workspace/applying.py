@@ -1,0 +1,124 @@
+"""Carry the difference between two trees over to a folder without losing what somebody did there meanwhile.
+
+Guarantee: a file is replaced in one move, and only while it is still as it was when the difference was made; whoever reads it
+sees the old or the new content. A process that dies in between leaves each file whole, old or new, so that making and applying
+the difference once more ends at the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm.errors import ToolError
+from swarm.workspace.files import opened_folder, replace_file
+
+LINK, SUBMODULE = "120000", "160000"
+_EXECUTABLE = "100755"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One path in which two trees differ; a mode is empty where the path is not there."""
+
+    path: str
+    old_mode: str
+    new_mode: str
+    new_id: str = ""
+    """Of the blob, as git names it."""
+
+
+class ChangedMeanwhile(ToolError):
+    """Somebody else has changed files that were to be changed. What was not changed by then is as it was."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = list(paths)
+        super().__init__(f"changed meanwhile: {', '.join(self.paths)}")
+
+
+def seen_times(folder: Path, changes: Sequence[Change]) -> dict[str, int | None]:
+    """When each path was changed last (ns), None where nothing is; taken before comparing them with the old tree."""
+    return {change.path: _time_of(folder / change.path) for change in changes}
+
+
+def apply_changes(
+    folder: Path,
+    changes: Sequence[Change],
+    seen: dict[str, int | None],
+    content_of: Callable[[Change], bytes],
+) -> None:
+    """Make each path as the new tree has it; `seen` are the times that they must still have.
+
+    Raises `ChangedMeanwhile`, and `ToolError` for what cannot be written; what came before it in order is done then.
+    """
+    # What goes first makes room: a file may take the place of a folder, and a folder that of a file.
+    for change in sorted((one for one in changes if not one.new_mode), key=lambda one: one.path, reverse=True):
+        _remove(folder, change, seen[change.path])
+    for change in changes:
+        if change.new_mode and SUBMODULE not in (change.new_mode, change.old_mode):
+            _put(folder, change, seen[change.path], content_of(change))
+
+
+def _time_of(path: Path) -> int | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    # A folder is nothing that a tree holds: it makes room, or what is written in its place is refused.
+    return None if stat.S_ISDIR(found.st_mode) else found.st_mtime_ns
+
+
+def _remove(folder: Path, change: Change, seen: int | None) -> None:
+    path = folder / change.path
+    if change.old_mode == SUBMODULE:
+        return
+    if _time_of(path) != seen:
+        raise ChangedMeanwhile([change.path])
+    with opened_folder(folder, path.parent) as parent, contextlib.suppress(FileNotFoundError):
+        os.unlink(path.name, dir_fd=parent)
+    with contextlib.suppress(OSError):
+        # As git does: what held nothing else goes with it.
+        for above in path.parents:
+            if above == folder:
+                break
+            above.rmdir()
+
+
+def _put(folder: Path, change: Change, seen: int | None, content: bytes) -> None:
+    path = folder / change.path
+    was_link = change.old_mode == LINK
+    if change.new_mode == LINK or was_link:
+        _swap(folder, path, change, seen, content)
+        return
+    if _time_of(path) != seen:
+        raise ChangedMeanwhile([change.path])
+    try:
+        replace_file(folder, path, content, seen_mtime_ns=seen, durable=False)
+    except ToolError as error:
+        raise (error if _time_of(path) == seen else ChangedMeanwhile([change.path])) from error
+    if (change.new_mode == _EXECUTABLE) != (change.old_mode == _EXECUTABLE):
+        with opened_folder(folder, path.parent) as parent:
+            mode = stat.S_IMODE(os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode)
+            executable = mode | (mode & 0o444) >> 2 if change.new_mode == _EXECUTABLE else mode & ~0o111
+            os.chmod(path.name, executable, dir_fd=parent)
+
+
+def _swap(folder: Path, path: Path, change: Change, seen: int | None, content: bytes) -> None:
+    """Put a link in the place of anything, or a file in the place of a link."""
+    temporary = f".swarm-{secrets.token_hex(8)}.tmp"
+    with opened_folder(folder, path.parent, create=True) as parent:
+        if change.new_mode == LINK:
+            os.symlink(os.fsdecode(content), temporary, dir_fd=parent)
+        else:
+            mode = 0o777 if change.new_mode == _EXECUTABLE else 0o666
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=parent), "wb") as file:
+                file.write(content)
+        if _time_of(path) != seen:
+            os.unlink(temporary, dir_fd=parent)
+            raise ChangedMeanwhile([change.path])
+        os.replace(temporary, path.name, src_dir_fd=parent, dst_dir_fd=parent)
