@@ -24,7 +24,7 @@ from swarm.agent.entries import Entry, Mail
 from swarm.agent.needs import Has, find_common_lack, needs_of, read_needs, read_workers
 from swarm.agent.spec import Limits
 from swarm.correspondence import Correspondence, Mailbox
-from swarm.definitions.model import PermissionMode
+from swarm.definitions.model import Isolation, PermissionMode
 from swarm.errors import ConfigurationError, IdempotencyConflict, JobLost, UnknownAgent
 from swarm.ids import root_agent_id
 from swarm.log import EventLog
@@ -43,6 +43,7 @@ from swarm.store.questions import Questions
 from swarm.store.values import Signals
 from swarm.team.board import Board, TaskTexts, TaskView
 from swarm.team.scratchpad import Pad, PageView
+from swarm.work import Work, find_work, keep_folder
 from swarm.workspace.sending import send_folder
 
 log = EventLog("swarm.client")
@@ -160,6 +161,10 @@ class Job(Correspondence):
         """One page of the scratchpad, and its text. Raises `PadRefused`."""
         return Pad(self._store, self.id).read(name)
 
+    def work(self) -> Work:
+        """What the job did to files, if it works on a copy of its workspace. Raises `NoWork`, `GitFailed`."""
+        return self._swarm.work(root_agent_id(self.id))
+
     def cancel(self, reason: str = "cancelled by a person") -> None:
         """Cancel the job: every agent of it, at once and for good."""
         self._swarm.cancel(root_agent_id(self.id), reason)
@@ -220,6 +225,7 @@ class Swarm:
         instruction_files: bool = True,
         idempotency_key: str | None = None,
         snapshots: bool | None = None,
+        isolation: Isolation | None = None,
         on_end: Mapping[str, Any] | None = None,
         broker: str | None = None,
     ) -> Job:
@@ -244,7 +250,8 @@ class Swarm:
 
         With a hub in the settings (`SWARM_HUB`) the folder's files, uncommitted ones among them, are sent there, and agents work on copies
         of them, on any host. Without one, `snapshots` keeps the folder in a snapshot after each call that may change it (default: the
-        settings').
+        settings'); with `isolation` `worktree` the agents work on a copy of the folder on this machine. What was done on copies is
+        taken over with `Job.work`.
 
         Submitted again with the same `idempotency_key`, an order makes no second job: the handle is that of the first.
 
@@ -280,6 +287,7 @@ class Swarm:
             instruction_files=instruction_files,
             idempotency_key=idempotency_key,
             snapshots=snapshots,
+            isolation=isolation,
             on_end=on_end,
             broker=broker,
         )
@@ -301,6 +309,8 @@ class Swarm:
                 sent = send_folder(self.settings, prepared.folder, spec.files.hub, spec.job_id, spec.agent_id)
                 spec = spec.model_copy(update={"base": sent.commit})
                 warnings = [*warnings, *sent.warnings]
+            elif spec.isolation != "none" and not is_there:
+                spec = spec.model_copy(update={"base": keep_folder(self.settings, prepared.folder, spec.job_id)})
             submitted = self.store.submit(
                 spec,
                 folder=str(prepared.folder),
@@ -348,6 +358,10 @@ class Swarm:
         """One agent as it stands. Raises `UnknownAgent`."""
         record = self.store.agent(agent_id)
         return show_lack(record, self.workers() if record.state == "queued" else None)
+
+    def work(self, agent_id: str) -> Work:
+        """What an agent that works on a copy did to files: to read, and to take over. Raises `NoWork`, `UnknownAgent`, `GitFailed`."""
+        return find_work(self.store, self.settings, agent_id)
 
     def workers(self) -> list[Has]:
         """What the workers that are there have said of themselves."""

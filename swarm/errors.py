@@ -51,6 +51,10 @@ class HubAway(TransientError):
     """The hub cannot be reached, and it is not waited for any longer just now. Nothing is lost that a journal names."""
 
 
+class NoWork(SwarmError):
+    """An agent has done nothing to files that could be told apart from what others did."""
+
+
 # -- definitions ------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from swarm.agent.spec import AgentSpec, Files, Limits
 from swarm.context.instructions import Instructions, load_instructions
 from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
-from swarm.definitions.model import AgentDefinition, Outcome, PermissionMode
+from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
 from swarm.errors import ConfigurationError
 from swarm.ids import job_id_for, new_job_id, root_agent_id
 from swarm.memory.files import Folder, find_memory_folders
@@ -75,6 +75,7 @@ class Order:
     priority: int = 1
     idempotency_key: str | None = None
     snapshots: bool | None = None
+    isolation: Isolation | None = None
     on_end: Mapping[str, Any] | None = None
     broker: str | None = None
 
@@ -201,6 +202,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     if definition.result_schema is not None and (fault := check_schema(definition.result_schema)):
         raise ConfigurationError(f"the result schema cannot be used: {fault}")
     mode = first_mode(definition, order.mode or permissions.default_mode or DEFAULT_MODE)
+    isolation = _choose_isolation(order, definition, settings)
     job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
     spec = AgentSpec(
         agent_id=root_agent_id(job_id),
@@ -209,7 +211,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         description=(order.title or " ".join(order.prompt.split()))[:80],
         prompt=order.prompt,
         model=_choose_model(order, definition, limits, settings),
-        workspace=str(_place_workspace(folder, job_id, settings)),
+        workspace=str(_place_workspace(folder, job_id, settings, isolation)),
+        isolation=isolation,
         files=_choose_files(order, settings),
         mode=mode,
         after_plan="bypassPermissions" if mode == "plan" else None,
@@ -248,9 +251,20 @@ def _choose_files(order: Order, settings: Settings) -> Files | None:
     return Files() if wanted else None
 
 
-def _place_workspace(folder: Path, job_id: str, settings: Settings) -> Path:
+def _choose_isolation(order: Order, definition: AgentDefinition, settings: Settings) -> Isolation:
+    isolation = order.isolation or definition.isolation or "none"
+    if settings.hub is not None:
+        return "none"  # Its files are its own in any case.
+    if isolation == "remote":
+        raise ConfigurationError(
+            "`isolation: remote` needs a hub, by which files reach other hosts: set SWARM_HUB, or use worktree"
+        )
+    return isolation
+
+
+def _place_workspace(folder: Path, job_id: str, settings: Settings, isolation: Isolation) -> Path:
     """The folder itself, or where its copy lies on whatever host."""
-    if settings.hub is None:
+    if settings.hub is None and isolation == "none":
         return folder
     return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), folder.name)
 

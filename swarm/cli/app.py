@@ -30,6 +30,8 @@ SECTIONS = {
         "compact": "compact:compact",
         "event": "happenings:tell_event",
         "cancel": "jobs:cancel",
+        "diff": "work:show_diff",
+        "apply": "work:apply_work",
     },
     "Agents": {
         "agents": "definitions:list_agents",

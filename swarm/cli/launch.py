@@ -20,6 +20,7 @@ from swarm.cli.stream_display import StreamDisplay
 from swarm.cli.talking import Left, choose_talking, read_line
 from swarm.cli.trust import ask_for_trust
 from swarm.cli.watching import Display, watch
+from swarm.cli.work import bring_home
 from swarm.client import Job, Swarm
 from swarm.errors import JobLost, MessageRefused, SwarmError, UnknownAgent
 from swarm.live.reading import Reader
@@ -249,6 +250,7 @@ class _Watching:
     def _finish(self, display: Display, view: JobView, deliver: Deliver) -> None:
         display.close()
         deliver(view, self.job.agents())
+        bring_home(self.job, completed=view.state == "completed", quiet=self.launch.quiet)
 
     def _check(self) -> None:
         """Raise if the workers that this machine runs for the job are gone, or none of them can have the model."""

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -34,6 +34,7 @@ from swarm.cli.output import print_json, print_line, print_note, print_result, s
 from swarm.cli.prompting import open_terminal
 from swarm.cli.talking import read_line
 from swarm.client import Swarm
+from swarm.definitions.model import Isolation
 from swarm.errors import ConfigurationError
 from swarm.local.stack import has_worker, running
 from swarm.orders import MAX_PROMPT_BYTES, Order
@@ -170,6 +171,14 @@ def run(
             show_default="SWARM_SNAPSHOTS",
         ),
     ] = None,
+    isolation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="worktree: work on a copy of the workspace, whose changes are taken over at the end; none: in the workspace itself.",
+            show_default="the type's, else none",
+        ),
+    ] = None,
     priority: Annotated[
         int, typer.Option(min=1, max=100, help="Turns the job has on the fleet where others have one.")
     ] = 1,
@@ -190,6 +199,8 @@ def run(
         raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
     if stream and (not as_json or detach):
         raise typer.BadParameter("it goes with --json, and without --detach", param_hint="--stream")
+    if isolation not in (None, *get_args(Isolation)):
+        raise typer.BadParameter(f"one of {', '.join(get_args(Isolation))}", param_hint="--isolation")
     if budget == 0:
         raise typer.BadParameter("a budget must be more than nothing", param_hint="--budget")
 
@@ -227,6 +238,7 @@ def run(
         home_workspace=home_workspace,
         instruction_files=instruction_files,
         snapshots=snapshots,
+        isolation=isolation,  # type: ignore[arg-type]
         priority=priority,
     )
     converse = prompt is None and begun is not None

@@ -44,13 +44,14 @@ from swarm.store.values import (
     Wish,
     normal_role,
 )
+from swarm.store.works import Works
 
 log = EventLog("swarm.store")
 JOURNAL_PAGE = 500
 """Entries fetched at a time."""
 
 
-class Store(Showing, Judging):
+class Store(Works, Showing, Judging):
     """The swarm's state in one Redis."""
 
     # -- jobs ----------------------------------------------------------------------------------------------
@@ -151,27 +152,6 @@ class Store(Showing, Judging):
     def with_prefix(self, entry: Started) -> Started:
         """A first entry as it was written. Raises `JournalError`."""
         return self._prefixes.put_back(entry, self.find_prefix)
-
-    def last_commit(self, agent_id: str) -> str:
-        """The last commit that an agent's journal names, besides the one that it begins as; empty if there is none."""
-        before = "+"
-        while page := self.client.xrevrange(self.key("journal", agent_id), before, count=JOURNAL_PAGE):
-            for _, fields in page:
-                if commit := json.loads(fields["e"]).get("commit"):
-                    return str(commit)
-            before = f"({page[-1][0]}"
-        return ""
-
-    def last_entry(self, agent_id: str) -> Entry | None:
-        """The journal's last entry; None for an agent that nothing is known of. Raises `JournalError`."""
-        found = self.client.xrevrange(self.key("journal", agent_id), count=1)
-        return (
-            None
-            if not found
-            else decode_entry(found[0][1]["e"], agent_id=agent_id, number=int(found[0][0].split("-")[0]))
-        )
-
-    # -- the steps of a segment ----------------------------------------------------------------------------
 
     def claim(self, agent_id: str, worker: str, lease_seconds: float, told: Sequence[str] = ()) -> Claim | Refused:
         """Take the right to run the agent's next segment.

@@ -69,9 +69,17 @@ def _make_store(store: Path, borrow: Path | None) -> None:
     store.mkdir(mode=0o700, parents=True, exist_ok=True)
     call_git(store, ["init", "-q", "--bare", "--template=", str(store)])
     if borrow is not None:
-        (store / "objects/info").mkdir(parents=True, exist_ok=True)
-        (store / "objects/info/alternates").write_text(f"{borrow}\n")
+        lend_objects(store, borrow)
     done.touch()
+
+
+def lend_objects(store: Path, objects: Path) -> None:
+    """Let a git folder read the objects of another one."""
+    alternates = store / "objects/info/alternates"
+    alternates.parent.mkdir(parents=True, exist_ok=True)
+    known = alternates.read_text().splitlines() if alternates.exists() else []
+    if str(objects) not in known:
+        alternates.write_text("".join(f"{one}\n" for one in [*known, str(objects)]))
 
 
 def _checked(name: str) -> str:

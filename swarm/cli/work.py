@@ -1,0 +1,113 @@
+"""`swarm diff` and `swarm apply`: what agents that work on copies did, to read and to take over."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from swarm.cli.completing import complete_agent
+from swarm.cli.opening import find_agent, open_swarm
+from swarm.cli.options import JsonOption
+from swarm.cli.output import print_json, print_line, print_note, show_number
+from swarm.client import Job
+from swarm.errors import GitFailed, NoWork, SwarmError
+from swarm.work import Applied, Work
+
+AgentArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[JOB|AGENT]",
+        autocompletion=complete_agent,
+        help="A job (its first agent's work, which has what the others' was merged into), or one agent; default: the newest job.",
+    ),
+]
+
+
+def show_diff(
+    agent: AgentArgument = None,
+    stat: Annotated[bool, typer.Option("--stat", help="A line for each file instead of the patch.")] = False,
+) -> None:
+    """Show what a job, or one of its agents, changed in its copy of the workspace.
+
+    Also of an agent whose work was not merged: it is kept as long as its job.
+    """
+    with open_swarm() as swarm:
+        work = swarm.work(find_agent(swarm, agent))
+        sys.stdout.write(work.diff(stat=stat))
+
+
+def apply_work(
+    agent: AgentArgument = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Say what would change, and change nothing.")
+    ] = False,
+    branch: Annotated[
+        bool, typer.Option("--branch", help="Make a branch of it instead, swarm/JOB, and leave the folder as it is.")
+    ] = False,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Where you and the job changed the same: merge (both, between markers), ours (yours) or theirs (the job's).",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take over into the workspace what a job did in its copy of it; what changed there meanwhile is merged, never overwritten.
+
+    Exit code 1 if something conflicts, or lies in the way: nothing is changed then.
+    """
+    if strategy not in (None, "merge", "ours", "theirs"):
+        raise typer.BadParameter("merge, ours or theirs", param_hint="--strategy")
+    with open_swarm() as swarm:
+        work = swarm.work(find_agent(swarm, agent))
+        if branch:
+            name = work.make_branch()
+            print_json({"branch": name}) if as_json else print_line(name)
+            return
+        applied = work.apply(strategy, dry_run=dry_run)  # type: ignore[arg-type]
+    if as_json:
+        print_json({"folder": str(work.folder), "dry_run": dry_run, **vars(applied)})
+    else:
+        _tell(work, applied, dry_run=dry_run)
+    if applied.conflicts or applied.in_the_way:
+        raise typer.Exit(1)
+
+
+def _tell(work: Work, applied: Applied, *, dry_run: bool) -> None:
+    for path, kind in sorted(applied.changed.items()):
+        print_line(f"{kind} {path}")
+    if applied.conflicts:
+        print_line(applied.conflicts)
+        print_note(f"nothing was changed in {work.folder}: it conflicts; --strategy or --branch")
+    elif applied.in_the_way:
+        print_note(f"nothing was changed: in the way, where Git does not hold them: {', '.join(applied.in_the_way)}")
+    elif not applied.changed:
+        print_note(f"{work.folder} has all of it already")
+    elif not dry_run:
+        print_note(f"{show_number(len(applied.changed), 'file')} changed in {work.folder}")
+
+
+def bring_home(job: Job, *, completed: bool, quiet: bool) -> None:
+    """After a job that was watched: take its work over where that touches nothing of the person's, and say where it is otherwise."""
+    try:
+        work = job.work()
+        changed = work.changes
+        if not changed:
+            return
+        if not completed:
+            print_note(
+                f"what it did is not in {work.folder}: `swarm diff {job.id}` shows it, `swarm apply {job.id}` merges it"
+            )
+        elif not work.is_folder_as_it_was():
+            print_note(f"{work.folder} has changed meanwhile: `swarm apply {job.id}` merges what the job did")
+        elif (applied := work.apply()).changed and not quiet:
+            print_note(
+                f"{show_number(len(applied.changed), 'file')} changed in {work.folder}; `swarm diff {job.id} --stat`"
+            )
+    except NoWork:
+        return
+    except (GitFailed, SwarmError) as error:
+        print_note(f"what it did could not be taken over ({error}); `swarm apply {job.id}` tries it again")
