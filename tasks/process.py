@@ -176,7 +176,8 @@ def _offers() -> dict[str, str]:
     tags = settings.tag_names()
     tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
     offers = {offer("tool", name): version for name, version in tools.items()}
-    return dict(sorted({**offers, **{offer("tag", tag): "" for tag in tags}}.items()))
+    host = {offer("host", socket.gethostname()): ""}
+    return dict(sorted({**offers, **host, **{offer("tag", tag): "" for tag in tags}}.items()))
 
 
 def note_refusal(model: str, why: str) -> None:

@@ -123,6 +123,8 @@ class Life:
     mail_taken: int = 0
     """Characters of mail that came since the last reply."""
     cursor: str = "0-0"
+    began_at: float = 0.0
+    """When its run began, by the server's clock."""
     finished: Finished | None = None
     guidance: str = ""
     """The instruction files that its first message began with."""
@@ -155,6 +157,7 @@ class Life:
         self.length += 1
         if self.ledger is not None:
             self.ledger.note(entry, self.length)
+        self.began_at = entry.at if isinstance(entry, Started | Resumed) else self.began_at
         self.commit = getattr(entry, "commit", "") or self.commit
         match entry:
             case Started():

@@ -17,8 +17,9 @@ from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import row_of
 
 ANY_MODEL = "*"
-OfferKind = Literal["tool", "tag", "mcp"]
-_NAMED = {"tool": "the tool", "tag": "the tag", "mcp": "the MCP server"}
+_HOST = "host:"
+OfferKind = Literal["tool", "tag", "mcp", "host"]
+_NAMED = {"host": "the host", "tool": "the tool", "tag": "the tag", "mcp": "the MCP server"}
 
 
 class Needs(BaseModel):
@@ -53,6 +54,11 @@ class Has(BaseModel):
     """What not every worker has, by kind and name as in `Needs.wants`, with the version of each where it has one."""
     broken: tuple[str, ...] = ()
     """What is wrong with tools that it should have and goes on without."""
+
+    @property
+    def is_special(self) -> bool:
+        """Whether it offers more than its being where it is."""
+        return any(not name.startswith(_HOST) for name in self.offers)
 
     @property
     def serves_all(self) -> bool:
@@ -101,6 +107,7 @@ def needs_of(spec: AgentSpec, given: Iterable[str] = ()) -> Needs:
     listed = (canonical_tool(split_pattern(entry)[0]) for entry in spec.definition.tools or ())
     tools = {name for name in (*listed, *given) if row_of(name).origin}
     wants = {offer("tool", name) for name in tools} | {offer("tag", tag) for tag in spec.definition.requires}
+    wants |= {offer("host", spec.host)} if spec.host else set()
     needs = Needs(job=spec.job_id, model="" if spec.base_url else spec.model, wants=tuple(sorted(wants)))
     if spec.files is None or not spec.is_carried:
         return needs

@@ -23,7 +23,7 @@ UNDONE = (
     "were before it. What it did elsewhere (other folders, the network, other services) may have happened, wholly or in part. It was "
     "not run again."
 )
-OUT_OF_TIME = "This call was not run: the job has reached its time limit."
+OUT_OF_TIME = "This call was not run: the time limit is reached."
 CUT_OFF = "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
 NOT_RUN = "This call was not run: the reply ended before it was whole."
 NO_IMAGE = "[An image stood here. The model's server could not use it, so it was taken out.]"

@@ -54,6 +54,10 @@ class AgentSpec(BaseModel):
     workspace: str
     isolation: Isolation = "none"
     """Whether the workspace is a copy of its own, which nobody else works in."""
+    host: str = ""
+    """The one host that it may run on; empty: any."""
+    max_seconds: float | None = None
+    """How long each of its runs may take."""
     base: str = ""
     """The commit that its workspace begins as, where it has one of its own."""
     files: Files | None = None

@@ -42,7 +42,18 @@ _SPELLINGS = {
 
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
-    *("maxTurns", "background", "isolation", "effort", "resultSchema", "permission", "disable", "sandboxMode"),
+    *(
+        "maxTurns",
+        "background",
+        "isolation",
+        "kind",
+        "timeoutMins",
+        "effort",
+        "resultSchema",
+        "permission",
+        "disable",
+        "sandboxMode",
+    ),
     *(
         "approvalPolicy",
         "requires",
@@ -257,7 +268,8 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     if keys.get("instructionfiles") is not None:
         values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
     values |= read_requirements(keys, warnings)
-    values |= read_placing(_read_string(keys, "isolation"), warnings)
+    isolation, kind, minutes = (_read_string(keys, key) for key in ("isolation", "kind", "timeoutmins"))
+    values |= read_placing(isolation, kind, minutes, warnings)
 
 
 def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:

@@ -8,11 +8,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 DEFAULT_TYPE = "general-purpose"
 """What is started when no type is named."""
+REMOTE_SECONDS = 1_800.0
 Mode = Literal["primary", "subagent", "all"]
 MemoryScope = Literal["user", "project", "local", "team"]
 """Whose memory: a person's over all projects, a project's, one workspace's, each per type of agent; a project's of all types."""
 Isolation = Literal["none", "worktree", "remote"]
 """Whose files an agent works on: its parent's, or a copy of its own; `remote`: a copy that may lie on any host."""
+Execution = Literal["forked", "local", "remote", "teammate"]
+"""How an agent runs: as all do, in a process of its own somewhere in the fleet; on its parent's host; anywhere, for a bounded time; or it
+lives on after its task, as a member of a team."""
 PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble"]
 
 
@@ -72,6 +76,9 @@ class AgentDefinition(BaseModel):
     """Tags that its worker must have (`SWARM_TAGS`): `gpu`, `trusted`."""
     isolation: Isolation | None = None
     """None: as the job has it."""
+    kind: Execution = "forked"
+    timeout_seconds: float | None = Field(default=None, gt=0)
+    """How long a run of it may take; None: as long as its job, or `REMOTE_SECONDS` of a remote one."""
     effort: str | None = None
     result_schema: dict[str, Any] | None = None
     """A JSON schema that the final answer must satisfy."""

@@ -29,7 +29,7 @@ _TYPE = r"[\w*?][\w.*?-]*(:[\w*?][\w.*?-]*)?"
 _TYPES = re.compile(rf"{_TYPE}(\s*,\s*{_TYPE})*")
 _OF_AGENT_CALLS = frozenset(
     (
-        *("model", "subagent_type", "description", "prompt", "name", "run_in_background", "isolation", "mode"),
+        *("model", "subagent_type", "description", "prompt", "name", "run_in_background", "isolation", "mode", "kind"),
         *("agent_id", "fork", "teammate", "role", "result_schema"),
     )
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ class Children:
             lambda who: find_child(self._store, self._spec, who, teammates=False),
             prices_file=self._segment.settings.prices_file,
             copies=self._isolation.plan,
+            host=socket.gethostname(),
         )
         commit = self._isolation.give(plan)
         while plan.children and not self._make(plan, commit):

@@ -57,6 +57,7 @@ from swarm.runtime.isolation import Isolation
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
+from swarm.runtime.own_time import is_over, keep_to_time
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
 from swarm.runtime.summing import Summing
 from swarm.runtime.toolbox import Toolbox
@@ -170,6 +171,7 @@ class Loop:
 
     def _step(self) -> Outcome | None:
         action = next_action(self.life, self.compacting.bounds() if self.life.spec is not None else None)
+        action = keep_to_time(self.segment, action)
         if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and self._is_out_of_time():
             action = self._leave_undone() or action
         match action:
@@ -209,7 +211,7 @@ class Loop:
 
     def _is_out_of_time(self) -> bool:
         deadline = self.segment.claim.deadline
-        return deadline is not None and self.segment.claim.now() > deadline
+        return is_over(self.segment) or (deadline is not None and self.segment.claim.now() > deadline)
 
     def _leave_undone(self) -> Settle | None:
         """At the time limit no further call is begun: there is time for last words only. None: one that was begun before is left, whose

@@ -14,7 +14,7 @@ from swarm.agent.life import Life
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition
+from swarm.definitions.model import DEFAULT_TYPE, REMOTE_SECONDS, AgentDefinition, Execution
 from swarm.errors import SwarmError, ToolError
 from swarm.ids import child_agent_id
 from swarm.mailbox import check_body, check_name
@@ -57,10 +57,12 @@ def plan_children(
     *,
     prices_file: Path | None = None,
     copies: CopyPlan | None = None,
+    host: str = "",
 ) -> Spawning:
     """Decide what each call makes.
 
-    `find` returns the id of an agent that is called by id or name, or raises; `copies` tells who may have a copy of the workspace.
+    `find` returns the id of an agent that is called by id or name, or raises; `copies` tells who may have a copy of the workspace;
+    `host` is where the parent runs.
     Depth, names and limits are checked again, against the records, in the step that makes the children.
     """
     assert parent.spec is not None
@@ -78,7 +80,7 @@ def plan_children(
             if parent.spec.depth >= parent.spec.limits.max_depth:
                 raise ToolError(notes.TOO_DEEP)
             child = _child(call, parent, catalogue, prices_file)
-            child = _placed(child, call["input"], copies or CopyPlan())
+            child = _placed(child, call["input"], copies or CopyPlan(), host)
             _check_price(child, prices_file)
             plan.children[call["id"]] = child
         except SwarmError as error:
@@ -87,7 +89,7 @@ def plan_children(
 
 
 def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continuation:
-    for name in ("fork", "teammate", "result_schema", "name", "isolation"):
+    for name in ("fork", "teammate", "result_schema", "name", "isolation", "kind"):
         if given.get(name):
             raise ToolError(f"`{name}` is for a new agent; it cannot go with `agent_id`.")
     return Continuation(
@@ -113,12 +115,8 @@ def _check_price(child: AgentSpec, prices_file: Path | None) -> None:
 def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | None) -> AgentSpec:
     assert life.spec is not None
     given, parent, above = call["input"], life.spec, life.mode
-    teammate, fork = bool(given.get("teammate")), bool(given.get("fork"))
+    fork = bool(given.get("fork"))
     name = check_name(given["name"]) if given.get("name") else None
-    if teammate and name is None:
-        raise ToolError("A teammate needs a `name`: the others write to it by that.")
-    if teammate and parent.teammate:
-        raise ToolError("Teams do not nest: a teammate cannot have teammates. Start an agent without `teammate`.")
     if fork:
         definition = _forked(given, parent)
     else:
@@ -126,6 +124,11 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
     if given.get("phase") == "research":
         # Whatever is called research can implement nothing.
         definition = definition.model_copy(update={"read_only": True})
+    teammate = _kind_of(definition, given) == "teammate"
+    if teammate and name is None:
+        raise ToolError("A teammate needs a `name`: the others write to it by that.")
+    if teammate and parent.teammate:
+        raise ToolError("Teams do not nest: a teammate cannot have teammates. Start an agent without `teammate`.")
     if schema := given.get("result_schema"):
         definition = definition.model_copy(update={"result_schema": schema})
     if definition.result_schema and (fault := check_schema(definition.result_schema)):
@@ -164,8 +167,17 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
     )
 
 
-def _placed(child: AgentSpec, given: dict[str, Any], copies: CopyPlan) -> AgentSpec:
-    """The child in the folder that it works in: its parent's, or a copy of that."""
+def _kind_of(definition: AgentDefinition, given: dict[str, Any]) -> Execution:
+    # A fork is its parent again, which may live on after its task; the fork does not unless it is said.
+    by_type = "forked" if given.get("fork") and definition.kind == "teammate" else definition.kind
+    return "teammate" if given.get("teammate") else given.get("kind") or by_type
+
+
+def _placed(child: AgentSpec, given: dict[str, Any], copies: CopyPlan, host: str) -> AgentSpec:
+    """The child where it runs, and in the folder that it works in: its parent's, or a copy of that."""
+    kind = _kind_of(child.definition, given)
+    limit = child.definition.timeout_seconds or (REMOTE_SECONDS if kind == "remote" else None)
+    child = child.model_copy(update={"host": host if kind == "local" else "", "max_seconds": limit})
     asked = given.get("isolation") or child.definition.isolation
     writes = not child.definition.read_only and child.mode != "plan"
     if child.is_carried:

@@ -7,6 +7,7 @@ from typing import Any
 
 from swarm.agent.entries import Condition, ToolFinished
 from swarm.models import Block
+from swarm.runtime.own_time import within_time
 from swarm.runtime.segment import Segment, Waits
 from swarm.runtime.toolbox import Toolbox
 from swarm.store.values import GoOn
@@ -16,6 +17,7 @@ def park(
     segment: Segment, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
 ) -> Waits | GoOn:
     """Park until the condition holds, unless it holds already; `ask` is a question that is put in the same step."""
+    condition = within_time(segment, condition)
     answer = segment.journal.park(condition, tool_use_id=tool_use_id, ask=ask)
     if isinstance(answer, GoOn):
         segment.journal.unread += answer.why == "mail"

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from swarm.agent.entries import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Isolation, Phase
+from swarm.definitions.model import DEFAULT_TYPE, REMOTE_SECONDS, AgentDefinition, Execution, Isolation, Phase
 from swarm.errors import BadName, ToolError, UnknownReceiver
 from swarm.records import AgentView
 from swarm.store.agents import Store
@@ -256,6 +256,13 @@ AGENT = Tool(
             "description": (
                 "worktree: it works on a copy of your folder as it is now, uncommitted changes included, and what it changed there "
                 "is merged into yours with its result. remote: such a copy, on any host. none: in your folder. Default: the type's."
+            ),
+        },
+        "kind": {
+            "enum": list(get_args(Execution)),
+            "description": (
+                f"local: it runs on the host that you run on. remote: on any host, {REMOTE_SECONDS / 60:g} minutes at most. teammate: as "
+                "`teammate` says. Default: the type's, else forked: a process of its own, as all have."
             ),
         },
         "role": {"type": "string", "description": "A teammate's role: which tasks of the board are for it."},

@@ -89,6 +89,10 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         },
         ["effect: `skills`, `mcpServers`, `hooks`, `initialPrompt`"],
     ),
+    "claude/kinds.md": Loaded(
+        {"kind": "remote", "timeout_seconds": 90.0, "isolation": "worktree"},
+        ["unknown `isolation` 'container'; 'worktree' is used"],
+    ),
     "claude/unknown-tool.md": Loaded({"tools": ["Raed", "Grep"]}, ["unknown tool 'Raed' (did you mean 'Read'?)"]),
     "claude/unknown-key.md": Loaded({"disallowed_tools": []}, ["`disalowedTools` (did you mean 'disallowedTools'?)"]),
     "claude/foreign-model.md": Loaded({"model": "inherit"}, ["'openai/gpt-5' is not available"]),

@@ -8,6 +8,7 @@ import pytest
 
 from swarm.agent.entries import Answered, Assistant, Prompt, Started
 from swarm.agent.life import Life, fold
+from swarm.agent.needs import Has, find_lack, needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
@@ -16,7 +17,7 @@ from swarm.runtime.spawning import plan_children
 from swarm.tools.agents import AGENT, naming_types
 
 
-def _call(call_id: str, name: str, **given: Any) -> Assistant:
+def _call(call_id: str, name: str, /, **given: Any) -> Assistant:
     block = {"type": "tool_use", "id": call_id, "name": name, "input": given}
     return Assistant(content=[block], stop_reason="tool_use", usage=Usage(), model="m")
 
@@ -110,3 +111,34 @@ def test_a_type_is_found_by_words_and_nothing_is_started() -> None:
     assert "No type has" in plan.refused["c"]
     assert "of 1002 types these are near it: type-0070, type-0071" in plan.refused["d"]
     assert len(plan.refused["d"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("of_type", "given", "host", "seconds", "teammate"),
+    [
+        ({}, {}, "", None, False),
+        ({"kind": "local"}, {}, "here", None, False),
+        ({"kind": "local"}, {"kind": "forked"}, "", None, False),
+        ({}, {"kind": "local"}, "here", None, False),
+        ({"kind": "remote"}, {}, "", 1_800, False),
+        ({"kind": "remote", "timeout_seconds": 60.0}, {}, "", 60, False),
+        ({"kind": "teammate"}, {"name": "mate"}, "", None, True),
+        ({}, {"kind": "teammate", "name": "mate"}, "", None, True),
+        ({"kind": "local"}, {"teammate": True, "name": "mate"}, "", None, True),
+    ],
+)
+def test_how_an_agent_runs_is_its_types_or_the_calls_choice(
+    of_type: dict[str, Any], given: dict[str, Any], host: str, seconds: float | None, teammate: bool
+) -> None:
+    definitions = {"it": AgentDefinition(name="it", description="d", prompt="p", model="haiku", **of_type)}
+    parent = _parent()
+    parent.apply(_call("one", "Agent", description="a part", prompt="do a part", subagent_type="it", **given))
+    calls, catalogue = list(parent.pending.values()), Catalogue(definitions=definitions)
+    plan = plan_children(calls, parent, catalogue, lambda who: who, host="here")
+    assert not plan.refused
+    child = plan.children["one"]
+    assert isinstance(child, AgentSpec)
+    assert (child.host, child.max_seconds, child.teammate) == (host, seconds, teammate)
+    assert needs_of(child).wants == (("host:here",) if host else ())
+    lack = find_lack(needs_of(child), Has(offers={"host:there": ""}))
+    assert bool(host) == ("the host here" in lack) and not find_lack(needs_of(child), Has(offers={"host:here": ""}))
