@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from swarm.agent.entries import Finished
 from tests.e2e.browser import Tab, expect
 from tests.e2e.page_world import Grove, opened_tab
 from tests.fleet import Fleet
 from tests.flower import Flower, running_flower
+from tests.job_world import StoredJob
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +102,18 @@ def test_on_a_narrow_screen_the_tree_leads_to_the_agent_and_back(browser: Any, u
             tab.open(place)
             expect(tab.role("heading", level=1)).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth") <= 400, place
+
+
+def test_a_row_tells_how_an_agents_own_copy_stands(browser: Any, unmanned: Fleet, quiet: Flower) -> None:
+    job = StoredJob(unmanned.swarm.store, unmanned)
+    root = job.take_claim(job.spec.agent_id)
+    child = job.child_spec("one", isolation="worktree", description="apart", base="0" * 40)
+    job.spawn_all(root, 1, {"one": child})
+    claim = job.take_claim(child.agent_id)
+    with opened_tab(browser, quiet) as tab:
+        tab.open(f"#/{job.job_id}")
+        row = tab.role("treeitem").nth(1)
+        expect(row).to_contain_text("in its own copy")
+        job.store.finish(claim, 1, Finished(state="completed", text="done"))
+        job.store.emit_once(job.job_id, "merge", child.agent_id, why="conflict")
+        expect(row).to_contain_text("not merged: it conflicts")
