@@ -186,7 +186,8 @@ class Campaign:
         if isinstance(work, Charges):
             book = self.fleet.folder / "ledger.db"
             self.section.complaints += check_ledger(work, left, book)
-            self.section.figures.update(charges=work.calls, repeats=count_repeats(book))
+            self.section.figures["charges"] += work.calls
+            self.section.figures["repeats"] = count_repeats(book)  # of all jobs so far
         if len(left.lives) != work.agents:
             self.section.complaints.append(f"job {number} has {len(left.lives)} agents instead of {work.agents}")
 

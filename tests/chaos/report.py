@@ -144,6 +144,10 @@ def _render_section(section: Mapping[str, Any]) -> str:
         + (", ".join(f"{kind} {count}" for kind, count in sorted(section["blows"].items())) or "none")
         + "."
     ]
+    if "charges" in section:
+        parts.append(
+            f"{section['charges']:,} charges; {section['repeats']:,} times a call was delivered again after it had charged."
+        )
     spreads = dict(section["recovery_seconds"])
     if section["drain_seconds"]:
         spreads["(a worker's leaving)"] = section["drain_seconds"]
