@@ -254,6 +254,9 @@ class Toolbox:
             if read_only:
                 raise ToolError(backend.refusal)
             return argv
+        hidden = (self._segment.settings.state_folder(), scratch_root(self._segment.settings))
+        # What holds something that stays hidden is not shown whole: not every sandbox can take a part of it away again.
+        needed = [path for path in hold.readable if not any(one.is_relative_to(path) for one in hidden)] if hold else []
         policy = SandboxPolicy(
             workspace=context.workspace,
             scratch=home_folder(context),
@@ -261,9 +264,9 @@ class Toolbox:
             network=network,
             private_network=self._segment.settings.network == "private",
             unreachable=resolve_hosts(redis_hosts(self._segment.settings)) if network else (),
-            readable=(*toolchain_folders(os.environ, Path.home()), *(hold.readable if hold else ())),
+            readable=(*toolchain_folders(os.environ, Path.home()), *needed),
             writable=context.folders,
-            hidden=(self._segment.settings.state_folder(), scratch_root(self._segment.settings)),
+            hidden=hidden,
         )
         try:
             return confine_argv(policy, backend, argv)

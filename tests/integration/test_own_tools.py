@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,13 @@ OUTSIDE = Path(__file__).resolve().parents[1] / "outside"
 @pytest.fixture(scope="module")
 def shop() -> Iterator[tuple[Fleet, Worker]]:
     """A fleet whose worker has the tools of the shop, and is told of some that are nowhere."""
-    with closing(Fleet()) as fleet, pytest.MonkeyPatch.context() as patch:
+    with open_shop() as opened:
+        yield opened
+
+
+@contextmanager
+def open_shop(**settings: str) -> Iterator[tuple[Fleet, Worker]]:
+    with closing(Fleet(**settings)) as fleet, pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(OUTSIDE))
         path = os.pathsep.join([str(OUTSIDE), str(OUTSIDE.parents[1])])
         ledger = str(fleet.folder / "ledger.db")
@@ -79,17 +85,15 @@ def test_an_agent_uses_functions_under_rules_and_every_failure_is_a_result(shop:
 def test_a_sandboxed_function_sees_the_workspace_and_no_secret_and_dies_at_its_time(shop: tuple[Fleet, Worker]) -> None:
     fleet, _ = shop
     need(not isinstance(choose_backend(fleet.settings.sandbox), NoSandbox), "no sandbox works here")
-    inside, outside = fleet.workspace / "inside", fleet.folder / "outside"
+    inside = fleet.workspace / "inside"
     calls = f"""
         {{name: look_around, input: {{write: {inside}}}}},
-        {{name: wait_in_sandbox, input: {{write: {inside}}}}},
-        {{name: wait_in_sandbox, input: {{write: {outside}}}}}
+        {{name: wait_in_sandbox, input: {{write: {inside}}}}}
     """
     job = use(fleet, calls, allow=["look_around", "wait_in_sandbox"])
-    looked, killed, kept_in = results_of(fleet, job)
+    looked, killed = results_of(fleet, job)
     assert json.loads(looked.text) == {"written": False, "secrets": [], "same_folder": True}, "it is for reading only"
-    assert killed.is_error and "did not end within 1 s and was killed" in killed.text and inside.exists()
-    assert kept_in.is_error and not outside.exists()
+    assert killed.is_error and "did not end within 5 s and was killed" in killed.text and inside.exists()
     lines = [event.fields.get("activity") for event in job.follow() if event.kind == "progress"]
     assert "look_around: looking" in lines
 
@@ -102,3 +106,12 @@ def test_a_cancel_ends_a_call_that_looks_for_it_and_one_that_does_not(shop: tupl
         job.cancel()
         # One process serves all: the next job could not end if this call went on.
         assert [result.text for result in results_of(fleet, use(fleet, "{name: stock, input: {sku: a}}", allow=[]))]
+
+
+def test_a_sandboxed_function_runs_where_landlock_is_all_there_is() -> None:
+    need(not isinstance(choose_backend("landlock"), NoSandbox), "no Landlock here")
+    with open_shop(sandbox="landlock") as (fleet, _):
+        # What the worker imports from holds the state folder, which Landlock could not take away from it again.
+        job = use(fleet, f"{{name: look_around, input: {{write: {fleet.workspace}/x}}}}", allow=["look_around"])
+        [looked] = results_of(fleet, job)
+        assert json.loads(looked.text) == {"written": False, "secrets": [], "same_folder": True}

@@ -102,7 +102,7 @@ def look_around(write: str, context: ToolContext) -> dict[str, object]:
     }
 
 
-@tool(sandboxed=True, timeout=1)
+@tool(sandboxed=True, timeout=5)
 def wait_in_sandbox(write: str) -> str:
     """Write a file, and then never end."""
     Path(write).write_text("x")
