@@ -28,6 +28,8 @@ rules:
     reply: {text: 'I **waited** EVIL once.'}
   - when: {prompt: 'hold', turn: 0}
     reply: {tools: [{name: AskUserQuestion, input: {question: 'May I go on?', options: ['yes', 'no']}}]}
+  - when: {prompt: 'await', turn: 0}
+    reply: {tools: [{name: WaitFor, input: {event: page/1}}]}
   - when: {prompt: 'branch', turn: 0}
     reply:
       tools:

@@ -51,6 +51,20 @@ def test_who_was_slower_is_told_who_answered(site: Site, tab: Tab) -> None:
     expect(tab.role("status")).to_contain_text(re.compile("ada|answered|closed"))
 
 
+def test_what_an_event_from_outside_is_waited_for_is_shown_and_nobody_is_asked(site: Site, tab: Tab) -> None:
+    job = site.tell("await")
+    site.question(job)
+    page = tab.open(f"#/{job.id}/{root_agent_id(job.id)}")
+    expect(tab.role("treeitem").first).to_contain_text("waiting for the event page/1")
+    box = question_box(tab)
+    expect(box).to_contain_text("waits for an event")
+    expect(box).to_contain_text("swarm event page/1")
+    expect(box.get_by_role("button")).to_have_count(0)
+    site.fleet.swarm.event("page/1", "it came")
+    expect(box).to_have_count(0)
+    expect(page.get_by_role("log")).to_contain_text("it came")
+
+
 def test_a_message_is_sent_and_then_read_in_a_turn(site: Site, tab: Tab) -> None:
     job = site.tell("wait for me")
     site.wait_begun()
