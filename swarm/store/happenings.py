@@ -73,5 +73,5 @@ class Happenings:
         if answer[0] == "known":
             at, teller, told = answer[1:]
             return Happening(key=key, new=False, data=told, by=teller, at=float(at)), Signals()
-        told_now = Happening(key=key, new=True, data=data, by=by, at=self._store.now(), woken=answer[2:])
+        told_now = Happening(key=key, new=True, data=data, by=by, at=self._store.now(), woken=answer[2])
         return told_now, Signals(publish=answer[1])

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from swarm import Job
-from swarm.agent.entries import ToolFinished
+from swarm.agent.entries import Condition, Parked, ToolFinished
 from swarm.errors import ConfigurationError
 from swarm.store.agents import Store
 from swarm.store.happenings import Happenings
-from swarm.store.questions import Question
+from swarm.store.questions import Ask, Question, Questions
+from swarm.store.values import GoOn
 from tests.fleet import Fleet
+from tests.job_world import StoredJob
 from tests.waiting import wait_for
 
 WAITER = """
@@ -100,6 +102,29 @@ def test_nobody_else_answers_it_and_an_end_gives_it_up(at_work: Fleet) -> None:
 def test_what_cannot_be_told_is_refused(store: Store, given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         Happenings(store).tell(by="x", **given)
+
+
+@pytest.mark.parametrize("told_first", [True, False])
+def test_whichever_comes_first_the_agent_goes_on(store: Store, unmanned: Fleet, told_first: bool) -> None:
+    job = StoredJob(store, unmanned)
+    root, happenings = job.spec.agent_id, Happenings(store)
+    ask = Ask(kind="event", tool="WaitFor", title="k", detail="", seconds=60, to="event:k").model_dump()
+    condition = Condition(question="question-1", event="k")
+    claim = job.take_claim(root)
+    if told_first:
+        assert happenings.tell("k", "data", by="x")[0].woken == []
+    waits = store.park(claim, 1, Parked(condition=condition), condition, ask=ask)
+    if told_first:
+        assert isinstance(waits, GoOn) and waits.why == "answer"
+        assert store.agent(root).state == "running"
+    else:
+        assert store.agent(root).state == "parked"
+        # Sent twice, as the client does after a broken connection, it says the same.
+        assert happenings.tell("k", "data", by="x")[0].woken == [root]
+        assert store.agent(root).state == "queued"
+    question = Questions(store).find("question-1")
+    assert question is not None and (question.state, question.answer, question.by) == ("answered", "data", "x")
+    assert store.client.exists(store.key("awaited", "k")) == 0
 
 
 def test_a_step_that_is_sent_twice_tells_one_event(store: Store) -> None:

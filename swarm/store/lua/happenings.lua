@@ -1,12 +1,12 @@
 -- Tell an event: whoever waits for it goes on, and it is kept for those who will. The first one of a key stays.
 --   seconds  how long it is kept
 --   token    tells a call that is sent again, as after a broken connection, from another one with the same key
--- Returns {'ok', publish, those that it was an answer for…} | {'known', at, by, data}
+-- Returns {'ok', publish, agents that it was an answer for} | {'known', at, by, data}
 step('happen', function(key, data, by, seconds, token)
-  local at, first, teller, told = read(happening_key(key), 'at', 'token', 'by', 'data')
+  local at, first, teller, told, before = read(happening_key(key), 'at', 'token', 'by', 'data', 'answered')
   if at and first ~= token then return { 'known', at, teller, told } end
-  local answered = { 'ok', publish }
-  if at then return answered end
+  if at then return { 'ok', publish, cjson.decode(before) } end
+  local answered = {}
   redis.call('HSET', happening_key(key), 'data', data, 'by', by, 'at', NOW, 'token', token)
   redis.call('PEXPIRE', happening_key(key), math.ceil(tonumber(seconds) * 1000))
   for _, id in ipairs(redis.call('SMEMBERS', awaited_key(key))) do
@@ -18,5 +18,6 @@ step('happen', function(key, data, by, seconds, token)
       answered[#answered + 1] = agent
     end
   end
-  return answered
+  redis.call('HSET', happening_key(key), 'answered', cjson.encode(answered))
+  return { 'ok', publish, answered }
 end)

@@ -1,6 +1,7 @@
 -- Events from outside: what programs tell the swarm under a key, once for each key, and agents wait for.
 --
--- P:happening:KEY  hash  what was told: data, by, at, token (of the call that told it); it expires by itself
+-- P:happening:KEY  hash  what was told: data, by, at, token (of the call that told it),
+--                          answered (agents, JSON); it expires by itself
 -- P:awaited:KEY    set   open questions of the kind `event`, which nobody answers but the event
 
 local function happening_key(key) return P .. ':happening:' .. key end
