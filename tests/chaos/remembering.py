@@ -44,6 +44,7 @@ class Findings:
 
     agents: int
     pages: int
+    most_blows: int
     seconds: float = 0.0
     blows: Counter[str] = field(default_factory=Counter)
     rescued: int = 0
@@ -57,9 +58,11 @@ class Findings:
         return not (self.lost or self.doubled or self.complaints)
 
 
-def play(agents: int, pages: int, *, seed: int = 1, every_seconds: float = 1.0, processes: int = 8) -> Findings:
+def play(
+    agents: int, pages: int, *, blows: int = 40, seed: int = 1, every_seconds: float = 1.0, processes: int = 8
+) -> Findings:
     """Run them on a fleet of two workers, of which something dies every so often."""
-    found, chance = Findings(agents, pages), random.Random(seed)
+    found, chance = Findings(agents, pages, blows), random.Random(seed)
     with closing(Fleet()) as fleet:
         definitions = fleet.workspace / ".swarm" / "agents"
         definitions.mkdir(parents=True)
@@ -79,8 +82,8 @@ def play(agents: int, pages: int, *, seed: int = 1, every_seconds: float = 1.0, 
         job = fleet.submit("EVERYBODY", fleet.rehearse(_SCRIPT.format(calls=calls)), max_turns=20)
         began = time.monotonic()
         _deal_blows(fleet, job, chance, every_seconds, processes, found)
+        view = job.wait(240)
         found.seconds = time.monotonic() - began
-        view = job.wait(60)
         if (view.state, view.text) != ("completed", "ALL"):
             found.complaints.append(f"the job is {view.state}: {view.reason or view.text}")
         states = Counter(agent.state for agent in job.agents())
@@ -96,10 +99,13 @@ def _deal_blows(
     fleet: Fleet, job: Job, chance: random.Random, every_seconds: float, processes: int, found: Findings
 ) -> None:
     deadline = time.monotonic() + 600
-    while not job.view().ended and time.monotonic() < deadline:
+    # A machine that is slow to start workers must not be kept from ever having any.
+    while sum(found.blows.values()) < found.most_blows and not job.view().ended and time.monotonic() < deadline:
         time.sleep(every_seconds)
-        if sum(found.blows.values()) % 6 == 5:
-            worker = chance.choice([each for each in fleet.workers if each.process.poll() is None])
+        if sum(found.blows.values()) % 6 == 5 and any(
+            each.process.poll() is None and each.ready for each in fleet.workers
+        ):
+            worker = chance.choice([each for each in fleet.workers if each.process.poll() is None and each.ready])
             worker.kill()
             fleet.begin_worker(processes)
             found.blows["worker"] += 1

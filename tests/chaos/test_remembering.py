@@ -6,6 +6,6 @@ from tests.chaos.remembering import play
 
 
 def test_many_writers_of_the_same_pages_lose_nothing_while_processes_die() -> None:
-    found = play(60, 5, every_seconds=0.5, processes=4)
+    found = play(60, 5, blows=8, every_seconds=0.5, processes=4)
     assert found.held, (found.lost, found.doubled, found.complaints)
     assert found.blows["child"] > 0

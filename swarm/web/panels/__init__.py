@@ -78,7 +78,7 @@ _SHIPPED = (
     ),
     Panel(
         "memory",
-        "Memory",
+        "Memory pages",
         lambda asked: memory.read_memory(asked.swarm, asked.job_id, asked.query),
         acts={"forget": lambda asked: memory.forget_job(asked.swarm, asked.job_id)},
         stale_on=frozenset({"memory"}),
