@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +34,11 @@ from swarm.agent.decision import (
     next_action,
     settle,
 )
-from swarm.agent.entries import Condition, Finished, Prompt, Started, ToolFinished, ToolStarted
+from swarm.agent.entries import Condition, Finished, Prompt, Started, ToolFinished
 from swarm.agent.life import Life
 from swarm.agent.needs import needs_of
 from swarm.agent.notes import refuse_mail
 from swarm.agent.prompts import first_message
-from swarm.definitions.tools import Kind
 from swarm.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
@@ -48,6 +46,7 @@ from swarm.memory.mounts import tell_memory
 from swarm.models import Block, Model
 from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.calls import Calls
 from swarm.runtime.carrying import AWAY_AGAIN_SECONDS, keeping_of
 from swarm.runtime.children import SPAWNED_AT_ONCE, Children
 from swarm.runtime.compacting import Compacting
@@ -68,7 +67,6 @@ log = EventLog("swarm.segment")
 
 WAIT_IN_PLACE_SECONDS = 2.0
 """A shorter wait for the model is slept through; a longer one gives the process back."""
-CONCURRENT_READS = 8
 
 
 class Loop:
@@ -83,6 +81,7 @@ class Loop:
         self.toolbox = Toolbox(segment, Consulting(segment, model), self.isolation.merge)
         self.guidance = Guidance(segment)
         self.approvals = Approvals(segment, self.toolbox)
+        self.calls = Calls(segment, self.toolbox, self.guidance, self.files)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
         self.children = Children(segment, self.toolbox, self.model_call, self.isolation, self.files)
         self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
@@ -186,7 +185,7 @@ class Loop:
             case RunTools(calls=calls):
                 if self.draining():
                     return self._hand_over("its worker is going away")
-                return self._run_approved(calls, self._run_tools)
+                return self._run_approved(calls, self.calls.run)
             case Settle(results=results):
                 self.journal.append_results(results)
             case SpawnAgents(calls=calls):
@@ -317,26 +316,6 @@ class Loop:
             event = ask.title if ask.kind == "event" else ""
             return self._park(Condition(question=asked_id, event=event), tool_use_id=call_id, ask=question)
         return None
-
-    def _run_tools(self, calls: Sequence[Block]) -> None:
-        if len(calls) == 1 and self.life.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT):
-            return self._run_effect(calls[0])
-        if len(calls) == 1:
-            results = [self.toolbox.run(calls[0])]
-        else:
-            with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
-                results = list(pool.map(self.toolbox.run, calls))
-        self.journal.append_results(self.guidance.follow(calls, results))
-        self.files.kept()
-
-    def _run_effect(self, call: Block) -> None:
-        """Noted, run, its files kept, its result noted: whoever dies in between, the next one knows what the call may have done."""
-        if call["id"] not in self.life.tools_started:
-            self.journal.append([ToolStarted(tool_use_id=call["id"])], activity=self.toolbox.activity(call))
-        self.files.begin(call)
-        result = self.files.keep(self.toolbox.run(call))
-        self.journal.append_results(self.guidance.follow([call], [result]))
-        self.files.kept()
 
     def _collect(self, children: dict[str, str]) -> Outcome | None:
         alive = self.children.collect(children)
