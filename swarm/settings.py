@@ -159,7 +159,7 @@ class Settings(BaseSettings):
     @field_validator("hub")
     @classmethod
     def _check_hub(cls, value: str | None) -> str | None:
-        return None if value is None else check_hub(value)
+        return check_hub(value) if value else None
 
     @field_validator("tags")
     @classmethod

@@ -157,7 +157,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
             self._spawn("keep", KEEPER_SECONDS, Keeper(settings, process.announce))
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
         fetching = Fetching(worker.pool)
-        if process.has().is_special:
+        if process.has().special:
             self._spawn("fetch", 0, Rung(fetching))
         else:
             self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), fetching)

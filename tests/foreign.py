@@ -94,6 +94,8 @@ class Foreign:
         self.kill_workers()
         # Results that are forgotten tell the server so.
         gc.collect()
+        # Of those that a failed test still holds there is nobody left to tell.
+        self.app.backend.remove_pending_result = lambda result: result
         self.app.close()
         stop_redis(self._settings)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -56,9 +56,9 @@ class Has(BaseModel):
     """What is wrong with tools that it should have and goes on without."""
 
     @property
-    def is_special(self) -> bool:
-        """Whether it offers more than its being where it is."""
-        return any(not name.startswith(_HOST) for name in self.offers)
+    def special(self) -> list[str]:
+        """What it offers beyond its being where it is."""
+        return [name for name in self.offers if not name.startswith(_HOST)]
 
     @property
     def serves_all(self) -> bool:

@@ -99,8 +99,8 @@ def show_status(as_json: JsonOption = False) -> None:
     if fleet:
         print_line(f"fleet   {show_number(len(fleet), 'worker')} on this Redis: {', '.join(fleet)}")
     for worker, has in fleet.items():
-        if has.offers:
-            print_line(f"has     {worker}: {', '.join(name.replace(':', ' ') for name in has.offers)}")
+        if has.special:
+            print_line(f"has     {worker}: {', '.join(name.replace(':', ' ') for name in has.special)}")
         for fault in has.broken:
             print_line(f"tools   {worker} goes on without: {fault}")
     if asking:

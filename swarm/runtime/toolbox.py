@@ -62,7 +62,7 @@ class Toolbox:
     def __init__(
         self,
         segment: Segment,
-        consulting: Consulting,
+        consulting: Consulting | None = None,
         merge: Callable[[AgentView, Strategy], ToolResult] | None = None,
     ) -> None:
         self._segment, self._consulting, self._merge = segment, consulting, merge
@@ -134,7 +134,7 @@ class Toolbox:
                 v=2 if finished.commit else 1,
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
-        spent = self._consulting.spent(call["id"])
+        spent = self._consulting.spent(call["id"]) if self._consulting is not None else {}
         return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
 
     def _tell_held(self, lines: Sequence[str]) -> None:
@@ -206,7 +206,7 @@ class Toolbox:
             tell=self._tell_progress,
             now=segment.claim.now,
             waited=waited,
-            consult=self._consulting.asker(tool_use_id, segment.stop.check),
+            consult=self._consulting.asker(tool_use_id, segment.stop.check) if self._consulting is not None else None,
             reach=self._reach if segment.settings.network != "off" else None,
         )
 
