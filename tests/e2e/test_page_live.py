@@ -161,6 +161,7 @@ def test_a_worker_dies_and_redis_restarts_while_the_page_is_open(browser: Any) -
         site.wait_begun()
         page = tab.open(f"#/{job.id}/{root_agent_id(job.id)}")
         expect(tab.role("treeitem").first).to_contain_text("running")
+        expect(tab.role("log")).to_contain_text("I will wait.")
 
         site.fleet.swarm.store.client.shutdown(nosave=True, now=True)
         expect(page.locator(".banner")).to_contain_text("Redis does not answer")
