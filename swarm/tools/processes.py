@@ -33,6 +33,8 @@ _RUN_GIVEN = {"bash": 'eval "exec 20<&-; $(</dev/fd/20)"', "sh": 'eval "$(cat /d
 """Bash needs no second program for it, which would cost milliseconds in a sandbox."""
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _scratch_lock = threading.Lock()
+_MOST_ATTEMPTS = 5
+"""To make a folder that somebody else removes."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,8 @@ def run_command(
     command.
     """
     shell_id = new_shell_id()
-    scratch = scratch_folder(ctx)
-    argv = argv or shell_argv(ctx, confine)
-    with tempfile.TemporaryFile(dir=scratch) as output:
+    argv, file = _prepare(ctx, confine, argv)
+    with file as output:
         process = _spawn(ctx, command, argv, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True)
         assert process.stdin and process.stdout
         report = None
@@ -138,6 +139,21 @@ def run_command(
     if report is None:
         return Outcome(exit_code=137, output=data, held=hold_planted(watch_words(argv)))
     return Outcome(report.exit_code, data, report.timed_out, report.discarded_bytes, report.held)
+
+
+def _prepare(ctx: ToolContext, confine: Confine | None, argv: list[str] | None) -> tuple[list[str], IO[bytes]]:
+    """The program that runs a command, and the file for its output.
+
+    Whoever ended the run before this one, or was paused in it, may be removing the same folder at this moment: then it is made again.
+    """
+    for attempt in range(_MOST_ATTEMPTS):
+        try:
+            scratch = scratch_folder(ctx)
+            return argv or shell_argv(ctx, confine), tempfile.TemporaryFile(dir=scratch)
+        except FileNotFoundError:
+            if attempt + 1 == _MOST_ATTEMPTS:
+                raise
+    raise AssertionError("it returned, or raised")
 
 
 def watch_words(argv: list[str]) -> list[str]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from swarm.errors import ConfigurationError
 
+_MOST_ATTEMPTS = 5
+
 
 def make_private_folder(folder: Path, *, remedy: str) -> Path:
     """The folder, ours and with mode 0700, made if it is missing; its parent must exist.
@@ -16,10 +18,7 @@ def make_private_folder(folder: Path, *, remedy: str) -> Path:
     Raises `ConfigurationError`, which ends with the remedy, if it is a link or somebody else's.
     """
     try:
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        # lstat: a link planted under /tmp by another user must not lead us elsewhere.
-        found = folder.lstat()
+        found = _make(folder)
         if not _is_ours(found):
             raise ConfigurationError(f"{folder} is not a folder of the user {os.geteuid()}. Remove it, or {remedy}.")
         if stat.S_IMODE(found.st_mode) != 0o700:
@@ -27,6 +26,17 @@ def make_private_folder(folder: Path, *, remedy: str) -> Path:
     except OSError as error:
         raise ConfigurationError(f"the private folder {folder} cannot be made ({error.strerror}). {remedy}.") from error
     return folder
+
+
+def _make(folder: Path) -> os.stat_result:
+    """Make the folder if it is missing, also while somebody else removes it."""
+    for _ in range(_MOST_ATTEMPTS):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        with contextlib.suppress(FileNotFoundError):
+            # lstat: a link planted under /tmp by another user must not lead us elsewhere.
+            return folder.lstat()
+    return folder.lstat()
 
 
 def private_folders(root: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,22 @@ def test_commands_run_at_the_same_time_from_several_threads(world: World) -> Non
     for thread in threads:
         thread.join(60)
     assert results == {number: str(number) for number in range(6)}
+
+
+def test_a_command_runs_while_somebody_else_removes_what_the_run_before_left(world: World) -> None:
+    over = threading.Event()
+
+    def remove() -> None:
+        while not over.is_set():
+            shutil.rmtree(world.ctx.scratch, ignore_errors=True)
+
+    remover = threading.Thread(target=remove, daemon=True)
+    remover.start()
+    try:
+        assert [world.call("Bash", command="echo there").text for _ in range(40)] == ["there"] * 40
+    finally:
+        over.set()
+        remover.join(10)
 
 
 # -- its environment --------------------------------------------------------------------------------------
