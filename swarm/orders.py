@@ -23,6 +23,8 @@ from swarm.context.instructions import Instructions, load_instructions
 from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
+from swarm.definitions.setups import Setup, read_setup
+from swarm.definitions.sources import Problem
 from swarm.errors import ConfigurationError
 from swarm.ids import job_id_for, new_job_id, root_agent_id
 from swarm.memory.files import Folder, find_memory_folders
@@ -112,6 +114,10 @@ class PreparedJob:
     """What files of the workspace loosen holds."""
     instruction_grants: tuple[Grant, ...] = ()
     """What instruction files of the workspace import from outside of it."""
+    setup_grants: tuple[Grant, ...] = ()
+    """What a new checkout would be set up with …"""
+    setup_problems: tuple[Problem, ...] = ()
+    """… and why that could not be read."""
     declined: bool = False
     """The person was asked about that just now, and does not want it."""
     instructions: Instructions | None = None
@@ -133,7 +139,7 @@ class PreparedJob:
     @property
     def grants(self) -> list[Grant]:
         """What files of the workspace would loosen, or loosen, if it is trusted."""
-        return [*self.permissions.grants, *self.catalogue.grants, *self.instruction_grants]
+        return [*self.permissions.grants, *self.catalogue.grants, *self.instruction_grants, *self.setup_grants]
 
     @property
     def ignored(self) -> str:
@@ -148,7 +154,8 @@ class PreparedJob:
     @property
     def warnings(self) -> list[str]:
         """What the settings files held that could not be used, or was not."""
-        found = [*self.permissions.problems, *(self.instructions.problems if self.instructions else ())]
+        instructions = self.instructions.problems if self.instructions else ()
+        found = [*self.permissions.problems, *instructions, *self.setup_problems]
         problems = [str(problem) for problem in found]
         return [*problems, self.ignored] if self.ignored else problems
 
@@ -182,7 +189,10 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     catalogue, permissions = load_catalogue(folder), _permissions(order, folder)
     # Looked at also where they are switched off: what is trusted does not depend on how a job is started.
     instructions = load_instructions(folder, Path.home())
-    trusted = _trusts(folder, [*permissions.grants, *catalogue.grants, *instructions.grants], settings)
+    setup, setup_problems = _read_setup(folder, settings)
+    setup_grants = [setup.grant] if setup else []
+    grants = [*permissions.grants, *catalogue.grants, *instructions.grants, *setup_grants]
+    trusted = _trusts(folder, grants, settings)
     if trusted:
         catalogue, permissions = load_catalogue(folder, trusted=True), _permissions(order, folder, trusted=True)
         instructions = load_instructions(folder, Path.home(), trusted=True)
@@ -213,7 +223,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         model=_choose_model(order, definition, limits, settings),
         workspace=str(_place_workspace(folder, job_id, settings, isolation)),
         isolation=isolation,
-        files=_choose_files(order, settings),
+        files=_choose_files(order, settings, setup if trusted else None),
         mode=mode,
         after_plan="bypassPermissions" if mode == "plan" else None,
         rules=definition_rules(definition),
@@ -235,6 +245,8 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         order.priority,
         trusted,
         instruction_grants=tuple(instructions.grants),
+        setup_grants=tuple(setup_grants),
+        setup_problems=tuple(setup_problems),
         instructions=instructions if order.instruction_files and settings.instruction_files else None,
         sequel=_sequel(order, job_id),
         places=(places := find_places(folder, settings.memory_owner)),
@@ -243,10 +255,15 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     )
 
 
-def _choose_files(order: Order, settings: Settings) -> Files | None:
+def _read_setup(folder: Path, settings: Settings) -> tuple[Setup | None, list[Problem]]:
+    """What is to be trusted for checkouts: nothing where none are made."""
+    return (None, []) if settings.hub is None else read_setup(folder)
+
+
+def _choose_files(order: Order, settings: Settings, setup: Setup | None) -> Files | None:
     """Decided here, once for the job: workers see what it has, not what they are set to."""
     if settings.hub is not None:
-        return Files(hub=settings.hub)
+        return Files(hub=settings.hub, setup=setup)
     wanted = settings.snapshots if order.snapshots is None else order.snapshots
     return Files() if wanted else None
 
@@ -269,19 +286,20 @@ def _place_workspace(folder: Path, job_id: str, settings: Settings, isolation: I
     return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), folder.name)
 
 
-def find_grants(folder: Path) -> list[Grant]:
+def find_grants(folder: Path, settings: Settings) -> list[Grant]:
     """What files of the workspace would loosen."""
-    home = Path.home()
+    home, (setup, _) = Path.home(), _read_setup(folder, settings)
     return [
         *load_permission_settings(folder, home).grants,
         *load_catalogue(folder).grants,
         *load_instructions(folder, home).grants,
+        *([setup.grant] if setup else []),
     ]
 
 
 def is_trusted(folder: Path, settings: Settings) -> bool:
     """Whether the person trusts what files of the workspace would loosen, as they are now."""
-    return _trusts(folder, find_grants(folder), settings)
+    return _trusts(folder, find_grants(folder, settings), settings)
 
 
 def _trusts(folder: Path, grants: list[Grant], settings: Settings) -> bool:

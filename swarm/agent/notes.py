@@ -14,6 +14,7 @@ from swarm.records import AgentView
 # -- about calls that were not run, or not again ---------------------------------------------------------------
 
 _SHOWN_FILES = 20
+_SHOWN_SETUP = 2_000
 INTERRUPTED = (
     "This call was interrupted while it ran (its worker stopped). It may have taken effect, wholly or in part. "
     "It was not run again. Check its effects before you repeat it."
@@ -62,6 +63,21 @@ def host_changed(host: str) -> str:
         f"Note from the runtime: you go on on another host ({host}). The workspace has the files that it had; what git ignores there "
         "(installed packages, virtual environments, build results) and commands in the background stayed behind. Make anew what you "
         "need of it."
+    )
+
+
+def setup_done(source: str) -> str:
+    """The workspace's setup was run on the new host."""
+    return f"The setup of the workspace ({source}) was run here."
+
+
+def setup_failed(source: str, why: str, output: str) -> str:
+    """The workspace's setup was run in this checkout, in vain."""
+    shown = output if len(output) <= _SHOWN_SETUP else f"…{output[-_SHOWN_SETUP:]}"
+    printed = f" It printed:\n<setup-output>\n{shown}\n</setup-output>" if shown else ""
+    return (
+        f"Note from the runtime: the setup of the workspace ({source}) failed on this host: {why}. It is not run again here; do what "
+        f"you need of it yourself.{printed}"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.model import AgentDefinition, Isolation, PermissionMode
+from swarm.definitions.setups import Setup
 from swarm.permissions.rules import Rules
 from swarm.records import TERMINAL_STATES as TERMINAL_STATES
 from swarm.records import Limits as Limits
@@ -23,6 +24,8 @@ class Files(BaseModel):
 
     hub: str = ""
     """The hub that they go through, so that every host can have them; empty: snapshots are kept on the host that makes them."""
+    setup: Setup | None = None
+    """What is run once in each checkout, before its agent goes on there."""
 
 
 class AgentSpec(BaseModel):

@@ -36,7 +36,7 @@ def trust(
     if revoke:
         print_note(f"no longer trusted: {folder}" if store.revoke(folder) else f"it was not trusted: {folder}")
         return
-    grants = find_grants(folder)
+    grants = find_grants(folder, settings)
     if grants and not show:
         store.trust(folder, grants)
     trusted = is_trusted(folder, settings)

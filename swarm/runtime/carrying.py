@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from swarm.agent.entries import ToolFinished
-from swarm.agent.notes import files_left_out, files_too_many, files_unsettled, host_changed
+from swarm.agent.notes import files_left_out, files_too_many, files_unsettled, host_changed, setup_done
+from swarm.definitions.setups import Setup
 from swarm.errors import GitFailed, HubAway, NotOwner
 from swarm.log import EventLog
 from swarm.models import Block
@@ -56,6 +57,15 @@ class Keeping(Protocol):
     def kept(self) -> None:
         """That result is in the journal."""
 
+    def ran(self) -> None:
+        """What `begin` has told of is over, and no entry will hold it: what it left is kept with the next call that may change files."""
+
+    def due_setup(self) -> Setup | None:
+        """What the workspace is to be set up with on this host, if that was not done yet."""
+
+    def set_up(self, failure: str) -> None:
+        """It was done; `failure` is what the agent is told of it, empty if all went well."""
+
     def bring(self, commit: str) -> None:
         """Have a commit of another agent of the job here. Raises `GitFailed`, `HubAway`."""
 
@@ -83,6 +93,15 @@ class LeftAlone:
         return finished
 
     def kept(self) -> None:
+        pass
+
+    def ran(self) -> None:
+        pass
+
+    def due_setup(self) -> Setup | None:
+        return None
+
+    def set_up(self, failure: str) -> None:
         pass
 
     def bring(self, commit: str) -> None:
@@ -126,7 +145,9 @@ class Carried(LeftAlone):
         self._owner = self._git_dir / "swarm-owner"
         """The claim that has the workspace on this host."""
         self._moved = self._git_dir / "swarm-moved"
-        """There until the agent was told that it is on another host: with its next call that may notice."""
+        """What the agent is still to be told about its host: with its next call that may notice."""
+        self._set_up = self._git_dir / "swarm-set-up"
+        """There when the workspace's setup was run in this checkout."""
         self._scratch = scratch_root(settings) / spec.agent_id
 
     @cached_property
@@ -144,6 +165,8 @@ class Carried(LeftAlone):
             self._owner.write_text(str(self._segment.claim.generation))
             return False
         was_here = self._boot.exists()
+        if not Path(self._segment.spec.workspace).is_dir():
+            self._set_up.unlink(missing_ok=True)
         if ended := kill_shells(self._scratch):
             log.info("files.shells_ended", agent_id=self._segment.spec.agent_id, number=ended)
         began = time.monotonic()
@@ -153,7 +176,7 @@ class Carried(LeftAlone):
         self._owner.write_text(str(self._segment.claim.generation))
         self._busy.unlink(missing_ok=True)
         if not was_here and self._segment.life.commit:
-            self._moved.touch()
+            self._moved.write_text(host_changed(socket.gethostname()), "utf-8")
         log.info("files.brought", agent_id=self._segment.spec.agent_id, commit=commit, seconds=time.monotonic() - began)
         return not was_here
 
@@ -226,7 +249,28 @@ class Carried(LeftAlone):
     def kept(self) -> None:
         """As `Keeping`."""
         self._moved.unlink(missing_ok=True)
+        self.ran()
+
+    def ran(self) -> None:
+        """As `Keeping`."""
         self._busy.unlink(missing_ok=True)
+
+    def due_setup(self) -> Setup | None:
+        """As `Keeping`."""
+        files = self._segment.spec.files
+        is_due = files is not None and files.setup is not None and self._boot.exists() and not self._set_up.exists()
+        return files.setup if files is not None and is_due else None
+
+    def set_up(self, failure: str) -> None:
+        """As `Keeping`."""
+        files, news = self._segment.spec.files, self._news()
+        told = failure or (setup_done(files.setup.source) if news and files and files.setup else "")
+        if told:
+            self._moved.write_text("\n\n".join(filter(None, [news, told])), "utf-8")
+        self._set_up.touch()
+
+    def _news(self) -> str:
+        return self._moved.read_text("utf-8") if self._moved.exists() else ""
 
     def bring(self, commit: str) -> None:
         """As `Keeping`."""
@@ -256,8 +300,7 @@ class Carried(LeftAlone):
         new = {one.path: one.reason for one in took.left_out if one.path not in told}
         if new:
             file.write_text(json.dumps([one.path for one in took.left_out]))
-        moved = host_changed(socket.gethostname()) if self._moved.exists() else ""
-        return "\n\n".join(filter(None, [moved, files_left_out(new), files_unsettled(took.unsettled)]))
+        return "\n\n".join(filter(None, [self._news(), files_left_out(new), files_unsettled(took.unsettled)]))
 
     # -- a hub that is away --------------------------------------------------------------------------------
 

@@ -15,25 +15,20 @@ from swarm.agent.outcomes import words
 from swarm.agent.outcomes.deciding import MOST_GRADERS, attempt_of, may_go_on, outcome_of
 from swarm.agent.outcomes.grader import make_grader
 from swarm.definitions.model import Outcome
-from swarm.definitions.tools import SHELL
 from swarm.errors import ToolError
-from swarm.permissions.judge import judge
 from swarm.records import AgentView
-from swarm.runtime.approvals import describe_call
-from swarm.runtime.carrying import Keeping
+from swarm.runtime.commands import Commands
 from swarm.runtime.model_call import ModelCall
 from swarm.runtime.segment import Segment, Waits
-from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park
 from swarm.store.values import Signals
-from swarm.tools.processes import run_command
 
 
 class Judging:
     """The judges of one running agent's work."""
 
-    def __init__(self, segment: Segment, toolbox: Toolbox, model_call: ModelCall, files: Keeping) -> None:
-        self._segment, self._toolbox, self._model_call, self._files = segment, toolbox, model_call, files
+    def __init__(self, segment: Segment, commands: Commands, model_call: ModelCall) -> None:
+        self._segment, self._commands, self._model_call = segment, commands, model_call
 
     @property
     def _outcome(self) -> Outcome:
@@ -49,50 +44,29 @@ class Judging:
         segment.store.tell_activity(segment.claim, f"check {attempt} of {outcome.tries}: {outcome.check}")
         began = time.monotonic()
         try:
-            self._refuse_forbidden(outcome)
-            context = self._toolbox.context_of(f"check-{segment.journal.next_number}")
-            # What a check that was cut off has left is not the agent's work.
-            self._files.begin({"id": context.tool_use_id})
-            ran = run_command(context, outcome.check, context.confine, outcome.check_seconds)
+            ran = self._commands.run(
+                outcome.check, name="check", seconds=outcome.check_seconds, by_person=outcome.by_person
+            )
         except ToolError as error:
             summary = f"the check could not be run: {error}"
             self._note(Verdict(by="check", attempt=attempt, passed=False, void=True, summary=summary))
             return
-        self._files.kept()
-        output = ran.output.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").strip("\n")
+        output, context = ran.output, ran.context
         handle = context.outputs.keep(context.tool_use_id, output) if len(output) > words.SHOWN_OUTPUT else ""
         summary = words.sum_up_check(outcome.check, ran.exit_code, ran.timed_out, outcome.check_seconds)
         report = words.cut_output(output, handle)
-        passed = ran.exit_code == 0 and not ran.timed_out
         self._note(
             Verdict(
                 by="check",
                 attempt=attempt,
-                passed=passed,
+                passed=ran.passed,
                 summary=summary,
                 exit_code=ran.exit_code,
                 report=report,
                 duration_seconds=time.monotonic() - began,
-                text="" if passed else self._send_back(words.refuse_by_check, summary, report),
+                text="" if ran.passed else self._send_back(words.refuse_by_check, summary, report),
             )
         )
-
-    def _refuse_forbidden(self, outcome: Outcome) -> None:
-        """Raise `ToolError` for a check that a rule denies, or one of a definition whose agent may not run such a command unasked."""
-        segment = self._segment
-        call = describe_call(
-            SHELL,
-            {"command": outcome.check},
-            segment.spec,
-            rules=segment.rules,
-            mode=segment.mode,
-            sandboxed=self._toolbox.is_sandboxed(),
-        )
-        verdict = judge(call)
-        if verdict.action == "deny" and (verdict.rule is not None or not outcome.by_person):
-            raise ToolError(f"not allowed: {verdict.reason}")
-        if verdict.action == "ask" and not outcome.by_person:
-            raise ToolError(f"{verdict.reason}; allow it by a rule, or give it with --check")
 
     # -- the grader ----------------------------------------------------------------------------------------
 

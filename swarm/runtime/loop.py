@@ -49,6 +49,7 @@ from swarm.runtime.approvals import Approvals
 from swarm.runtime.calls import Calls
 from swarm.runtime.carrying import AWAY_AGAIN_SECONDS, keeping_of
 from swarm.runtime.children import SPAWNED_AT_ONCE, Children
+from swarm.runtime.commands import Commands
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.guidance import Guidance
@@ -58,6 +59,7 @@ from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.own_time import is_over, keep_to_time
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
+from swarm.runtime.setting_up import SettingUp
 from swarm.runtime.summing import Summing
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park, wait_for
@@ -85,7 +87,9 @@ class Loop:
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
         self.children = Children(segment, self.toolbox, self.model_call, self.isolation, self.files)
         self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
-        self.judging = Judging(segment, self.toolbox, self.model_call, self.files)
+        commands = Commands(segment, self.toolbox, self.files)
+        self.judging = Judging(segment, commands, self.model_call)
+        self.setting_up = SettingUp(segment, commands, self.files)
         self.summing = Summing(segment, model)
         self._yield_at = time.monotonic() + segment.settings.segment_seconds
 
@@ -173,6 +177,11 @@ class Loop:
         action = keep_to_time(self.segment, action)
         if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and self._is_out_of_time():
             action = self._leave_undone() or action
+        if self.setting_up.is_due(action) and not self._is_out_of_time():
+            if self.draining():
+                return self._hand_over("its worker is going away")
+            self.setting_up.run()
+            return None
         match action:
             case Begin():
                 return self._begin()

@@ -16,6 +16,8 @@ from swarm import Job
 from swarm.agent.entries import ToolFinished
 from swarm.agent.notes import UNDONE
 from swarm.errors import NotOwner
+from swarm.orders import find_grants
+from swarm.permissions.trust import TrustStore
 from swarm.runtime.carrying import keeping_of
 from swarm.store.values import Claim
 from swarm.workspace import changes
@@ -118,6 +120,43 @@ def test_on_another_host_a_half_done_call_is_undone_and_what_was_read_is_still_k
     assert undone.text == UNDONE and undone.is_error
     assert not edited.is_error, edited.text
     assert looked.text.split() == ["three", "two", "a.txt", "b.txt"]
+
+
+def test_a_new_checkout_is_set_up_before_its_agent_goes_on_and_a_failure_is_told(hubbed: Fleet) -> None:
+    folder = hubbed.workspace
+    (folder / ".gitignore").write_text("deps\n")
+    (folder / ".swarm").mkdir()
+    # The first time it is cut off; where the agent left `broken`, it fails.
+    (folder / ".swarm/setup").write_text(
+        '#!/bin/sh -e\ncd "$(dirname "$0")/.."\n'
+        "if test -e broken; then echo no such package; exit 3; fi\n"
+        "if ! test -e deps; then mkdir deps; touch deps/begun; sleep 60; fi\n"
+        "echo made >> deps/made\n"
+    )
+    TrustStore(hubbed.settings.state_folder()).trust(folder, find_grants(folder, hubbed.settings))
+    first = hubbed.start_worker(1)
+    steps = play(
+        bash("cat deps/made; touch broken"),
+        bash("touch half; sleep 60"),
+        bash("ls deps"),
+        bash("true"),
+    )
+    job = hubbed.submit("go", hubbed.rehearse(steps))
+    checkout = hubbed.settings.checkouts_folder() / job.agents()[0].id / "workspace"
+    wait_for("it is being set up", (checkout / "deps/begun").exists, 30)
+    assert job.agents()[0].turns == 0, "no turn is taken before"
+    first.kill()
+    second = hubbed.start_worker(1)
+    wait_for("the agent works", (checkout / "half").exists, 30)
+    second.kill()
+    shutil.rmtree(hubbed.settings.checkouts_folder())
+    hubbed.start_worker(1)
+    assert job.wait(60).state == "completed"
+    looked, _, elsewhere, after = results(hubbed, job)
+    assert looked.text.split() == ["made"]
+    assert "another host" in elsewhere.text and ".swarm/setup" in elsewhere.text
+    assert "exited with 3" in elsewhere.text and "no such package" in elsewhere.text
+    assert "setup" not in after.text
 
 
 def test_a_hub_that_is_away_is_waited_for_and_nothing_is_lost(hubbed: Fleet, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_what_leaves_the_repository_is_read_only_while_the_workspace_is_trusted(
     prepared = prepare_order(order, settings)
     assert prepared.instructions is not None and "SECRET" not in prepared.instructions.text
     assert "are ignored (~/code/shop/CLAUDE.md)" in prepared.warnings[-1]
-    TrustStore(settings.state_folder()).trust(place.workspace, find_grants(place.workspace))
+    TrustStore(settings.state_folder()).trust(place.workspace, find_grants(place.workspace, settings))
     trusted = prepare_order(order, settings)
     assert trusted.instructions is not None and "SECRET" in trusted.instructions.text
 

@@ -138,7 +138,7 @@ def test_an_order_tells_what_was_ignored_and_how_to_grant_it(workspace: Path, se
     [warning] = prepared.warnings
     assert warning.startswith("3 things that files of this workspace would allow are ignored (")
     assert f"swarm trust {workspace}" in warning and ".claude/settings.local.json" in warning
-    TrustStore(settings.state_folder()).trust(workspace, find_grants(workspace))
+    TrustStore(settings.state_folder()).trust(workspace, find_grants(workspace, settings))
     assert is_trusted(workspace, settings)
     prepared = prepare_order(order, settings)
     assert prepared.spec.mode == "bypassPermissions" and "evil" in prepared.spec.definition.prompt
