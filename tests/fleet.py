@@ -24,17 +24,22 @@ from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.scratch import scratch_root
 from swarm.tools.background import kill_orphans
+from tests.needs import need, need_program
 from tests.waiting import wait_for
 
 
 class Worker:
     """One `celery worker` process with its pool."""
 
-    def __init__(self, fleet: Fleet, concurrency: int, number: int, pool: str, env: dict[str, str]) -> None:
+    def __init__(
+        self, fleet: Fleet, concurrency: int, number: int, pool: str, env: dict[str, str], checkouts: Path | None
+    ) -> None:
         self.log = fleet.folder / f"worker-{number}.log"
         ready = fleet.folder / f"worker-{number}.ready"
         argv = [sys.executable, "-m", "celery", "-A", "swarm.tasks", "worker", "-c", str(concurrency), "-P", pool]
         argv += ["-n", f"w{number}@test", "-l", "INFO"]
+        if checkouts is not None:
+            argv = _with_checkouts(checkouts, fleet.settings.checkouts_folder(), argv)
         self.process = subprocess.Popen(
             argv,
             cwd=fleet.folder,
@@ -83,6 +88,17 @@ class Worker:
         return self.log.read_text(errors="replace")
 
 
+def _with_checkouts(own: Path, place: Path, argv: list[str]) -> list[str]:
+    """The command that runs `argv` where `own` is what lies at `place`, as on a host of its own: the path is the same on all of them."""
+    for folder in (own, place):
+        folder.mkdir(parents=True, exist_ok=True)
+    alone = [need_program("unshare"), "--mount", "--propagation", "private"]
+    alone += [] if os.getuid() == 0 else ["--map-root-user"]
+    need(subprocess.run([*alone, "true"], capture_output=True).returncode == 0, "no process can have mounts of its own")
+    mount = ["sh", "-c", 'mount --bind "$1" "$2" && shift 2 && exec "$@"', "mount", str(own), str(place)]
+    return [*alone, *mount, *argv]
+
+
 class Fleet:
     """Redis and workers under one private folder; `settings` fit both."""
 
@@ -111,14 +127,18 @@ class Fleet:
         """Start Redis again, from what its append-only file kept."""
         ensure_redis(self.settings, self._server)
 
-    def start_worker(self, concurrency: int = 2, *, pool: str = "prefork", **env: str) -> Worker:
-        worker = self.begin_worker(concurrency, pool=pool, **env)
+    def start_worker(
+        self, concurrency: int = 2, *, pool: str = "prefork", checkouts: Path | None = None, **env: str
+    ) -> Worker:
+        worker = self.begin_worker(concurrency, pool=pool, checkouts=checkouts, **env)
         worker.wait_ready()
         return worker
 
-    def begin_worker(self, concurrency: int = 2, *, pool: str = "prefork", **env: str) -> Worker:
-        """Start one more worker, and do not wait until it is ready."""
-        worker = Worker(self, concurrency, len(self.workers) + 1, pool, env)
+    def begin_worker(
+        self, concurrency: int = 2, *, pool: str = "prefork", checkouts: Path | None = None, **env: str
+    ) -> Worker:
+        """Start one more worker, and do not wait until it is ready; with `checkouts` its copies lie there, as if on another host."""
+        worker = Worker(self, concurrency, len(self.workers) + 1, pool, env, checkouts)
         self.workers.append(worker)
         return worker
 
