@@ -184,7 +184,12 @@ def not_merged(agent_id: str) -> str:
 
 def left_in_copy(agent_id: str) -> str:
     """A child that was not waited for has a result, and its work is still in its copy."""
-    return f"{agent_id} worked on a copy of your folder: MergeAgent (agent_id {agent_id}) takes over what it changed there."
+    call = json.dumps({"agent_id": agent_id})
+    return (
+        f"What {agent_id} changed is in its copy of your folder, and not in yours. To take it over, call MergeAgent with {call}. "
+        "Where both of you changed the same, that writes both versions into the file between markers, unless you add a `strategy`: "
+        "`ours` or `theirs`."
+    )
 
 
 def left_alone(agent_id: str) -> str:

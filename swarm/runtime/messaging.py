@@ -54,7 +54,7 @@ class Messaging:
         return True
 
     def _tell_copies(self, messages: Sequence[Message]) -> list[str]:
-        """Notes about work that waits in copies, of those whose end the messages tell."""
+        """Notes about work that waits in copies, of those whose end the messages tell and who can be merged now."""
         if not self._journal.life.commit:
             return []
         senders = dict.fromkeys(message.sender for message in messages if message.kind == "notification")
@@ -62,7 +62,7 @@ class Messaging:
         return [
             render_note(left_in_copy(child.id))
             for child in children
-            if child and child.isolation != "none" and child.parent_id == self._spec.agent_id
+            if child and child.isolation != "none" and child.parent_id == self._spec.agent_id and not child.at_work
         ]
 
     # -- sending -------------------------------------------------------------------------------------------

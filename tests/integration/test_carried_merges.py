@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from swarm import Job
-from swarm.agent.entries import ToolFinished
+from swarm.agent.entries import Mail, ToolFinished
 from tests.fleet import Fleet
 from tests.needs import need_program
 from tests.waiting import wait_for
@@ -139,3 +139,32 @@ def test_work_of_other_hosts_is_merged_its_conflict_resolved_and_all_of_it_broug
     assert swarm(apart, "apply", job.id).split("\n")[:5] == ["A a", "A b", "A c", "A d", "M text"]
     assert (folder / "text").read_text() == merged and (folder / "c").read_text() == "a\nb\n"
     assert (folder / "mine").exists() and git(folder, "status", "--porcelain", "text") == " M text\n"
+
+
+def test_the_notice_of_an_agent_in_the_background_names_the_call_that_brings_its_work_from_its_host(
+    apart: Fleet, hosts: list[Path]
+) -> None:
+    (apart.workspace / ".gitignore").write_text("go\n")
+    rules = [
+        rule("lead", 0, agent("kay", run_in_background=True)),
+        rule("lead", 1, call("Bash", command="until [ -e go ]; do sleep 0.05; done; ls")),
+        rule("lead", 2, call("MergeAgent", agent_id="kay"), last_text="call MergeAgent with"),
+        rule("lead", 3),
+        *work("kay", "echo k > k"),
+    ]
+    job = apart.submit("lead", apart.rehearse(yaml.safe_dump({"name": "apart", "rules": rules})))
+    root = job.view().root_id
+    places = [host / root / "workspace" for host in hosts]
+    place = wait_for("its parent works", lambda: next((one for one in places if one.is_dir()), None), 30)
+    # The parent holds the one process of its host, so the child runs on the other one.
+    let_go(job, [host for host in hosts if host != place.parents[1]], "kay")
+    kay = job.agents()[1].id
+    apart.wait_state(kay, "completed")
+    assert apart.swarm.agent(kay).merge == ""
+    (place / "go").touch()
+    assert job.wait(60).state == "completed", job.view().reason
+    [told] = [entry.text for entry in apart.swarm.journal(root) if isinstance(entry, Mail)]
+    assert f'To take it over, call MergeAgent with {{"agent_id": "{kay}"}}.' in told
+    started, looked, merged = results(apart, job)
+    assert kay in started and "k" not in looked.split() and "A k" in merged
+    assert apart.swarm.agent(kay).merge == "merged"

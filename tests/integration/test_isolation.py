@@ -261,7 +261,7 @@ def test_a_folder_without_git_and_an_agent_in_the_background(at_work: Fleet) -> 
                 "^lead$",
                 2,
                 {"name": "MergeAgent", "input": {"agent_id": "ay"}},
-                last_text="MergeAgent .agent_id agent-",
+                last_text='not in yours. To take it over, call MergeAgent with ."agent_id": "agent-',
             ),
             rule("^lead$", 3),
             *doing("do a", "echo 2 >> text"),
