@@ -1,8 +1,9 @@
 """The shipped scenario `tree`: a tree of agents of any depth and width that counts itself.
 
 A prompt `TREE depth=2 fanout=3 steps=1` makes its agent spawn three children with depth 1, and so on; each leaf makes
-`steps` tool calls, one a turn. Every agent answers `DONE n`, the number of agents in its part of the tree, so the
-root's answer shows whether every agent lived exactly once in its parent's eyes.
+`steps` tool calls, one a turn: with `write=1` each adds a line to `effects.log`, with `write=2` to a file that two siblings
+share. Every agent answers `DONE n`, the number of agents in its part of the tree, so the root's answer shows whether every
+agent lived exactly once in its parent's eyes.
 """
 
 from __future__ import annotations
@@ -58,9 +59,16 @@ def _branches(order: dict[str, str], depth: int) -> list[ToolCall]:
 
 
 def _step(order: dict[str, str], step: int) -> ToolCall:
-    if _number(order, "write", 0):
-        return ToolCall(name="Bash", input={"command": f"echo {_id(order)}-{step} >> effects.log"})
+    if write := _number(order, "write", 0):
+        file = "effects.log" if write == 1 else _file_of_two(_id(order))
+        return ToolCall(name="Bash", input={"command": f"echo {_id(order)}-{step} >> {file}"})
     return ToolCall(name="LS", input={"path": "."})
+
+
+def _file_of_two(leaf: str) -> str:
+    """Where one sibling writes, too: each makes that file in its copy, so the two conflict."""
+    parent, _, branch = leaf.rpartition(".")
+    return f"effects-{parent}.{_number({'branch': branch}, 'branch', 0) // 2}.log"
 
 
 def _id(order: dict[str, str]) -> str:

@@ -1,4 +1,7 @@
-"""Whether the files of a job's agents are what their journals say: nothing lost, nothing twice, nothing of what was undone."""
+"""Whether the files of a job's agents are what their journals say: nothing lost, nothing twice, nothing of what was undone.
+
+What a child did is also in the last commit that its parent's journal names, all of it, or the parent was told that it conflicts.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from swarm import Job
+from swarm import AgentView, Job
 from swarm.agent.entries import Assistant, ToolFinished
 from swarm.agent.notes import UNDONE
 from tests.hosts.network import HostNetwork
 
-_LINE = re.compile(r"echo (\S+) >> effects\.log")
+_LINE = re.compile(r"echo (\S+) >> (effects\S*\.log)")
 
 
 @dataclass
@@ -24,7 +27,22 @@ class Verdict:
     effects: int = 0
     undone: int = 0
     commits: int = 0
+    merged: int = 0
+    conflicts: int = 0
     faults: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Life:
+    """What an agent's journal says."""
+
+    lines: list[str] = field(default_factory=list)
+    file: str = ""
+    """Where it wrote them."""
+    commit: str = ""
+    """The last one named."""
+    told: list[str] = field(default_factory=list)
+    """Results that tell of a conflict."""
 
 
 def check_files(network: HostNetwork, job: Job) -> Verdict:
@@ -33,31 +51,12 @@ def check_files(network: HostNetwork, job: Job) -> Verdict:
     if len(places) != 1:
         verdict.faults.append(f"{job.id} has {len(places)} repositories at the hub")
         return verdict
-    lines: Counter[str] = Counter()
-    for agent in job.agents():
-        verdict.agents += 1
-        expected: list[str] = []
-        calls: dict[str, str] = {}
-        for entry in network.swarm.journal(agent.id):
-            if isinstance(entry, Assistant):
-                blocks = [block for block in entry.content if block["type"] == "tool_use" and block["name"] == "Bash"]
-                calls |= {
-                    block["id"]: found[1] for block in blocks if (found := _LINE.match(block["input"]["command"]))
-                }
-            elif isinstance(entry, ToolFinished) and entry.tool_use_id in calls:
-                if entry.text == UNDONE:
-                    verdict.undone += 1
-                    continue
-                expected.append(calls[entry.tool_use_id])
-                verdict.effects += 1
-                if not entry.commit:
-                    verdict.faults.append(f"{agent.id}: no commit holds what {expected[-1]} left")
-                    continue
-                verdict.commits += 1
-                held = _read(places[0], entry.commit)
-                if held != expected:
-                    verdict.faults.append(f"{agent.id}: {entry.commit} holds {held}, and not {expected}")
-        lines.update(expected)
+    agents = job.agents()
+    lives = {agent.id: _read_life(network, agent.id, places[0], verdict) for agent in agents}
+    for agent in agents:
+        if agent.parent_id and agent.isolation != "none":
+            _check_merged(verdict, places[0], agent, lives[agent.id], lives[agent.parent_id])
+    lines = Counter(line for life in lives.values() for line in life.lines)
     verdict.faults += [f"{line} happened {times} times" for line, times in lines.items() if times > 1]
     ran = subprocess.run(["git", "fsck", "--connectivity-only"], cwd=places[0], capture_output=True, text=True)
     if ran.returncode:
@@ -65,8 +64,51 @@ def check_files(network: HostNetwork, job: Job) -> Verdict:
     return verdict
 
 
-def _read(repository: Path, commit: str) -> list[str] | str:
-    shown = subprocess.run(["git", "show", f"{commit}:effects.log"], cwd=repository, capture_output=True, text=True)
+def _read_life(network: HostNetwork, agent_id: str, repository: Path, verdict: Verdict) -> _Life:
+    """What the journal says, each of its commits held against the lines that were written up to it."""
+    life, calls = _Life(), dict[str, str]()
+    verdict.agents += 1
+    for entry in network.swarm.journal(agent_id):
+        life.commit = getattr(entry, "commit", "") or life.commit
+        if isinstance(entry, Assistant):
+            for block in entry.content:
+                if block["type"] == "tool_use" and (found := _LINE.match(block["input"].get("command", ""))):
+                    calls[block["id"]], life.file = found.groups()
+        elif isinstance(entry, ToolFinished) and entry.tool_use_id in calls:
+            if entry.text == UNDONE:
+                verdict.undone += 1
+                continue
+            life.lines.append(calls[entry.tool_use_id])
+            _check_commit(verdict, repository, agent_id, life, entry.commit)
+        elif isinstance(entry, ToolFinished) and "is NOT merged: it conflicts" in entry.text:
+            life.told.append(entry.text)
+    return life
+
+
+def _check_commit(verdict: Verdict, repository: Path, agent_id: str, life: _Life, commit: str) -> None:
+    verdict.effects += 1
+    if not commit:
+        verdict.faults.append(f"{agent_id}: no commit holds what {life.lines[-1]} left")
+        return
+    verdict.commits += 1
+    if (held := _read(repository, commit, life.file)) != life.lines:
+        verdict.faults.append(f"{agent_id}: {commit} holds {held}, and not {life.lines}")
+
+
+def _check_merged(verdict: Verdict, repository: Path, agent: AgentView, own: _Life, parent: _Life) -> None:
+    """Find the child's lines in what its parent had at last, or what the parent was told in their place."""
+    if not own.lines:
+        return
+    is_there = set(own.lines) <= set(_read(repository, parent.commit, own.file))
+    is_told = any(f"(agent_id {agent.id})" in text for text in parent.told)
+    verdict.merged, verdict.conflicts = verdict.merged + is_there, verdict.conflicts + is_told
+    if is_there == is_told or agent.merge != ("merged" if is_there else "conflict"):
+        found = f"in {parent.commit}: {is_there}, told as a conflict: {is_told}, recorded as {agent.merge!r}"
+        verdict.faults.append(f"{agent.id}: what it did is not merged or told of as it should be ({found})")
+
+
+def _read(repository: Path, commit: str, file: str) -> list[str] | str:
+    shown = subprocess.run(["git", "show", f"{commit}:{file}"], cwd=repository, capture_output=True, text=True)
     return shown.stdout.split() if shown.returncode == 0 else shown.stderr.strip()
 
 

@@ -68,16 +68,17 @@ def play(network: HostNetwork, given: argparse.Namespace) -> int:
     print(
         f"{jobs} jobs, {total.agents} agents, {total.effects} effects in {total.commits} commits, {total.undone} calls undone"
     )
+    print(f"{total.merged} agents' work merged by their parents, {total.conflicts} conflicts reported to them")
     print(f"blows: {dict(storm.blows)}")
     print(show_moves(moves, given.files), flush=True)
     total.faults += clean_up(network)
-    print("\n".join(total.faults) or "nothing lost, nothing twice, nothing left")
+    print("\n".join(total.faults) or "nothing lost, nothing twice, nothing left, conflicts all reported")
     return bool(total.faults)
 
 
 def submit(network: HostNetwork, writers: int, steps: int) -> Job:
-    """A tree with so many agents that write so often."""
-    order = f"TREE depth=1 fanout={writers} steps={steps} write=1 think=200"
+    """A tree with so many agents that write so often, every two of them to a file that their parent cannot merge for both."""
+    order = f"TREE depth=1 fanout={writers} steps={steps} write=2 think=200"
     return network.submit(network.store, order, "--max-agents", "1000", "--max-depth", "2")
 
 
@@ -85,6 +86,7 @@ def add(total: Verdict, one: Verdict) -> None:
     """Count one more job."""
     total.agents, total.effects = total.agents + one.agents, total.effects + one.effects
     total.undone, total.commits = total.undone + one.undone, total.commits + one.commits
+    total.merged, total.conflicts = total.merged + one.merged, total.conflicts + one.conflicts
     total.faults += one.faults
 
 

@@ -1,4 +1,7 @@
-"""The short form of `python -m tests.hosts.run`: a tree of writing agents under a storm, and every file where its journal says."""
+"""The short form of `python -m tests.hosts.run`: a tree of writing agents under a storm, and every file where its journal says.
+
+What they did is merged by their parent; of every two siblings that made the same file one conflicts, and is reported.
+"""
 
 from __future__ import annotations
 
@@ -21,5 +24,6 @@ def test_a_tree_of_writing_agents_loses_no_file_and_does_nothing_twice_under_pow
     assert (root.state, root.text) == ("completed", "DONE 11"), (root, storm.seed, storm.blows)
     verdict = check_files(network, job)
     assert not verdict.faults and verdict.effects + verdict.undone == 30, (verdict, storm.seed, storm.blows)
+    assert verdict.merged + verdict.conflicts == 10 and verdict.merged >= 5, (verdict, storm.seed, storm.blows)
     assert find_left(network), "its files are kept as long as it is known"
     assert clean_up(network) == []
