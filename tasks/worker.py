@@ -43,6 +43,8 @@ OUTBOX_AGE_SECONDS = 5.0
 """How long an agent that was sent for may go unclaimed, with no message queued, before that counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
 KEEPER_SECONDS = 0.1
+LATE_SECONDS = 0.005
+"""How long after the end of a lease it is looked at: clocks and sleeps are not that exact."""
 LAST_WAIT_SECONDS = 1.0
 """How long a pool process that ends waits until the main process has read what it returned."""
 
@@ -166,10 +168,14 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         for name, url in settings.brokers.items():
             self._spawn(f"sequels-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
 
-    def _spawn(self, name: str, every_seconds: float, work: Callable[[], None]) -> None:
+    def _spawn(self, name: str, every_seconds: float, work: Callable[[], float | None]) -> None:
+        """Do it every so often; sooner where it returns in how many seconds it is due again."""
+
         def loop() -> None:
-            while not self._stop.wait(every_seconds):
-                _attempt(name, work)
+            pause = every_seconds
+            while not self._stop.wait(pause):
+                due = _attempt(name, work)
+                pause = every_seconds if due is None else min(due, every_seconds)
 
         thread = threading.Thread(target=loop, name=f"swarm-{name}", daemon=True)
         self._threads.append(thread)
@@ -186,13 +192,14 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
 app.steps["worker"].add(Housekeeping)
 
 
-def _attempt(name: str, work: Callable[[], None]) -> None:
+def _attempt(name: str, work: Callable[[], float | None]) -> float | None:
     try:
-        work()
+        return work()
     except (RedisError, SwarmError, OSError) as error:
         log.warning(f"{name}.failed", error=error)
     except Exception as error:
         log.error(f"{name}.broke", error=repr(error))
+    return None
 
 
 def _report(worker: Any) -> None:
@@ -247,20 +254,31 @@ class Announcing:
 
 
 class Sweeper:
-    """One look for what fell; only one worker at a time looks, the others skip their turn."""
+    """One look for what fell; only one worker at a time looks, the others skip their turn.
+
+    All of them know when the next lease runs out, and come back then: who knew best may be who fell.
+    """
 
     def __init__(self) -> None:
         self._orphans_at = 0.0
 
-    def __call__(self) -> None:
+    def __call__(self) -> float | None:
+        """Look; in how many seconds the next lease runs out."""
         runtime = process.runtime()
         store, settings = runtime.store, runtime.settings
         if time.monotonic() >= self._orphans_at:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
             kill_orphans(scratch_root(settings), _is_alive(store))
         every = max(0.2, settings.sweep_seconds * 0.9)
-        if not store.begin_sweep(process.worker_name(), every, settings.lease_seconds):
-            return
+        turn = store.begin_sweep(process.worker_name(), every, settings.lease_seconds)
+        known_at = time.monotonic()
+        if turn.is_mine:
+            self._look(every)
+        return None if turn.next_end is None else max(0.0, known_at + turn.next_end + LATE_SECONDS - time.monotonic())
+
+    def _look(self, every: float) -> None:
+        runtime = process.runtime()
+        store, settings = runtime.store, runtime.settings
         rescue = store.rescue(
             max_deaths=settings.max_deaths,
             outbox_age_seconds=OUTBOX_AGE_SECONDS,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from swarm.agent.needs import Has
 from swarm.store.mailboxes import Mailboxes
-from swarm.store.values import Rescue, Signals
+from swarm.store.values import Rescue, Signals, SweepTurn
 
 _GRACE_SECONDS = 8.0
 """After an outage: a connection that hangs is noticed, made anew, and the leases of its worker renewed."""
@@ -89,13 +89,14 @@ class Upkeep(Mailboxes):
         """Say what a worker has; it holds for so long."""
         self.run("announce", worker, has.model_dump_json(), " ".join(has.offers), seconds)
 
-    def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> bool:
-        """Whether this worker is the one to look for what fell; for so long then nobody else is.
+    def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> SweepTurn:
+        """Whether this worker is the one to look for what fell; nobody else is then for so long, or until a lease runs out.
 
         After an outage, in which no lease could be renewed, it may find none that has run out before its worker could renew it.
         """
         gap = longest_gap(seconds, lease_seconds)
-        return bool(self.run("begin_sweep", worker, seconds, gap, min(lease_seconds, _GRACE_SECONDS)))
+        mine, next_end = self.run("begin_sweep", worker, seconds, gap, min(lease_seconds, _GRACE_SECONDS))
+        return SweepTurn(bool(mine), float(next_end) if next_end else None)
 
     def rescue(
         self,

@@ -202,6 +202,15 @@ class Rescue(Signals):
 
 
 @dataclass(frozen=True)
+class SweepTurn:
+    """What a worker learns that wants to sweep."""
+
+    is_mine: bool
+    next_end: float | None
+    """In how many seconds the next lease runs out, unless it is renewed; None: nobody runs."""
+
+
+@dataclass(frozen=True)
 class GoOn:
     """What an agent wanted to park for holds already."""
 

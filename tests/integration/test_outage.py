@@ -184,7 +184,7 @@ def test_the_first_sweep_after_an_outage_takes_nothing_over_even_if_there_was_no
     world = JobWorld(open_store(unmanned), unmanned, team=False)
     store, now = world.store, world.store.now()
     store.client.zadd(store.key("leases"), {world.root: now - 10})
-    assert store.begin_sweep("worker", 0.2, 60.0)
+    assert store.begin_sweep("worker", 0.2, 60.0).is_mine
     assert store.rescue(max_deaths=5, outbox_age_seconds=60, begun_within=60).rescued == []
     assert store.renew("worker-root", [world.root], 60) == []
     assert world.state("root") == "running" and store.client.hget(store.key("agent", world.root), "deaths") is None
@@ -193,17 +193,30 @@ def test_the_first_sweep_after_an_outage_takes_nothing_over_even_if_there_was_no
 def test_a_sweep_that_an_outage_comes_into_takes_nothing_over(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
     store, pulse = world.store, world.store.key("pulse")
-    assert store.begin_sweep("worker", 0.2, 15.0)
+    assert store.begin_sweep("worker", 0.2, 15.0).is_mine
     # Redis is away for 20 s now, in which nobody renews a lease; the sweep's second step waits at its door.
     store.client.set(pulse, store.now() - 20)
     store.client.zadd(store.key("leases"), {world.root: store.now() - 5})
     given = {"max_deaths": 5, "outbox_age_seconds": 60, "begun_within": longest_gap(0.2, 15.0)}
     assert store.rescue(**given).rescued == []
     store.client.delete(store.key("rescue-lock"))
-    assert store.begin_sweep("worker", 0.2, 15.0)
+    assert store.begin_sweep("worker", 0.2, 15.0).is_mine
     assert store.rescue(**given).rescued == [], "whoever lived through it has time to say so"
     store.client.zadd(store.key("leases"), {world.root: store.now() - 5})
     assert list(store.rescue(**given).rescued) == [world.root], "who did not is dead"
+
+
+def test_a_sweep_is_due_again_when_the_next_lease_runs_out(unmanned: Fleet) -> None:
+    world = JobWorld(open_store(unmanned), unmanned, team=False)
+    store = world.store
+    store.client.set(store.key("pulse"), store.now())
+    store.client.zadd(store.key("leases"), {world.root: store.now() + 0.4})
+    first, second = store.begin_sweep("one", 60.0, 60.0), store.begin_sweep("two", 60.0, 60.0)
+    assert first.is_mine and not second.is_mine, "one looks"
+    assert first.next_end is not None and second.next_end is not None, "and all know when to come back"
+    assert 0 < second.next_end <= first.next_end <= 0.4
+    wait_for("the lock ends with the lease", lambda: store.begin_sweep("two", 60.0, 60.0).is_mine)
+    assert list(store.rescue(max_deaths=5, outbox_age_seconds=60, begun_within=60).rescued) == [world.root]
 
 
 def test_a_worker_that_is_started_while_redis_is_down_works_once_it_is_back(fleet: Fleet) -> None:
