@@ -58,6 +58,15 @@ def look(full: bytes) -> tuple[int, int] | None:
     return seen.st_size, seen.st_mtime_ns
 
 
+def is_empty(folder: Path) -> bool:
+    """Whether a folder is there, can be read, and holds nothing."""
+    try:
+        with os.scandir(folder) as found:
+            return next(found, None) is None
+    except OSError:
+        return False
+
+
 def refuse_name(path: bytes) -> str | None:
     """Why git would not hold a path of that name; None if it does. Some file systems take these names for `.git`."""
     for part in path.split(b"/"):

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.errors import GitFailed, ToolError
-from swarm.workspace.changes import Changes, LeftOut, look, sort_changes
+from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_changes
 from swarm.workspace.files import opened_folder
 from swarm.workspace.plumbing import call_git, locked
 
@@ -179,6 +179,7 @@ class Repository:
             if self.tip() == commit and (self.git_dir / "index").exists() and not self._unlike():
                 return
             self._tip_file.unlink(missing_ok=True)
+            was_empty = is_empty(self.tree)
             try:
                 self._git("read-tree", "--reset", "-u", commit, lock=lock)
             except GitFailed as error:
@@ -186,8 +187,8 @@ class Repository:
                     raise
                 (self.git_dir / "index").unlink(missing_ok=True)
                 self._git("read-tree", "--reset", "-u", commit, lock=lock)
-            # What an added `.gitignore` hid comes to light when it is gone.
-            for _ in range(ROUNDS):
+            # What an added `.gitignore` hid comes to light when it is gone. Where nothing lay, there is nothing else.
+            for _ in range(0 if was_empty else ROUNDS):
                 if not self._remove_others():
                     break
             self._set_tip(commit)
