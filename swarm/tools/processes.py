@@ -33,7 +33,7 @@ _RUN_GIVEN = {"bash": 'eval "exec 20<&-; $(</dev/fd/20)"', "sh": 'eval "$(cat /d
 """Bash needs no second program for it, which would cost milliseconds in a sandbox."""
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _scratch_lock = threading.Lock()
-_MOST_ATTEMPTS = 5
+_MOST_ATTEMPTS = 20
 """To make a folder that somebody else removes."""
 
 

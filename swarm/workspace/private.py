@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swarm.errors import ConfigurationError
 
-_MOST_ATTEMPTS = 5
+_MOST_ATTEMPTS = 20
 
 
 def make_private_folder(folder: Path, *, remedy: str) -> Path:
