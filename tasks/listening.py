@@ -97,14 +97,16 @@ class ReconnectGuard(bootsteps.StartStopStep):  # type: ignore[misc]
         self._on_tick: set[Callable[[], None]] = set()
         self._asking: set[Callable[[], None]] = set()
 
+    def include_if(self, consumer: Any) -> bool:
+        """Only an event loop forgets to ask; the thread pool asks each time."""
+        return consumer.hub is not None
+
     def start(self, consumer: Any) -> None:
         """The consumer has a connection."""
         global _line
-        # Only an event loop forgets to ask; the pool of threads has none, and asks each time.
-        if consumer.hub is not None:
-            self._on_tick = consumer.hub.on_tick
-            self._asking = {callback for callback in self._on_tick if callback.__module__ == "kombu.transport.redis"}
-            self._on_tick.add(self._check)
+        self._on_tick = consumer.hub.on_tick
+        self._asking = {callback for callback in self._on_tick if callback.__module__ == "kombu.transport.redis"}
+        self._on_tick.add(self._check)
         _line = _Line(consumer)
 
     def stop(self, consumer: Any) -> None:

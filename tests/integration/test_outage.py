@@ -19,7 +19,7 @@ from swarm.errors import JobLost
 from swarm.local.redis_server import find_redis
 from swarm.rehearsal.server import RehearsalServer
 from swarm.store.upkeep import longest_gap
-from tests.fleet import Fleet
+from tests.fleet import Fleet, Worker
 from tests.job_world import JobWorld, open_store
 from tests.proxy import SilentProxy
 from tests.waiting import wait_for
@@ -293,8 +293,18 @@ def _proxy(fleet: Fleet) -> Iterator[SilentProxy]:
         yield proxy
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_a_worker_whose_connection_has_ended_in_silence_hears_of_new_work(fleet: Fleet, pool: str) -> None:
+def test_a_worker_whose_connection_has_ended_in_silence_hears_of_new_work(fleet: Fleet) -> None:
+    # The outbox alone would have sent for it again after five seconds, and it would not have been heard then.
+    worker = _hear_after_silences(fleet, "prefork", within_seconds=6)
+    assert "connection.silent" in worker.text()
+
+
+def test_a_worker_with_a_pool_of_threads_hears_of_it_too(fleet: Fleet) -> None:
+    # Its consumer asks seldom, so what it finds out by is a command without an answer.
+    _hear_after_silences(fleet, "threads", within_seconds=20)
+
+
+def _hear_after_silences(fleet: Fleet, pool: str, *, within_seconds: float) -> Worker:
     with _proxy(fleet) as proxy:
         worker = fleet.start_worker(1, pool=pool, SWARM_REDIS_URL=f"redis://127.0.0.1:{proxy.port}/0")
         server = fleet.rehearse("name: one\nrules:\n  - reply: {text: ANSWER}\n")
@@ -302,10 +312,9 @@ def test_a_worker_whose_connection_has_ended_in_silence_hears_of_new_work(fleet:
         for _ in range(3):
             proxy.silence()
             job = fleet.submit("x", server)
-            # The outbox alone would have sent for it again after five seconds, and it would not have been heard then.
-            assert job.wait(6).text == "ANSWER"
-        assert "connection.silent" in worker.text()
+            assert job.wait(within_seconds).text == "ANSWER"
         assert worker.process.poll() is None
+    return worker
 
 
 def test_a_worker_that_was_stopped_does_not_take_its_connection_for_silent(fleet: Fleet) -> None:
