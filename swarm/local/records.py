@@ -61,10 +61,14 @@ class ProcessRecord(BaseModel, frozen=True):
         return self.ready_file.exists() and self.process() is not None
 
     def family(self) -> set[psutil.Process]:
-        """Every living process of it: itself and its descendants, or the orphans that it left when it died."""
+        """Every living process of it: itself and its descendants, or the orphans that it left when it died.
+
+        Never the caller, which a worker may have started (to end it, say).
+        """
         leader = self.process()
         orphans = session_members(self.pid, (READY_VARIABLE, str(self.ready_file)))
-        return orphans if leader is None else {leader, *descendants(leader), *orphans}
+        family = orphans if leader is None else {leader, *descendants(leader), *orphans}
+        return family - {psutil.Process()}
 
 
 def read_job(job_file: Path) -> str:
