@@ -36,6 +36,11 @@ def holds_image(block: Block) -> bool:
     return block.get("type") == "image" or (isinstance(content, list) and any(map(holds_image, content)))
 
 
+def hold_image(messages: list[dict[str, Any]]) -> bool:
+    """Whether any message holds an image."""
+    return any(holds_image(block) for message in messages for block in message["content"])
+
+
 def drop_images(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages with words in the place of the newest images; those before the last reply were taken once, so they come second.
 

@@ -269,13 +269,13 @@ def _next_after_failure(life: Life, failure: ModelFailed, bounds: Bounds | None)
     if failure.error_kind == TOO_LARGE and (cut := after_overflow(life, bounds)) is not None:
         return cut
     if failure.permanent:
-        return End(Finished(state="failed", text=life.text_at_hand(), reason=failure.error))
+        return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=failure.error))
     if life.context.overflows and not life.context.fresh and (cut := after_overflow(life, bounds)) is not None:
         return replace(cut, not_before=failure.retry_at)
     bounded = life.spec.limits.timeout_seconds is None
     if bounded and failure.away_since and failure.retry_at - failure.away_since > MAX_AWAY_SECONDS:
         reason = f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
-        return End(Finished(state="failed", text=life.text_at_hand(), reason=reason))
+        return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=reason))
     return CallModel(tools_allowed=life.last_words is None, not_before=failure.retry_at)
 
 
@@ -303,7 +303,7 @@ def _next_after_reply(life: Life, bounds: Bounds | None) -> Action:
         return _end(life, "completed", cut_off)
     if too_early := refuse_unverified(life):
         return Say(too_early)
-    finished = Finished(state="completed", text=life.text(), reason=note_end(life))
+    finished = Finished(state="completed", text=life.speech.text(), reason=note_end(life))
     schema = life.spec.definition.result_schema
     if schema is not None:
         data, error = read_result(finished.text, schema)
@@ -331,7 +331,7 @@ def conclude(life: Life, finished: Finished) -> RunCheck | Grade | End:
 def _end(life: Life, state: State, reason: str, stopped_at: Limit | Literal[""] = "") -> RunCheck | Grade | End:
     """The end with the text that is at hand; where a schema was asked for, nothing is `completed` that does not fit it."""
     assert life.spec is not None
-    finished = Finished(state=state, text=life.text_at_hand(), reason=reason, stopped_at=stopped_at)
+    finished = Finished(state=state, text=life.speech.text_at_hand(), reason=reason, stopped_at=stopped_at)
     return conclude(life, close(finished, life.spec))
 
 

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from swarm.agent import notes
-from swarm.agent.blocks import BYTES_PER_TOKEN, drop_images, holds_image, size_of, text_of
+from swarm.agent.blocks import BYTES_PER_TOKEN, drop_images, size_of
 from swarm.agent.context import Context, Cut, Said
 from swarm.agent.coordination.ledger import Ledger
 from swarm.agent.cutting import TOO_LARGE, cut_messages, find_words, inherit_context, note_cut, note_failure
@@ -41,6 +41,7 @@ from swarm.agent.entries import (
     Verdict,
 )
 from swarm.agent.spec import AgentSpec
+from swarm.agent.speech import Speech
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.errors import JournalError
@@ -102,8 +103,8 @@ class Life:
     corrections: int = 0
     """How often an answer was sent back because it did not fit the schema."""
     last: Assistant | None = None
-    said: str = ""
-    """The latest text of this run that is not empty, however it goes on."""
+    speech: Speech = field(default_factory=Speech)
+    """What it has said in this run."""
     last_words: Prompt | None = None
     """Set once last words were asked for: the next reply is the last."""
     last_words_given: bool = False
@@ -139,8 +140,6 @@ class Life:
     _calls: list[Block] = field(default_factory=list)
     _results: dict[str, Block] = field(default_factory=dict)
     _held: list[Block] = field(default_factory=list)
-    _parts: list[str] = field(default_factory=list)
-    _goes_on: bool = False
 
     # -- taking in -----------------------------------------------------------------------------------------
 
@@ -173,18 +172,19 @@ class Life:
                 if entry.purpose == "last_words":
                     self.last_words = entry
                     # What comes now is the answer itself, not the rest of one that was cut off.
-                    self._goes_on, self._parts = False, []
+                    self.speech.break_off()
                 elif entry.purpose == "warning":
                     self.warned.add(entry.limit)
                 elif entry.purpose == "schema":
                     self.corrections += 1
                 elif entry.purpose == "continue":
-                    self._goes_on = True
+                    self.speech.goes_on = True
             case Mail():
                 self.cursor = entry.cursor
                 self.mail_taken += len(entry.text)
                 self._say({"type": "text", "text": entry.text})
-                self.context.said += find_words(entry.text, self.context.runs, self._superiors())
+                superiors = set() if self.spec is None else self.spec.superiors
+                self.context.said += find_words(entry.text, self.context.runs, superiors)
             case Assistant():
                 self._reply(entry)
             case ModelFailed():
@@ -246,8 +246,8 @@ class Life:
 
     def _go_on(self) -> None:
         self.finished = self.failure = self.last_words = None
-        self.last_words_given = self._goes_on = False
-        self.said, self.plan, self._parts = "", "", []
+        self.last_words_given = False
+        self.speech, self.plan = Speech(), ""
         self.failures = self.continuations = self.corrections = 0
         self.turns_before = self.turns
         self.leaving = False
@@ -268,6 +268,7 @@ class Life:
             if self.last is not None and not self.last.content:
                 # The conversation does not hold an empty reply, so what was said of it could not be told from what came before.
                 self.last = None
+                self.speech.break_off()
 
     def _say(self, block: Block) -> None:
         if self.pending:
@@ -289,11 +290,9 @@ class Life:
         self.usage += entry.usage
         self.cost_usd += entry.cost_usd
         self.continuations = self.continuations + 1 if entry.stop_reason == "max_tokens" else 0
-        self._parts = [*(self._parts if self._goes_on_with_next() else ()), text_of(entry.content)]
-        self._goes_on = False
+        self.speech.take(entry)
         self.last, self.judged = entry, {}
         self.last_words_given = self.last_words is not None
-        self.said = self.text() or self.said
         if entry.usage.total_tokens:
             self.known_tokens, self.new_bytes = entry.usage.total_tokens, 0
         else:
@@ -311,10 +310,6 @@ class Life:
         self.tools_started = set()
         self.waits, self.answers = {}, {}
 
-    def _goes_on_with_next(self) -> bool:
-        """Whether the next reply is the rest of the last one."""
-        return self._goes_on or (self.last is not None and self.last.stop_reason == "pause_turn")
-
     def _compact(self, entry: Compacted) -> None:
         """Put the summary in the place of what it stands for. Nothing that others hold is changed, only replaced."""
         words = "" if self.last_words is None else self.last_words.text
@@ -329,11 +324,6 @@ class Life:
     def _pay(self, entry: Compacted | CompactionFailed) -> None:
         self.usage += entry.usage
         self.cost_usd += entry.cost_usd
-
-    def _superiors(self) -> set[str]:
-        """Whose words bind it: its job's person, and its parent."""
-        assert self.spec is not None
-        return {self.spec.job_id, self.spec.parent_id or self.spec.job_id}
 
     def _pending_call(self, tool_use_id: str) -> Block:
         if tool_use_id not in self.pending:
@@ -366,19 +356,6 @@ class Life:
 
     # -- reading -------------------------------------------------------------------------------------------
 
-    def text(self) -> str:
-        """The text of the last reply, of all its parts if it was cut off and went on; empty when there is none."""
-        return "" if self.last is None else "".join(self._parts).strip()
-
-    def text_at_hand(self) -> str:
-        """The text of the last reply, or else what was said last before it in this run."""
-        return self.text() or self.said
-
-    def text_after(self, entry: Assistant) -> str:
-        """What `text_at_hand` will be once this reply is taken in."""
-        parts = [*(self._parts if self._goes_on_with_next() else ()), text_of(entry.content)]
-        return "".join(parts).strip() or self.said
-
     def all_at_hand(self) -> str:
         """What there is to return when the model cannot be asked any more: what was said, and what the last children returned."""
         results = [
@@ -386,7 +363,7 @@ class Life:
             for call in self._calls
             if self.kind_of(call) is Kind.SPAWN and call["id"] in self._results
         ]
-        return "\n\n".join(filter(None, [self.text_at_hand(), *results]))
+        return "\n\n".join(filter(None, [self.speech.text_at_hand(), *results]))
 
     def tokens_to_send(self) -> int:
         """About how many tokens the next request has: what the server counted last, and an estimate of what has come since."""
@@ -396,10 +373,6 @@ class Life:
     def prefix_tokens(self) -> int:
         """About how many tokens the system prompt and the tools have."""
         return math.ceil((len(self.system.encode()) + len(encode_tools(self.tools))) / BYTES_PER_TOKEN)
-
-    def has_images(self) -> bool:
-        """Whether the conversation holds an image."""
-        return any(holds_image(block) for message in self.messages for block in message["content"])
 
     def tool_names(self) -> set[str]:
         """The tools the agent has."""

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from swarm.agent.entries import Compacted, Started
 from swarm.agent.life import Life
 
-_VERSION = 1
+_VERSION = 2
 _ELSEWHERE = {"spec", "system", "tools", "guidance"}
 """They are in the journal's first entry, or in that of the agent that a fork began with."""
 

@@ -85,6 +85,11 @@ class AgentSpec(BaseModel):
     created_at: float = 0.0
 
     @property
+    def superiors(self) -> set[str]:
+        """Whose words bind it: its job's person, and its parent."""
+        return {self.job_id, self.parent_id or self.job_id}
+
+    @property
     def is_carried(self) -> bool:
         """Whether its files follow it: the workspace is its own, and equal to what its journal names last whenever a segment begins."""
         return self.files is not None and self.files.hub != ""

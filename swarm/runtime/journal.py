@@ -124,4 +124,4 @@ class Journal:
     ) -> Signals | GoOn:
         """Give the agent's process back until the condition holds; `ask` is a question to be asked in the same step."""
         entry = self.stamp(Parked(condition=condition, tool_use_id=tool_use_id))
-        return self.store.park(self.claim, self.next_number, entry, condition, said=self.life.text(), ask=ask)
+        return self.store.park(self.claim, self.next_number, entry, condition, said=self.life.speech.text(), ask=ask)

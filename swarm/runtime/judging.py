@@ -106,7 +106,7 @@ class Judging:
         if record.state == "completed" and record.data:
             self._note_grade(grading, json.loads(record.data), record)
         elif grading.number < MOST_GRADERS and record.state == "failed" and not record.stopped_at:
-            self.start_grader(Finished(state="completed", text=segment.life.text_at_hand()), grading.number + 1)
+            self.start_grader(Finished(state="completed", text=segment.life.speech.text_at_hand()), grading.number + 1)
         else:
             why = record.reason or "it gave no verdict"
             summary = f"it could not be graded: the grader {record.state.replace('_', ' ')} ({why})"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
@@ -34,24 +33,21 @@ from swarm.agent.decision import (
     next_action,
     settle,
 )
-from swarm.agent.entries import Condition, Finished, Prompt, Started, ToolFinished
+from swarm.agent.entries import Condition, Finished, ToolFinished
 from swarm.agent.life import Life
-from swarm.agent.needs import needs_of
 from swarm.agent.notes import refuse_mail
-from swarm.agent.prompts import first_message
 from swarm.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
 from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
-from swarm.memory.mounts import tell_memory
 from swarm.models import Block, Model
-from swarm.permissions.modes import MODES
 from swarm.runtime.approvals import Approvals
 from swarm.runtime.calls import Calls
-from swarm.runtime.carrying import AWAY_AGAIN_SECONDS, keeping_of
+from swarm.runtime.carrying import keeping_of
 from swarm.runtime.children import SPAWNED_AT_ONCE, Children
 from swarm.runtime.commands import Commands
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
+from swarm.runtime.entering import begin, enter
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.isolation import Isolation
 from swarm.runtime.judging import Judging
@@ -97,7 +93,7 @@ class Loop:
         """Run until the agent ends or gives its process back."""
         try:
             self.journal.load()
-            outcome = self._keep_below_ceiling() or self._enter_workspace()
+            outcome = self._enter()
             while outcome is None:
                 self.stop.check()
                 outcome = self._step()
@@ -126,34 +122,12 @@ class Loop:
         """What the journal tells so far."""
         return self.segment.life
 
-    def _keep_below_ceiling(self) -> Outcome | None:
-        """End an agent that may not work in its folder here; tell people once what another one loses here."""
-        if self.life.finished is not None:
-            return None
-        host, ceiling, wanted = socket.gethostname(), self.segment.ceiling, self.segment.claim.spec
-        # A copy lies where this worker says, which is checked when it is entered.
-        is_copy = self.spec.is_carried or self.spec.isolation != "none"
-        refusal = "" if is_copy else ceiling.refuse_workspace(self.spec.workspace, host)
-        if refusal:
-            return self._end(Finished(state="failed", reason=refusal))
-        modes = [wanted.mode, wanted.after_plan or "plan", self.life.mode if self.life.spec else "plan"]
-        why = ceiling.explain_bounds(max(modes, key=MODES.index), network=wanted.network)
-        if why and self.store.emit_once(self.spec.job_id, "bounded", self.spec.agent_id, why=why):
-            log.warning("agent.bounded", agent_id=self.spec.agent_id, host=host, why=why)
-        return None
-
-    def _enter_workspace(self) -> Outcome | None:
-        """Have the workspace be what the journal says, before anything else looks at it."""
-        if self.life.finished is not None:
-            return None
-        if not self.spec.is_carried and (why := self.isolation.enter()):
-            return self._end(Finished(state="failed", reason=why))
-        try:
-            self.files.enter()
-        except HubAway:
-            if self.life.length == 0:
-                raise  # Nothing can be parked that has not begun.
-            return self._park(Condition(until=self.segment.claim.now() + AWAY_AGAIN_SECONDS))
+    def _enter(self) -> Outcome | None:
+        match enter(self.segment, self.isolation, self.files):
+            case Finished() as finished:
+                return self._end(finished)
+            case Condition() as condition:
+                return self._park(condition)
         return None
 
     def _set_back(self, error: GitFailed) -> Outcome:
@@ -162,7 +136,7 @@ class Loop:
         try:
             if error.trouble == "missing" and self.life.finished is None:
                 why = f"the hub has lost what the workspace held: {error}"
-                return self._end(Finished(state="failed", text=self.life.text_at_hand(), reason=why)) or Ended(
+                return self._end(Finished(state="failed", text=self.life.speech.text_at_hand(), reason=why)) or Ended(
                     "failed", why
                 )
             self.store.hand_over(self.segment.claim, f"its files cannot be kept on {socket.gethostname()}")
@@ -232,30 +206,8 @@ class Loop:
     # -- the actions ---------------------------------------------------------------------------------------
 
     def _begin(self) -> Outcome | None:
-        if not Path(self.spec.workspace).is_dir():
-            where = f"the workspace {self.spec.workspace} does not exist on the worker's host {socket.gethostname()}"
-            remedy = "share the folder with the workers under the same path, run a worker where it is, or have files carried (SWARM_HUB)"
-            reason = f"{where}; {remedy}"
-            return self._end(Finished(state="failed", reason=reason))
-        now = self.segment.claim.now()
-        remembered = "" if self.spec.fork is not None else tell_memory(self.store, self.spec, now=now)
-        told = first_message(self.spec, now=self.spec.created_at or now)
-        task = Prompt(text=f"{remembered}\n\n{told}" if remembered else told)
-        if self.spec.fork is not None:
-            self.journal.append([Started(spec=self.spec), task], activity="starting")
-            # The parent's conversation comes before the task.
-            self.journal.load()
-            return None
-        # Not validated, which would copy them: what is encoded once is known by its identity.
-        opening = self.toolbox.open()
-        needs = needs_of(self.segment.claim.spec, [tool["name"] for tool in opening.tools])
-        if needs.wants:
-            # Before it has them: whoever goes on with it must have them, too.
-            self.store.need(self.segment.claim, needs)
-        self.summing.name_job()
-        started = Started(spec=self.spec).model_copy(update=opening._asdict())
-        self.journal.append([self.guidance.begin(started), task], activity="starting")
-        return None
+        finished = begin(self.segment, self.toolbox, self.guidance, self.summing)
+        return None if finished is None else self._end(finished)
 
     def _give_way(self) -> HandedOver | None:
         """Give the process up between two calls of the model, if anybody else has a use for it."""

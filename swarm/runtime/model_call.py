@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from swarm.agent import notes
+from swarm.agent.blocks import hold_image
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Assistant, Finished, ModelFailed
 from swarm.agent.life import BAD_IMAGE, Life
@@ -100,7 +101,7 @@ class ModelCall:
             activity=self._activity(reply),
             counters=reply_counters(reply.usage, cost, turns=1),
             settle=self.reserves,
-            said=self._life.text_after(entry),
+            said=self._life.speech.text_after(entry),
         )
         self.tell(effect)
 
@@ -219,7 +220,9 @@ def describe_failure(
     kind = error.kind if isinstance(error, ModelError) else "configuration"
     if not isinstance(error, TransientModelError):
         # Without its images the request is another one.
-        return ModelFailed(error=str(error), error_kind=kind, permanent=kind != BAD_IMAGE or not life.has_images())
+        return ModelFailed(
+            error=str(error), error_kind=kind, permanent=kind != BAD_IMAGE or not hold_image(life.messages)
+        )
     # One that says when to come back is there. Waiting for it is no failure, however often.
     limited = error.kind == "rate_limit" and error.retry_after_seconds is not None
     since = life.failure.away_since if life.failure is not None and not limited else 0.0

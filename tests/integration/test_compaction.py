@@ -17,6 +17,7 @@ import httpx2
 import pytest
 
 from swarm import Job, Limits, stream
+from swarm.agent.blocks import hold_image
 from swarm.agent.entries import Compacted, CompactionFailed, Entry
 from swarm.agent.life import Life, fold
 from swarm.agent.summaries import SUMMARIZE
@@ -316,7 +317,7 @@ def test_a_refused_image_is_replaced_by_words_and_the_agent_lives_on(roomy: Flee
     fault = "faults:\n  - {kind: '400', times: 1, message: 'messages.4: Could not process image', when: {turn: 4}}\n"
     play = Play(roomy, reading(6, more).replace("rules:", fault + "rules:", 1))
     play.completed()
-    assert not play.life().has_images()
+    assert not hold_image(play.life().messages)
 
 
 def test_forks_of_one_whose_conversation_was_cut_begin_with_what_it_saw(short: Fleet) -> None:

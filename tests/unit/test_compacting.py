@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm.agent.blocks import hold_image
 from swarm.agent.compacting import MAX_FAILURES, TURNS_BETWEEN, Bounds, Compact, Wanted, bounds_of, find_cut
 from swarm.agent.decision import CallModel, End, Say, next_action
 from swarm.agent.entries import (
@@ -350,7 +351,7 @@ def test_older_images_that_are_refused_take_the_thinking_after_them_along() -> N
     life.apply(Assistant(content=[thought, {**call, "id": "j"}], stop_reason="tool_use", usage=Usage(), model="m"))
     life.apply(ToolFinished(tool_use_id="j", text="found"))
     life.apply(ModelFailed(error="bad image", error_kind=BAD_IMAGE, permanent=False))
-    assert not life.has_images()
+    assert not hold_image(life.messages)
     kept = [
         [block["type"] for block in message["content"]] for message in life.messages if message["role"] == "assistant"
     ]

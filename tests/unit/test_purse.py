@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from swarm.agent.blocks import hold_image
 from swarm.agent.decision import MAX_AWAY_SECONDS, CallModel, End, next_action
 from swarm.agent.entries import Assistant, ModelFailed, Prompt, Started, ToolFinished
 from swarm.agent.life import Life, fold
@@ -123,7 +124,7 @@ def test_a_refused_image_is_taken_out_once_and_the_agent_goes_on() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "eA=="}}
     life.apply(ToolFinished(tool_use_id="t0", text="[image/png]", blocks=[image]))
     life.apply(describe_failure(life, refused, 0.0, 0.0))
-    assert not life.has_images() and "taken out" in str(life.messages[-1]["content"])
+    assert not hold_image(life.messages) and "taken out" in str(life.messages[-1]["content"])
     assert next_action(life) == CallModel()
     life.apply(describe_failure(life, refused, 0.0, 0.0))
     assert isinstance(life.failure, ModelFailed) and life.failure.permanent

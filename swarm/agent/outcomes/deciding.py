@@ -58,7 +58,7 @@ def refuse_end(life: Life, finished: Finished) -> Finished:
     reason = refusal.summary if refusal.void else f"not accepted after {_attempts(refusal.attempt)}: {refusal.summary}"
     if finished.reason:
         reason = f"{finished.reason}; {reason}"
-    return finished.model_copy(update={"state": "failed", "reason": reason, "text": finished.text or life.said})
+    return finished.model_copy(update={"state": "failed", "reason": reason, "text": finished.text or life.speech.said})
 
 
 def _attempts(count: int) -> str:
