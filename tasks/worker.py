@@ -36,6 +36,7 @@ from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing
+from swarm.tasks.timers import TimerCare
 from swarm.tools.background import kill_orphans
 
 log = EventLog("swarm.worker")
@@ -189,6 +190,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._stop.set()
 
 
+app.steps["consumer"].add(TimerCare)
 app.steps["worker"].add(Housekeeping)
 
 
