@@ -46,6 +46,11 @@ class CommandReader:
         return b""
 
 
+def was_taken(report: bytes) -> bool:
+    """Whether git's report on a push says that all of it was kept."""
+    return b"unpack ok" in report and b"ng refs/" not in report
+
+
 def _judge(command: bytes) -> str:
     """Why a command is refused; empty if it makes a ref."""
     found = _MAKES.fullmatch(command)

@@ -16,7 +16,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application, Finish, RequestHandler, stream_request_body
 
 from swarm.hub.backend import Backend
-from swarm.hub.commands import CommandReader
+from swarm.hub.commands import CommandReader, was_taken
 from swarm.hub.depot import Depot, Full, Room
 from swarm.hub.places import Ask, read_ask
 from swarm.log import EventLog
@@ -28,6 +28,8 @@ BODY_SECONDS = 1_800.0
 """How long a client may take to send all it pushes."""
 IDLE_SECONDS = 60.0
 """How long a connection may stay without a request, or take to send one's headers."""
+_REPORT_BYTES = 64 << 10
+"""So much of git's report on a push is looked at."""
 _ASKED_BYTES = 16 << 20
 """The most that a client may send of what it wants and has, to fetch."""
 
@@ -124,15 +126,25 @@ class GitHandler(RequestHandler):
         self.set_status(status)
         for name, value in headers.items():
             self.set_header(name, value)
+        report = b""
         try:
             async for chunk in self._backend.read_body():
+                report += chunk[: _REPORT_BYTES - len(report)] if self._commands else b""
                 self.write(chunk)
                 await self.flush()
         except StreamClosedError:
             return
         if self._commands is not None:
-            self._hub.depot.count(self._ask.place, self._received)
-            self._tell("hub.pushed" if await self._backend.ended_well() else "hub.push_failed")
+            await self._count(self._ask, await self._backend.ended_well() and was_taken(report))
+
+    async def _count(self, ask: Ask, taken: bool) -> None:
+        depot = self._hub.depot
+        if taken:
+            depot.count(ask.place, self._received)
+        else:
+            # Of what git refused it keeps nothing as a rule; what it did keep is there to be seen.
+            depot.note_size(ask.place, (await asyncio.to_thread(depot.measure, ask.place))[0])
+        self._tell("hub.pushed" if taken else "hub.push_failed")
 
     post = get
 

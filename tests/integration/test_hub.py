@@ -153,11 +153,16 @@ def test_a_repository_has_its_share_and_the_hub_its_own(tmp_path: Path, client: 
             told = client.push(f"{small.url}/jobs/job-big.git", f"refs/swarm/a/{number}")
             assert (told == "") is (number == 0), told
         assert "maximum allowed size" in told
+        client.git("reset", "-q", "--hard", "HEAD~1")
+        client.commit(small=os.urandom(100_000))
+        job = f"{small.url}/jobs/job-big.git"
+        wait_for("what was refused takes no room", lambda: "hub.push_failed" in small.text())
+        assert client.push(job, "refs/swarm/a/2") == "", "what was refused takes no room"
         for name in ("b", "c", "d", "e"):
             client.commit(big=os.urandom(900_000))
             told = client.push(f"{small.url}/jobs/job-{name}.git", "refs/swarm/a/0", "HEAD~0")
         assert told, "there was no room left"
-        assert client.git("ls-remote", f"{small.url}/jobs/job-big.git"), "it still is read"
+        assert client.git("ls-remote", job), "it still is read"
         assert small.stop() == 0
 
 
