@@ -44,6 +44,8 @@ _SETTINGS = {
     "core.pager": "cat",
     "core.fsyncMethod": "batch",
     "core.untrackedCache": "false",
+    # Making files is the kernel's work, and most of what a new checkout takes.
+    "checkout.workers": "4",
     "index.version": "4",
     "gc.auto": "0",
     "maintenance.auto": "false",

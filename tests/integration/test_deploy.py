@@ -306,6 +306,17 @@ def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
         assert found["Service", name]["spec"]["selector"] == {"app": name}
 
 
+def test_workers_are_told_of_the_hub_that_is_shipped_beside_them() -> None:
+    hub = manifests()["Service", "swarm-hub"]["spec"]["ports"][0]["port"]
+    given = {one["name"]: one for one in container("Deployment", "swarm-worker")["env"]}
+    assert given["SWARM_HUB"]["value"] == f"http://swarm-hub:{hub}"
+    assert given["SWARM_HUB_TOKEN"]["valueFrom"]["secretKeyRef"] == {"name": "swarm", "key": "hub-token"}
+    services = compose()["services"]
+    assert all({"SWARM_HUB", "SWARM_HUB_TOKEN"} <= services[name]["environment"].keys() for name in ("worker", "cli"))
+    assert variables_of(DEPLOY / "compose.env.example")["SWARM_HUB"] == f"http://hub:{hub}"
+    assert variables_of(DEPLOY / "systemd" / "swarm.env.example")["SWARM_HUB"].endswith(f":{hub}")
+
+
 # -- settings and commands --------------------------------------------------------------------------------------------
 
 
