@@ -25,6 +25,8 @@ _SETTINGS = {
     "http.receivepack": "true",
     "pack.threads": "1",
     "receive.autogc": "false",
+    "receive.denyDeletes": "true",
+    "receive.denyNonFastForwards": "true",
     "receive.fsckObjects": "true",
     "receive.unpackLimit": "100",
     "safe.directory": "*",

@@ -1,7 +1,8 @@
 """What a push wants to do to refs, read before git sees it. Pure.
 
-Git itself can be told to keep branches from being changed or deleted, but only branches; here no ref ever is. So what a push begins with, a
-list of `OLD NEW REF` in git's packet lines up to an empty one, is looked at, and passed on if it only makes refs.
+Git itself can be told to keep branches from being set back or deleted, but only branches; here no other ref is ever changed. So what a push
+begins with, a list of `OLD NEW REF` in git's packet lines up to an empty one, is looked at, and passed on if it only makes refs, or moves
+a branch `swarm/…`, which git then lets go forward alone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import re
 from dataclasses import dataclass, field
 
 _MOST_BYTES = 1 << 20
-_MAKES = re.compile(rb"0{40}(0{24})? ([0-9a-f]{40}|[0-9a-f]{64}) refs/swarm/[^\0\n]+(\0[^\n]*)?\n?")
+_ID = rb"([0-9a-f]{40}|[0-9a-f]{64})"
+_MAKES = re.compile(rb"0{40}(0{24})? " + _ID + rb" refs/swarm/[^\0\n]+(\0[^\n]*)?\n?")
+_MOVES = re.compile(_ID + rb" " + _ID + rb" refs/heads/swarm/[^\0\n]+(\0[^\n]*)?\n?")
 _NOTHING = re.compile(rb"0+")
 
 
@@ -52,12 +55,12 @@ def was_taken(report: bytes) -> bool:
 
 
 def _judge(command: bytes) -> str:
-    """Why a command is refused; empty if it makes a ref."""
-    found = _MAKES.fullmatch(command)
+    """Why a command is refused; empty if it makes a ref, or moves a branch of ours."""
+    found = _MAKES.fullmatch(command) or _MOVES.fullmatch(command)
     if found is not None and not _NOTHING.fullmatch(found[2]):
         return ""
     told = command.split(b"\0")[0].decode("utf-8", "replace").strip()[-200:]
-    return f"the hub only makes refs below refs/swarm/, and never changes or deletes one: {told}"
+    return f"the hub only makes refs below refs/swarm/, and moves branches swarm/… forward; it never changes or deletes another: {told}"
 
 
 def _read_size(digits: bytes) -> int:

@@ -28,7 +28,15 @@ from swarm.models import Block
 from swarm.runtime.scratch import scratch_root
 from swarm.runtime.segment import Segment
 from swarm.tools.background import kill_shells
-from swarm.workspace.checkouts import entry_ref, forget_index, job_url, make_in_folder, open_checkout, open_snapshots
+from swarm.workspace.checkouts import (
+    entry_ref,
+    forget_index,
+    job_url,
+    make_in_folder,
+    open_checkout,
+    open_snapshots,
+    result_ref,
+)
 from swarm.workspace.repository import Repository, Snapshot
 
 log = EventLog("swarm.files")
@@ -72,6 +80,9 @@ class Keeping(Protocol):
     def share(self, commit: str) -> None:
         """Have a commit that the next entry names where others find it. Raises `GitFailed`, `HubAway`, `NotOwner`."""
 
+    def show_result(self) -> None:
+        """The job ends with what the workspace is now: have people find that without the journal, if that can be done."""
+
 
 def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
     """What this segment does, as its agent was started."""
@@ -108,6 +119,9 @@ class LeftAlone:
         pass
 
     def share(self, commit: str) -> None:
+        pass
+
+    def show_result(self) -> None:
         pass
 
 
@@ -281,6 +295,18 @@ class Carried(LeftAlone):
         claim, number = self._segment.claim, self._segment.journal.next_number
         ref = entry_ref(claim.agent_id, claim.generation, number)
         self._patiently(lambda seconds: self._push(commit, ref, seconds))
+
+    def show_result(self) -> None:
+        """As `Keeping`: a branch at the hub."""
+        spec, commit = self._segment.spec, self._segment.life.commit
+        if spec.parent_id is not None or commit in ("", spec.base):
+            return
+        ref = result_ref(spec.job_id)
+        try:
+            self._repository.advance(self._url, commit, ref, self._token, seconds=ENTER_SECONDS)
+        except GitFailed as error:
+            # Nothing is lost: the commit is there, and the journal names it.
+            log.warning("files.no_branch", job_id=spec.job_id, commit=commit, why=error)
 
     def _push(self, commit: str, ref: str, seconds: float) -> None:
         make_in_folder(self._url)

@@ -69,6 +69,7 @@ class Isolation:
     def leave(self) -> str:
         """Keep what its own copy holds at its end; empty if it has none."""
         if self._spec.is_carried:
+            self._files.show_result()
             return self._segment.life.commit
         if self._spec.isolation == "none" or self._segment.life.spec is None:
             return ""

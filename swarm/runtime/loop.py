@@ -353,4 +353,5 @@ class Loop:
 
     def _cancelled(self) -> Outcome:
         self.toolbox.clear()
+        self.files.show_result()
         return GaveUp("it was cancelled", cancelled=True)

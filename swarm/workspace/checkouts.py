@@ -114,6 +114,11 @@ def make_in_folder(url: str) -> None:
         call_git(folder, ["init", "-q", "--bare", "--template=", str(folder)])
 
 
+def result_ref(job_id: str) -> str:
+    """The branch that is what a job's first agent has left at its end."""
+    return f"refs/heads/swarm/{_checked(job_id)}"
+
+
 def entry_ref(agent_id: str, generation: int, number: int) -> str:
     """The ref of the commit that a journal's entry names; a claim has one entry of a number, so nobody else makes it."""
     return f"refs/swarm/{agent_id}/{generation}-{number}"

@@ -305,6 +305,13 @@ class Repository:
             if there != commit:
                 raise GitFailed(f"{ref} is another commit already ({there})", "refused") from error
 
+    def advance(
+        self, url: str, commit: str, ref: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS
+    ) -> None:
+        """Have a branch at `url` name the commit: it is made, or goes forward; never back. Raises `GitFailed`."""
+        command = ("push", "-q", "--porcelain", "--no-verify", url, f"{commit}:{ref}")
+        call_git(self.git_dir, command, token=token, seconds=seconds)
+
     def find(self, url: str, ref: str, token: str | None = None, *, seconds: float = NETWORK_SECONDS) -> str | None:
         """The commit that a ref at `url` names; None if there is no such ref."""
         _, printed = call_git(self.git_dir, ["ls-remote", "-q", url, ref], token=token, seconds=seconds)

@@ -90,6 +90,10 @@ def test_a_job_works_on_a_copy_and_each_entry_names_what_its_call_left(hubbed: F
     assert ran.v == 2 and looked.v == 1
     there = left_by(hubbed, job, tmp_path)
     assert (there / "a.txt").read_text() == "changed\n" and (there / "d/b").exists()
+    assert hubbed.settings.hub is not None
+    url, branch = job_url(hubbed.settings.hub, job.id), f"swarm/{job.id}"
+    listed = subprocess.run(["git", "ls-remote", url, branch], check=True, capture_output=True, text=True).stdout
+    assert listed.split() == [ran.commit, f"refs/heads/{branch}"]
     view = job.view()
     assert (view.files, view.workspace) == ("carried", str(folder))
 

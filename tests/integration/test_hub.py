@@ -57,6 +57,11 @@ def test_a_ref_that_is_there_is_neither_changed_nor_deleted(hub: HubProcess, cli
         assert "403" in client.complain("push", "-q", url, wanted), wanted
     assert client.push(url, "refs/swarm/a/2") == ""
     assert client.git("ls-remote", url).split() == [first, ref, second, "refs/swarm/a/2"]
+    branch = "refs/heads/swarm/job-refs"
+    assert client.complain("push", "-q", url, f"{first}:{branch}") == ""
+    assert client.complain("push", "-q", url, f"{second}:{branch}") == "", "a result goes forward"
+    assert "rejected" in client.complain("push", "-q", "--force", url, f"{first}:{branch}"), "and never back"
+    assert second in client.git("ls-remote", url, branch)
     other = Client(tmp_path / "other")
     other.git("fetch", "-q", url, f"+{ref}:{ref}")
     assert other.git("show", f"{ref}:file") == "one"
@@ -86,6 +91,8 @@ def test_what_a_project_has_in_common_is_pushed_once(hub: HubProcess, client: Cl
         (f"{'b' * 40} {'a' * 40} refs/swarm/a/1", False),
         (f"{'0' * 40} {'0' * 40} refs/swarm/a/1", False),
         (f"{'0' * 40} {'a' * 40} refs/heads/main", False),
+        (f"{'b' * 40} {'a' * 40} refs/heads/swarm/job-1", True),
+        (f"{'b' * 40} {'0' * 40} refs/heads/swarm/job-1", False),
         ("push-cert\0", False),
         ("", False),
     ],
