@@ -100,6 +100,23 @@ class AgentSpec(BaseModel):
         return str(given.parent.with_name(agent_id) / given.name) if self.is_carried else self.workspace
 
     @property
+    def reading_place(self) -> str:
+        """What the checkout is called that those have on a host who read the same tree of the job."""
+        return f"{self.job_id}-{self.base[:12]}"
+
+    @property
+    def reads_with_others(self) -> bool:
+        """Whether it works in such a checkout."""
+        return self.is_carried and PurePath(self.workspace).parent.name == self.reading_place
+
+    def beside_readers(self) -> AgentSpec:
+        """The same; if it can change nothing and its files are carried, it shares a checkout with who else reads that tree."""
+        if not (self.is_carried and self.base and self.definition.read_only):
+            return self
+        given = PurePath(self.workspace)
+        return self.model_copy(update={"workspace": str(given.parent.with_name(self.reading_place) / given.name)})
+
+    @property
     def plan_file(self) -> str:
         """The one file that it may write in plan mode."""
         return f"{self.workspace}/.swarm/plans/{self.agent_id}.md"

@@ -84,13 +84,6 @@ class Keeping(Protocol):
         """The job ends with what the workspace is now: have people find that without the journal, if that can be done."""
 
 
-def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
-    """What this segment does, as its agent was started."""
-    if segment.spec.files is None:
-        return LeftAlone()
-    return Carried(segment, draining) if segment.spec.is_carried else KeptHere(segment)
-
-
 class LeftAlone:
     """Files lie where they lie."""
 
@@ -186,7 +179,7 @@ class Carried(LeftAlone):
         began = time.monotonic()
         self._patiently(lambda seconds: self._bring(commit, seconds), give_up_after=ENTER_SECONDS)
         self._restore_times(commit)
-        self._boot.write_text(_boot_id())
+        self._boot.write_text(boot_id())
         self._owner.write_text(str(self._segment.claim.generation))
         self._busy.unlink(missing_ok=True)
         if not was_here and self._segment.life.commit:
@@ -198,7 +191,7 @@ class Carried(LeftAlone):
         """Whether this host left the workspace as that commit. What the agent's own shells did to it since then is the agent's."""
         with suppress(OSError):
             known = Repository(self._git_dir, Path(self._segment.spec.workspace))
-            is_same = known.tip() == commit and self._boot.read_text() == _boot_id()
+            is_same = known.tip() == commit and self._boot.read_text() == boot_id()
             return is_same and not self._busy.exists() and known.tree.is_dir()
         return False
 
@@ -359,7 +352,7 @@ def _about(segment: Segment) -> dict[str, object]:
     return {"job": spec.job_id, "agent": spec.agent_id, "generation": segment.claim.generation, "entry": number}
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
     """Tells one life of this host from the next: a power cut may leave less of the files than of the marks."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

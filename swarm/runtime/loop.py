@@ -42,7 +42,6 @@ from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.runtime.approvals import Approvals
 from swarm.runtime.calls import Calls
-from swarm.runtime.carrying import keeping_of
 from swarm.runtime.children import SPAWNED_AT_ONCE, Children
 from swarm.runtime.commands import Commands
 from swarm.runtime.compacting import Compacting
@@ -54,6 +53,7 @@ from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.own_time import is_over, keep_to_time
+from swarm.runtime.reading import keeping_of
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
 from swarm.runtime.setting_up import SettingUp
 from swarm.runtime.summing import Summing

@@ -181,10 +181,9 @@ def _placed(child: AgentSpec, given: dict[str, Any], copies: CopyPlan, host: str
     asked = given.get("isolation") or child.definition.isolation
     writes = not child.definition.read_only and child.mode != "plan"
     if child.is_carried:
-        # Each has its own; what one that writes does there has to come back.
-        return child.model_copy(
-            update={"isolation": (asked if asked == "remote" else "worktree") if writes else "none"}
-        )
+        # Who writes has its own, and what it does there has to come back.
+        isolation = (asked if asked == "remote" else "worktree") if writes else "none"
+        return child.model_copy(update={"isolation": isolation}).beside_readers()
     if asked in (None, "none"):
         return child
     if asked == "remote":

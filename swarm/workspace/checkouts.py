@@ -6,10 +6,12 @@ Below the folder of checkouts, which has the same path on all hosts: `AGENT/NAME
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +19,8 @@ from swarm.errors import GitFailed
 from swarm.workspace.plumbing import call_git
 from swarm.workspace.repository import Repository
 
+READERS = "swarm-readers"
+"""Held by each who reads a checkout that several share."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -60,6 +64,22 @@ def open_snapshots(state: Path, workspace: Path) -> Repository:
 def forget_index(repository: Repository) -> None:
     """Forget what is known of the workspace on this host: it is to be made equal to a commit whatever it was."""
     shutil.rmtree(repository.git_dir, ignore_errors=True)
+
+
+def hold_for_reading(git_dir: Path) -> int:
+    """Have a checkout stay that others read, too; a descriptor, and it is held until that is closed. Raises `GitFailed`."""
+    try:
+        while True:
+            (git_dir / "making").mkdir(mode=0o700, exist_ok=True)
+            held = os.open(git_dir / READERS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(held, fcntl.LOCK_SH)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(held), os.stat(git_dir / READERS)):
+                    return held
+            # It was taken away meanwhile.
+            os.close(held)
+    except OSError as error:
+        raise GitFailed(f"{git_dir} cannot be held: {error}", "failed") from error
 
 
 def _make_store(store: Path, borrow: Path | None) -> None:

@@ -5,16 +5,18 @@ Copies without a hub are nowhere else: they stay until their job is forgotten, w
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from swarm.workspace.checkouts import READERS
 from swarm.workspace.plumbing import locked
 
 FORGOTTEN_SECONDS = 3_600.0
@@ -83,15 +85,33 @@ def leave_alone(checkouts: Path, name: str) -> None:
         (checkouts / f"{name}.git" / "swarm-busy").touch()
 
 
-def take_away(checkouts: Path, name: str) -> None:
-    """Remove what an agent, or a job's store, has on this host: at one instant, then from the disk."""
+def take_away(checkouts: Path, name: str) -> bool:
+    """Remove what an agent, a job's store, or who reads together has on this host: at one instant, then from the disk.
+
+    Returns False, and removes nothing, while somebody reads it.
+    """
     git_dir = checkouts / f"{name}.git"
     aside = [checkouts / f"{_ASIDE}{secrets.token_hex(8)}" for _ in range(2)]
-    with suppress(FileNotFoundError), locked(git_dir):
-        git_dir.rename(aside[0])
-        (checkouts / name).rename(aside[1])
+    try:
+        with suppress(FileNotFoundError), locked(git_dir), _unread(git_dir):
+            git_dir.rename(aside[0])
+            (checkouts / name).rename(aside[1])
+    except BlockingIOError:
+        return False
     for left in aside:
         _delete(left)
+    return True
+
+
+@contextmanager
+def _unread(git_dir: Path) -> Iterator[None]:
+    """Have nobody begin to read what several may read. Raises `BlockingIOError` if somebody does already."""
+    if not (git_dir / READERS).exists():
+        yield
+        return
+    with (git_dir / READERS).open("rb") as readers:
+        fcntl.flock(readers, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def remove_leftovers(checkouts: Path) -> None:

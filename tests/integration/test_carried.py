@@ -18,10 +18,11 @@ from swarm.agent.notes import UNDONE
 from swarm.errors import NotOwner
 from swarm.orders import find_grants
 from swarm.permissions.trust import TrustStore
-from swarm.runtime.carrying import keeping_of
+from swarm.runtime.reading import keeping_of
 from swarm.store.values import Claim
 from swarm.workspace import changes
-from swarm.workspace.checkouts import job_url
+from swarm.workspace.checkouts import hold_for_reading, job_url
+from swarm.workspace.cleaning import take_away
 from swarm.workspace.repository import Repository
 from tests.fleet import Fleet
 from tests.hub_world import TOKEN, HubProcess
@@ -221,6 +222,42 @@ rules:
     assert job.wait(40).state == "completed"
     child = job.agents()[1]
     assert "saw parent" in child.text
+
+
+def test_who_only_reads_shares_one_checkout_and_it_stays_while_it_is_read(hubbed: Fleet) -> None:
+    hubbed.start_worker(2)
+    (hubbed.workspace / "a.txt").write_text("one\n")
+    look = "{name: Agent, input: {description: a look, prompt: 'look', subagent_type: explore}}"
+    scenario = f"""
+name: readers
+rules:
+  - when: {{prompt: 'look', turn: 0}}
+    reply: {{tools: [{read("a.txt")}]}}
+  - when: {{prompt: 'look'}}
+    reply: {{text: 'saw {{last_result}}'}}
+  - when: {{turn: 0}}
+    reply: {{tools: [{look}, {look}]}}
+  - reply: {{text: END}}
+"""
+    job = hubbed.submit("go", hubbed.rehearse(scenario))
+    assert job.wait(40).state == "completed"
+    root, *readers = job.agents()
+    assert len(readers) == 2 and all("one" in reader.text for reader in readers)
+    checkouts = hubbed.settings.checkouts_folder()
+    [shared] = (
+        {path.name for path in checkouts.iterdir() if path.is_dir()}
+        - {
+            root.id,
+            f"{root.id}.git",
+            f"{job.id}.git",
+        }
+        - {path.name for path in checkouts.glob(f"{job.id}-*.git")}
+    )
+    assert (checkouts / shared / "workspace/a.txt").read_text() == "one\n"
+    held = hold_for_reading(checkouts / f"{shared}.git")
+    assert not take_away(checkouts, shared) and (checkouts / shared).exists()
+    os.close(held)
+    assert take_away(checkouts, shared) and not (checkouts / shared).exists()
 
 
 def test_snapshots_of_a_shared_folder_are_kept_on_its_host(tmp_path: Path) -> None:

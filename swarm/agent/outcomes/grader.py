@@ -55,4 +55,4 @@ def make_grader(
         base_url=spec.base_url,
         helper=True,
         limits=spec.limits,
-    )
+    ).beside_readers()

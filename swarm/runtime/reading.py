@@ -1,0 +1,98 @@
+"""Files of agents that change nothing: on each host one checkout of a tree, for all agents of the job that read it.
+
+Their sandbox holds them to reading, and they have no tool that writes, so nothing is kept after a call. Whoever runs holds a lock of the
+checkout, shared with the others that do; the system lets go of it whatever becomes of the process, and what is held is not taken away.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from swarm.agent.entries import ToolFinished
+from swarm.definitions.setups import Setup
+from swarm.errors import GitFailed
+from swarm.models import Block
+from swarm.runtime.carrying import ENTER_SECONDS, Carried, Keeping, KeptHere, LeftAlone, boot_id
+from swarm.runtime.segment import Segment
+from swarm.workspace.checkouts import hold_for_reading, open_checkout
+from swarm.workspace.plumbing import locked
+from swarm.workspace.repository import Repository
+
+
+def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
+    """What this segment does about files, as its agent was started."""
+    spec = segment.spec
+    if spec.files is None:
+        return LeftAlone()
+    if not spec.is_carried:
+        return KeptHere(segment)
+    return Reading(segment, draining) if spec.reads_with_others else Carried(segment, draining)
+
+
+class Reading(Carried):
+    """The checkout of a tree, made by the first who needs it on this host."""
+
+    @cached_property
+    def _repository(self) -> Repository:
+        spec, checkouts = self._segment.spec, self._segment.settings.checkouts_folder()
+        return open_checkout(checkouts, spec.job_id, spec.reading_place, Path(spec.workspace))
+
+    def enter(self) -> bool:
+        """As `Keeping`."""
+        held = hold_for_reading(self._repository.git_dir)
+        weakref.finalize(self, os.close, held)
+        if self._is_ready():
+            os.utime(self._ready_mark)
+            return False
+        self._patiently(self._make, give_up_after=ENTER_SECONDS)
+        return True
+
+    @property
+    def _ready_mark(self) -> Path:
+        return self._repository.git_dir / "swarm-boot"
+
+    def _is_ready(self) -> bool:
+        with suppress(OSError):
+            is_same = self._ready_mark.read_text() == boot_id() and self._repository.tip() == self._segment.spec.base
+            return is_same and self._repository.tree.is_dir()
+        return False
+
+    def _make(self, seconds: float) -> None:
+        """Bring the tree, unless somebody else has done so meanwhile. Nobody reads what is not ready."""
+        repository, commit = self._repository, self._segment.spec.base
+        with locked(repository.git_dir / "making"):
+            if self._is_ready():
+                return
+            try:
+                repository.fetch(self._url, commit, self._token, seconds=seconds)
+                repository.become(commit)
+            except GitFailed as error:
+                if error.trouble in ("away", "denied"):
+                    raise
+                # What a host's crash has left is of no use. All of it is at the hub.
+                (repository.git_dir / "index").unlink(missing_ok=True)
+                repository.fetch(self._url, commit, self._token, seconds=seconds, anew=True)
+                repository.become(commit)
+            self._ready_mark.write_text(boot_id())
+
+    def begin(self, call: Block) -> None:
+        """As `Keeping`."""
+
+    def keep(self, finished: ToolFinished) -> ToolFinished:
+        """As `Keeping`: there is nothing to keep."""
+        return finished
+
+    def kept(self) -> None:
+        """As `Keeping`."""
+
+    def ran(self) -> None:
+        """As `Keeping`."""
+
+    def due_setup(self) -> Setup | None:
+        """As `Keeping`: a setup writes."""
+        return None
