@@ -50,3 +50,26 @@ def _derived(*causes: str) -> str:
 
 def _digest(*causes: str) -> str:
     return hashlib.sha256("\0".join(causes).encode()).hexdigest()[:16]
+
+
+# -- of traces, as W3C has them: derived, too, so a parent's is known before it has ended -------------------------------
+
+
+def trace_id(job_id: str) -> str:
+    """The id of the trace that a job is: 32 hex digits."""
+    return hashlib.sha256(f"trace\0{job_id}".encode()).hexdigest()[:32]
+
+
+def span_id(*causes: str) -> str:
+    """The id of the span that these name: 16 hex digits."""
+    return hashlib.sha256("\0".join(["span", *causes]).encode()).hexdigest()[:16]
+
+
+def reply_span_id(agent_id: str, entry: int) -> str:
+    """The id of the span of a model's reply, by the number that its journal entry has, or will have."""
+    return span_id(agent_id, "chat", str(entry))
+
+
+def traceparent(job_id: str, agent_id: str, entry: int) -> str:
+    """The W3C header that a request of the model carries whose reply is to be this entry of the agent's journal."""
+    return f"00-{trace_id(job_id)}-{reply_span_id(agent_id, entry)}-01"

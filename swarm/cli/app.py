@@ -51,6 +51,7 @@ SECTIONS = {
         "flower": "machines:run_flower",
         "serve": "serve:serve",
         "hub": "hub:hub",
+        "telemetry": "telemetry:telemetry",
         "keys": "keys:keys",
     },
     "Without a model": {"demo": "demo:demo", "rehearse": "rehearse:rehearse"},

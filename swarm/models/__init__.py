@@ -33,6 +33,8 @@ class ModelRequest(BaseModel, frozen=True):
     effort: str | None = None
     summarize: str | None = None
     """Asks for a summary of the messages, a block that later requests begin with in their place, made by these instructions."""
+    traceparent: str = ""
+    """The W3C header that says which span the request is, for traces of whoever answers it; no part of the body."""
     kept: dict[str, Any] = Field(default_factory=dict)
     """What the adapter keeps from one request of a conversation for the next ones: all of them are given the same."""
 

@@ -181,7 +181,8 @@ class AnthropicModel:
             if self._settings.provider == "anthropic":
                 encoder: Encoder = request.kept.setdefault("encoder", Encoder())
                 summary = request.summarize is not None or holds_summary(request.messages)
-                return _post(client, encoder.encode(request, max_output=most), beta=_SUMMARIES if summary else "")
+                headers = _trace(request) | ({"anthropic-beta": _SUMMARIES} if summary else {})
+                return _post(client, encoder.encode(request, max_output=most), headers)
             if holds_summary(request.messages):
                 raise ConfigurationError(
                     f"provider {self._settings.provider} cannot read the summary that this agent's conversation begins with; "
@@ -189,7 +190,7 @@ class AnthropicModel:
                 )
             # The others move parts of the body elsewhere, so they need it taken apart.
             stream: Stream[RawMessageStreamEvent] = client.messages.create(
-                **build_request(request, max_output=most), stream=True
+                **build_request(request, max_output=most), stream=True, extra_headers=_trace(request)
             )
         except Exception as error:
             failure = self._request_failure(error, request.model)
@@ -253,7 +254,8 @@ class AnthropicModel:
         settings = self._settings
         silence = min(settings.silence_seconds, settings.request_timeout_seconds)
         timeout = anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS, read=silence)
-        options: dict[str, Any] = {"max_retries": 0, "timeout": timeout}
+        # Its spans would be roots of their own, and overwrite our header.
+        options: dict[str, Any] = {"max_retries": 0, "timeout": timeout, "open_telemetry": False}
         transport: dict[str, Any] = {"verify": _certificates()}
         if settings.base_url:
             options["base_url"] = settings.base_url
@@ -352,16 +354,20 @@ class AnthropicModel:
         )
 
 
-def _post(client: Client, body: bytes, *, beta: str = "") -> Stream[RawMessageStreamEvent]:
+def _trace(request: ModelRequest) -> dict[str, str]:
+    return {"traceparent": request.traceparent} if request.traceparent else {}
+
+
+def _post(client: Client, body: bytes, headers: dict[str, str]) -> Stream[RawMessageStreamEvent]:
     """What `messages.create` does with a body once it has encoded it: transport, credentials, headers and errors are the SDK's."""
     from anthropic import Stream
     from anthropic.types import Message, RawMessageStreamEvent
 
     return client.post(
-        "/v1/messages?beta=true" if beta else "/v1/messages",
+        "/v1/messages?beta=true" if "anthropic-beta" in headers else "/v1/messages",
         cast_to=Message,
         content=body,
-        options={"headers": {"anthropic-beta": beta}} if beta else {},
+        options={"headers": headers} if headers else {},
         stream=True,
         stream_cls=Stream[RawMessageStreamEvent],
     )

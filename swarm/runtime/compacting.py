@@ -23,6 +23,7 @@ from swarm.agent.snapshot import foresee
 from swarm.agent.summaries import instructions, summary_request
 from swarm.context.restating import tell_tail
 from swarm.errors import ConfigurationError, PermanentModelError, TransientModelError
+from swarm.ids import traceparent
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply
 from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, max_output, price_of, resolve_model
@@ -158,6 +159,7 @@ class Compacting:
             effort=self._spec.definition.effort,
             summarize=instructions(focus) if plan.block else None,
             kept={},
+            traceparent=traceparent(self._spec.job_id, self._spec.agent_id, self._segment.journal.next_number),
         )
         began = time.monotonic()
         self._segment.store.tell_activity(self._segment.claim, "summarizing its conversation")

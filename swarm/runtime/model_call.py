@@ -16,6 +16,7 @@ from swarm.agent.entries import Assistant, Finished, ModelFailed
 from swarm.agent.life import BAD_IMAGE, Life
 from swarm.agent.needs import ANY_MODEL
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError, UnfitWorker
+from swarm.ids import traceparent
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
@@ -75,6 +76,7 @@ class ModelCall:
                 tools_allowed=action.tools_allowed,
                 effort=self._spec.definition.effort,
                 kept=self._kept,
+                traceparent=traceparent(self._spec.job_id, self._spec.agent_id, self._journal.next_number),
             )
             began = time.monotonic()
             self._words = Words(self._segment, self._journal.next_number, watched=self._words.watched)

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
+from swarm.ids import reply_span_id, trace_id, traceparent
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.request import build_request
@@ -250,6 +251,20 @@ def test_the_request_on_the_wire_is_marked_streamed_and_signed(script: Script) -
     }
     assert headers["authorization"] == "Bearer rehearsal"
     assert headers["x-stainless-retry-count"] == "0"
+    assert "traceparent" not in headers
+
+
+def test_a_request_says_which_span_it_is_whatever_the_process_traces(script: Script) -> None:
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    trace.set_tracer_provider(TracerProvider())
+    header = traceparent("job-1", "agent-1", 3)
+    script.answers.append(Answer(events=HELLO))
+    model_for(script).complete(a_request(traceparent=header))
+    assert script.headers[0]["traceparent"] == header
+    version, trace_of, span, flags = header.split("-")
+    assert (version, trace_of, span, flags) == ("00", trace_id("job-1"), reply_span_id("agent-1", 3), "01")
 
 
 def test_the_request_on_the_wire_is_the_one_that_the_sdk_would_have_sent(script: Script) -> None:
@@ -600,6 +615,7 @@ def test_a_provider_whose_package_is_missing_names_the_extra(provider: str, pack
 import sys
 sys.modules[{package!r}] = None  # what the import system sees when it is not installed
 from swarm.errors import ConfigurationError
+from swarm.ids import reply_span_id, trace_id, traceparent
 from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.request import build_request
@@ -617,6 +633,7 @@ def test_importing_the_adapter_does_not_import_the_sdk_and_preloading_leaves_not
     script.answers.append(Answer(events=HELLO))
     said = in_a_new_process(f"""
 import sys
+from swarm.ids import reply_span_id, trace_id, traceparent
 from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel, preload
 from swarm.settings import Settings, load_settings

@@ -1,0 +1,169 @@
+"""Journals, read to their ends again and again: each entry counted once, and the spans that it completes told to whoever takes them.
+
+Guarantees. Figures: an entry is counted in the same step that notes so, so exactly once, whatever dies. Spans: they are noted as told after
+they were taken, so none is lost; who dies in between tells the last ones again, the same to the last bit, under the same ids.
+Of several readers one tells of spans; any counts. What a job did that expired unread is not told.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from swarm.errors import UnknownAgent
+from swarm.log import EventLog
+from swarm.records import AgentView
+from swarm.store.agents import Store
+from swarm.telemetry.spans import Fold, Span, job_span_id, run_span_id
+
+log = EventLog("swarm.telemetry")
+BATCH = 512
+READER_SECONDS = 60.0
+"""So long nobody else tells of spans after a reader was heard of."""
+
+Send = Callable[[Sequence[Span]], bool]
+"""Tells of spans; whether they were taken."""
+
+
+class Reader:
+    """Reads the journals of all jobs."""
+
+    def __init__(self, store: Store, provider: str, send: Send | None) -> None:
+        self._store, self._provider, self._send = store, provider, send
+        self._who = secrets.token_hex(8)
+        self._folds: dict[str, dict[str, Fold]] = {}
+        """Of jobs that are not over."""
+        self._told = False
+        self._feed = ""
+        """The last event of all jobs that was seen; empty: all jobs are to be looked at."""
+
+    def read(self) -> bool:
+        """Read what is new; whether everything was taken. Raises `redis.RedisError`."""
+        tells = self._send is not None and self._step("be_reader", self._who, round(READER_SECONDS * 1000)) == 1
+        if tells and not self._told:
+            # What was read while somebody else told of spans, and perhaps did not come to it, is read again.
+            self._folds, self._feed = {}, ""
+        self._told = tells
+        feed, changed = self._look()
+        left = [job_id for job_id in changed if not self._read_job(job_id, tells)]
+        if not left:
+            self._feed = feed
+            if tells or self._send is None:
+                self._store.client.set(self._store.key("telemetry", "read"), self._store.now())
+        return not left
+
+    def _step(self, name: str, *arguments: str | int) -> Any:
+        return self._store.run(name, *arguments)
+
+    def _look(self) -> tuple[str, list[str]]:
+        """Jobs in which something may have happened since, and where the feed has come to."""
+        client, key = self._store.client, self._store.key("feed")
+        last = client.xrevrange(key, count=1)
+        now = last[0][0] if last else "0-0"
+        first = client.xrange(key, count=1)
+        if not self._feed or (first and _place(first[0][0]) > _place(self._feed)):
+            return now, self._unread(self._store.job_ids())
+        told = {fields["job"]: None for _, fields in client.xrange(key, f"({self._feed}", now)}
+        return now, list({**dict.fromkeys(self._folds), **told})
+
+    def _unread(self, job_ids: list[str]) -> list[str]:
+        """Those that have got further than was noted when there was nothing left of them."""
+        found = []
+        for start in range(0, len(job_ids), BATCH):
+            part = job_ids[start : start + BATCH]
+            with self._store.client.pipeline(transaction=False) as pipeline:
+                for job_id in part:
+                    pipeline.get(self._store.key("job", job_id, "seq"))
+                    pipeline.hget(self._store.key("job", job_id, "telemetry"), self._mark)
+                values = pipeline.execute()
+            found += [
+                job_id for at, job_id in enumerate(part) if values[2 * at] and values[2 * at] != values[2 * at + 1]
+            ]
+        return found
+
+    @property
+    def _mark(self) -> str:
+        return "counted" if self._send is None else "told"
+
+    def _read_job(self, job_id: str, tells: bool) -> bool:
+        """Read a job's journals; whether all of it was taken."""
+        seq = self._store.client.get(self._store.key("job", job_id, "seq"))
+        try:
+            over = self._store.job(job_id).ended
+        except UnknownAgent:
+            self._folds.pop(job_id, None)
+            return True
+        marks = self._store.client.hgetall(self._store.key("job", job_id, "telemetry"))
+        folds, outbox = self._folds.setdefault(job_id, {}), list[tuple[str, int, list[Span]]]()
+        # Whoever started an agent is older, and comes before it.
+        for agent in self._store.agents(self._find_changed(job_id, folds)):
+            if agent is not None:
+                outbox += self._read_agent(agent, folds, marks, tells)
+        if not self._tell(job_id, outbox):
+            # From the beginning, next time: what was folded was not told.
+            del self._folds[job_id]
+            return False
+        if over and seq is not None and (tells or self._send is None):
+            self._step("note_told", job_id, self._mark, seq)
+        if over:
+            del self._folds[job_id]
+        return True
+
+    def _find_changed(self, job_id: str, folds: dict[str, Fold]) -> list[str]:
+        """The job's agents whose journals have grown, the oldest first."""
+        agent_ids = self._store.agent_ids([job_id])
+        with self._store.client.pipeline(transaction=False) as pipeline:
+            for agent_id in agent_ids:
+                pipeline.hget(self._store.key("agent", agent_id), "length")
+            lengths = pipeline.execute() if agent_ids else []
+        known = {agent_id: fold.number for agent_id, fold in folds.items()}
+        return [one for one, length in zip(agent_ids, lengths, strict=True) if int(length or 0) > known.get(one, 0)]
+
+    def _read_agent(
+        self, agent: AgentView, folds: dict[str, Fold], marks: dict[str, str], tells: bool
+    ) -> list[tuple[str, int, list[Span]]]:
+        fold = folds.get(agent.id) or folds.setdefault(agent.id, Fold(agent, self._provider, _find_home(agent, folds)))
+        counted, told = (int(marks.get(f"{what}:{agent.id}", 0)) for what in ("counted", "told"))
+        counts, outbox = Counter[str](), list[tuple[str, int, list[Span]]]()
+        while page := self._store.stored_entries(agent.id, after=fold.number):
+            spans: list[Span] = []
+            for entry in page:
+                made, added = fold.take(entry)
+                spans += made if entry.number > told else []
+                counts += added if entry.number > counted else Counter()
+            if tells and fold.number > told:
+                outbox.append((agent.id, fold.number, spans))
+        if fold.number > counted:
+            self._step("count_entries", agent.job_id, agent.id, counted, fold.number, json.dumps(counts))
+        return outbox
+
+    def _tell(self, job_id: str, outbox: list[tuple[str, int, list[Span]]]) -> bool:
+        """Tell of spans, batch by batch, and note each that was taken."""
+        while outbox:
+            batch, spans = list[tuple[str, int]](), list[Span]()
+            while outbox and len(batch) < BATCH and (not batch or len(spans) + len(outbox[0][2]) <= BATCH):
+                agent_id, number, found = outbox.pop(0)
+                batch.append((agent_id, number))
+                spans += found
+            assert self._send is not None
+            if spans and not self._send(spans):
+                log.warning("telemetry.not_taken", job_id=job_id, spans=len(spans))
+                return False
+            self._step("note_told", job_id, *(word for one, at in batch for word in (f"told:{one}", at)))
+        return True
+
+
+def _find_home(agent: AgentView, folds: dict[str, Fold]) -> str:
+    """The span that an agent's first run is below. Whoever started it is older, and was read before it."""
+    if agent.parent_id is None:
+        return job_span_id(agent.job_id)
+    above = folds.get(agent.parent_id)
+    return run_span_id(agent.parent_id, above.children.get(agent.id, 0) if above is not None else 0)
+
+
+def _place(entry_id: str) -> tuple[int, int]:
+    at, _, number = entry_id.partition("-")
+    return int(at), int(number)

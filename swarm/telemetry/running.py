@@ -1,0 +1,71 @@
+"""The exporter from its start to its end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import redis
+
+from swarm.log import EventLog
+from swarm.settings import Settings
+from swarm.store.agents import Store
+from swarm.store.connection import connect
+from swarm.telemetry.metrics import read_metrics
+from swarm.telemetry.reading import Reader
+
+if TYPE_CHECKING:
+    from swarm.telemetry.otlp import Collector
+
+log = EventLog("swarm.telemetry")
+METRICS_SECONDS = 30.0
+PROVIDERS = {"anthropic": "anthropic", "bedrock": "aws.bedrock", "vertex": "gcp.vertex_ai"}
+"""What the conventions call them."""
+
+
+def open_collector(endpoint: str | None) -> Collector:
+    """What spans and metrics are sent to. Raises `ConfigurationError` where the packages for it are missing."""
+    from swarm.telemetry.otlp import Collector
+
+    return Collector(endpoint)
+
+
+def make_reader(settings: Settings, collector: Collector | None) -> tuple[Reader, Store]:
+    """A reader of this swarm's journals, and the store that it reads."""
+    store = Store(connect(settings), settings.key_prefix)
+    return Reader(store, PROVIDERS[settings.provider], None if collector is None else collector.take_spans), store
+
+
+def read_once(settings: Settings, collector: Collector | None) -> bool:
+    """Read all that is there, and send it; whether it was taken. Raises `redis.RedisError`."""
+    reader, store = make_reader(settings, collector)
+    taken = reader.read()
+    return (collector is None or collector.take_metrics(read_metrics(store), time.time())) and taken
+
+
+def run(
+    settings: Settings, collector: Collector | None, host: str, port: int, every: float, told: Callable[[str], None]
+) -> None:
+    """Read every so many seconds and serve figures, until a signal. Raises `ConfigurationError`."""
+    from swarm.telemetry.scraping import serve
+
+    logging.getLogger().setLevel(logging.INFO)
+    reader, store = make_reader(settings, collector)
+    told(f"http://{host}:{serve(host, port, lambda: read_metrics(store))}/metrics")
+    over = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: over.set())
+    began, sent = time.time(), 0.0
+    while not over.is_set():
+        try:
+            reader.read()
+            if collector is not None and time.monotonic() - sent >= METRICS_SECONDS:
+                sent = time.monotonic()
+                collector.take_metrics(read_metrics(store), began)
+        except redis.RedisError as error:
+            log.warning("telemetry.redis_away", error=error)
+        over.wait(every)

@@ -1,0 +1,36 @@
+-- How far journals have been counted and told, so that each entry is counted once, whoever dies or counts beside.
+--
+-- P:telemetry          hash    the figures since they were first counted: FIGURE|LABEL|… -> a whole number
+-- P:telemetry:reader   string  the one exporter that tells of spans now; expires
+-- P:telemetry:read     string  when all journals were last read to their ends
+-- P:job:ID:telemetry   hash    counted:AGENT, told:AGENT -> the last entry of its journal; counted, told -> the job's number when there
+--                              was nothing left
+
+-- Count what an agent's entries after `from`, up to `to`, add to the figures, unless somebody else has.
+--   changes  JSON: key -> whole number
+-- Returns 1 if they were counted.
+step('count_entries', function(job, id, from, to, changes)
+  local key, mark = job_key(job, 'telemetry'), 'counted:' .. id
+  if not job_field(job, 'state') or count(redis.call('HGET', key, mark)) ~= tonumber(from) then return 0 end
+  redis.call('HSET', key, mark, to)
+  keep_with_job(job, key)
+  for name, by in pairs(cjson.decode(changes)) do add(P .. ':telemetry', name, by) end
+  return 1
+end)
+
+-- Note how far something is done.
+--   marks  name, value, name, value…
+step('note_told', function(job, marks)
+  if not job_field(job, 'state') then return end
+  redis.call('HSET', job_key(job, 'telemetry'), unpack(marks))
+  keep_with_job(job, job_key(job, 'telemetry'))
+end, { list_after = 1 })
+
+-- Be the one reader for so many milliseconds. Returns 1 if the caller is.
+step('be_reader', function(who, milliseconds)
+  local key = P .. ':telemetry:reader'
+  local now = redis.call('GET', key)
+  if now and now ~= who then return 0 end
+  redis.call('SET', key, who, 'PX', milliseconds)
+  return 1
+end)
