@@ -201,6 +201,8 @@ class Swarm:
                 order=prepared.digest,
                 memory=prepared.places.model_dump_json() if prepared.places is not None else "",
                 instructions=prepared.instructions.model_dump_json() if prepared.instructions is not None else "",
+                skills=prepared.skills.model_dump_json() if prepared.skills.skills else "",
+                packages=prepared.skills.packages,
                 sequel=prepared.sequel,
             )
             if prepared.digest and submitted.order != prepared.digest:

@@ -10,7 +10,7 @@ import hashlib
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,6 +37,9 @@ from swarm.permissions.rules import Action, Rules, parse_rule
 from swarm.permissions.sources import PermissionSettings, load_permission_settings
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
+from swarm.skills.commands import Place, call_command
+from swarm.skills.model import Skills
+from swarm.skills.places import load_skills
 from swarm.store.sequels import Sequel
 from swarm.tools.outside import declare_outside_tools
 from swarm.workspace.checkouts import place_checkout
@@ -80,6 +83,8 @@ class Order:
     isolation: Isolation | None = None
     on_end: Mapping[str, Any] | None = None
     broker: str | None = None
+    commands: bool = False
+    """A prompt that begins with `/name` calls that command, or that skill."""
 
     @property
     def digest(self) -> str:
@@ -122,6 +127,8 @@ class PreparedJob:
     """The person was asked about that just now, and does not want it."""
     instructions: Instructions | None = None
     """The instruction files that travel with it; None if they are switched off."""
+    skills: Skills = field(default_factory=Skills)
+    """The skills and commands that travel with it."""
     sequel: Sequel | None = None
     """What is published when it ends."""
     places: Places | None = None
@@ -139,7 +146,13 @@ class PreparedJob:
     @property
     def grants(self) -> list[Grant]:
         """What files of the workspace would loosen, or loosen, if it is trusted."""
-        return [*self.permissions.grants, *self.catalogue.grants, *self.instruction_grants, *self.setup_grants]
+        return [
+            *self.permissions.grants,
+            *self.catalogue.grants,
+            *self.instruction_grants,
+            *self.setup_grants,
+            *self.skills.grants,
+        ]
 
     @property
     def ignored(self) -> str:
@@ -155,7 +168,7 @@ class PreparedJob:
     def warnings(self) -> list[str]:
         """What the settings files held that could not be used, or was not."""
         instructions = self.instructions.problems if self.instructions else ()
-        found = [*self.permissions.problems, *instructions, *self.setup_problems]
+        found = [*self.permissions.problems, *instructions, *self.setup_problems, *self.skills.problems]
         problems = [str(problem) for problem in found]
         return [*problems, self.ignored] if self.ignored else problems
 
@@ -191,11 +204,21 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     instructions = load_instructions(folder, Path.home())
     setup, setup_problems = _read_setup(folder, settings)
     setup_grants = [setup.grant] if setup else []
-    grants = [*permissions.grants, *catalogue.grants, *instructions.grants, *setup_grants]
+    skills = load_skills(folder)
+    grants = [*permissions.grants, *catalogue.grants, *instructions.grants, *setup_grants, *skills.grants]
     trusted = _trusts(folder, grants, settings)
     if trusted:
         catalogue, permissions = load_catalogue(folder, trusted=True), _permissions(order, folder, trusted=True)
         instructions = load_instructions(folder, Path.home(), trusted=True)
+        skills = load_skills(folder, trusted=True)
+    digest, asked = "" if order.idempotency_key is None else order.digest, order.prompt
+    if order.commands:
+        place = Place(folder, permissions.rules, settings)
+        chosen = None if order.agent == DEFAULT_AGENT else order.agent
+        if (called := call_command(order.prompt, chosen, skills, catalogue, place)) is not None:
+            _check_prompt(called.prompt)
+            agent, model = called.agent or order.agent, order.model or called.model
+            order = replace(order, prompt=called.prompt, agent=agent, model=model)
     definition = catalogue.get(order.agent)
     if definition.mode == "subagent" and not any_type:
         raise ConfigurationError(
@@ -218,7 +241,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         agent_id=root_agent_id(job_id),
         job_id=job_id,
         definition=definition,
-        description=(order.title or " ".join(order.prompt.split()))[:80],
+        description=(order.title or " ".join(asked.split()))[:80],
         prompt=order.prompt,
         model=_choose_model(order, definition, limits, settings),
         workspace=str(_place_workspace(folder, job_id, settings, isolation)),
@@ -235,7 +258,6 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         created_at=time.time(),
     )
     seconds = settings.question_seconds if order.ask_seconds is None else order.ask_seconds
-    digest = "" if order.idempotency_key is None else order.digest
     return PreparedJob(
         spec,
         folder,
@@ -248,6 +270,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         setup_grants=tuple(setup_grants),
         setup_problems=tuple(setup_problems),
         instructions=instructions if order.instruction_files and settings.instruction_files else None,
+        skills=skills,
         sequel=_sequel(order, job_id),
         places=(places := find_places(folder, settings.memory_owner)),
         memory_folders=tuple(find_memory_folders(catalogue.definitions.values(), places, folder, Path.home())),
@@ -294,6 +317,7 @@ def find_grants(folder: Path, settings: Settings) -> list[Grant]:
         *load_catalogue(folder).grants,
         *load_instructions(folder, home).grants,
         *([setup.grant] if setup else []),
+        *load_skills(folder).grants,
     ]
 
 

@@ -343,8 +343,10 @@ class Life:
         self.tool_calls += 1
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)
-        if row_of(call["name"]).standing and not entry.is_error:
-            self.context.standing[call["name"]] = call["input"]
+        row = row_of(call["name"])
+        if row.standing and not entry.is_error:
+            about = f" {call['input'].get(row.subject)}" if row.standing == "each" else ""
+            self.context.standing[f"{row.name}{about}"] = call["input"]
         if self.kind_of(call) is Kind.SEND and not entry.is_error:
             self.wrote = True
             given = call["input"]

@@ -36,6 +36,7 @@ SECTIONS = {
     "Agents": {
         "agents": "definitions:list_agents",
         "tools": "tools:show_tools",
+        "skills": "skills:show_skills",
         "memory": "memory:memory",
         "permissions": "permissions:show_permissions",
         "trust": "trust:trust",

@@ -100,7 +100,14 @@ def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Setting
     mode = first_mode(definition, prepared.spec.mode)
     spec = prepared.spec.model_copy(update={"definition": definition, "mode": mode, "prompt": "", **placed})
     sandboxed = isinstance(choose_backend(settings.sandbox), Backend)
-    opening = opening_of(spec, "", prepared.catalogue.for_spawning, sandboxed=sandboxed, person_there=True)
+    opening = opening_of(
+        spec,
+        "",
+        prepared.catalogue.for_spawning,
+        sandboxed=sandboxed,
+        person_there=True,
+        skills=prepared.skills.for_model(),
+    )
     given = prepared.instructions if definition.instruction_files else None
     counts = {
         "system": _tokens(len(opening.system.encode())),

@@ -240,6 +240,7 @@ def run(
         snapshots=snapshots,
         isolation=isolation,  # type: ignore[arg-type]
         priority=priority,
+        commands=prompt != "-",
     )
     converse = prompt is None and begun is not None
     launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet, stream=stream, converse=converse)

@@ -35,6 +35,7 @@ class Row(NamedTuple):
 RESTATERS = (
     Row("task", "swarm.context.restating:restate_task"),
     Row("instruction-files", "swarm.context.restating:restate_guidance"),
+    Row("skills", "swarm.skills.skill_tool:restate_skills"),
     Row("memory", "swarm.memory.mounts:restate_memory"),
     Row("words", "swarm.context.restating:restate_words"),
     Row("mode", "swarm.context.restating:restate_mode"),

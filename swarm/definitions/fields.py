@@ -64,6 +64,7 @@ _KEYS = (
         "instructionFiles",
         "memory",
         "coordination",
+        "skills",
     ),
 )
 
@@ -72,7 +73,6 @@ _UNSUPPORTED = frozenset(
         *(
             "hooks",
             "mcpservers",
-            "skills",
             "initialprompt",
             "options",
             "websearch",
@@ -115,6 +115,7 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _MAX_DESCRIPTION = 4_000
 _MAX_WARNINGS = 20
 _MAX_KEYS = 200
+_MAX_SKILLS = 50
 
 
 def normalise_keys(table: Table) -> dict[str, Any]:
@@ -243,7 +244,7 @@ def _read_description(keys: Table, prompt: str, inherited: bool, warnings: list[
 
 def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
     if model := _read_string(keys, "model").strip():
-        values["model"] = _read_model(model, warnings)
+        values["model"] = read_model(model, warnings)
     if mode := _read_string(keys, "mode").strip().lower():
         if mode in get_args(Mode):
             values["mode"] = mode
@@ -265,6 +266,7 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     if keys.get("background") is not None:
         values["background"] = _read_flag(keys, "background", default=False)
     _read_memory(keys, values, warnings)
+    _read_skills(keys, values, warnings)
     if keys.get("instructionfiles") is not None:
         values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
     values |= read_requirements(keys, warnings)
@@ -282,7 +284,18 @@ def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> No
         warnings.append(f"unknown `memory` {show(given)}; it is ignored (known: {known})")
 
 
-def _read_model(model: str, warnings: list[str]) -> str | None:
+def _read_skills(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
+    """Names, as a list or parted by commas. Codex's table switches skills on and off, and names none to begin with."""
+    given = keys.get("skills")
+    if isinstance(given, str):
+        given = given.split(",")
+    if isinstance(given, list):
+        values["skills"] = [name for one in given if (name := as_text(one).strip().lstrip("/"))][:_MAX_SKILLS]
+    elif given is not None:
+        warnings.append("`skills` is no list of names; it has no effect")
+
+
+def read_model(model: str, warnings: list[str]) -> str | None:
     """An alias or a full id of a Claude model; what is no Claude model is the parent's, with a warning."""
     plain = re.sub(r"\[\w+\]$", "", model.removeprefix("anthropic/")).strip()
     if plain != model.removeprefix("anthropic/"):

@@ -69,6 +69,8 @@ class AgentDefinition(BaseModel):
     """It is given the instruction files of people and projects; who only finds things out has no need of them."""
     memory: MemoryScope | None = None
     """It remembers across jobs, on that scope's shelf of its type and on its project's shared one."""
+    skills: list[str] = []
+    """Skills whose text it is given to begin with."""
     network: bool = False
     """Its processes may use the network."""
     background: bool = False

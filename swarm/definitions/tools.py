@@ -44,7 +44,7 @@ class Kind(Enum):
 Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "value"]
 """How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
 domain of an address, as a type of agent, as a name that arguments may follow, as a value of any kind."""
-Need = Literal["", "children", "several", "lead", "first", "plan", "person", "memory"]
+Need = Literal["", "children", "several", "lead", "first", "plan", "person", "memory", "skills"]
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,11 @@ class ToolRow:
     needs: Need = ""
     """Who has a use for it: whoever can start agents (`children`); agents of a job that can have several, or only its first one (`several`,
     `lead`: unless listed, or for a teammate); a job's first agent, or who lists it (`first`); one that can leave plan mode (`plan`); a root
-    whose questions somebody answers (`person`); one whose definition has a memory (`memory`), which need not list it."""
-    standing: bool = False
-    """What its last call says holds until the next one, so it is said again when a summary takes the conversation's place."""
+    whose questions somebody answers (`person`); one whose definition has a memory (`memory`), which need not list it; one of a job with
+    skills (`skills`)."""
+    standing: Literal["", "last", "each"] = ""
+    """What its last call says, or its last one about each subject, holds until the next one, so it is said again when a summary takes the
+    conversation's place."""
     timeout_seconds: float | None = None
     """The most that one call may take; None: it is not limited here."""
     activity: str = ""
@@ -142,12 +144,12 @@ _BUILTIN = (
     ToolRow("Grep", Kind.LOOK, "swarm.tools.search:GREP", "path", "read", inner="glob", activity="Grep {pattern}",
             aliases="grepsearch searchfiles contentsearch textsearch"),
     ToolRow("LS", Kind.LOOK, "swarm.tools.search:LS", "path", "read", aliases="list listfiles listdir listdirectory"),
-    ToolRow("TodoWrite", Kind.LOOK, "swarm.tools.todo:TODO_WRITE", internal=True, standing=True,
+    ToolRow("TodoWrite", Kind.LOOK, "swarm.tools.todo:TODO_WRITE", internal=True, standing="last",
             aliases="todo writetodos updateplan"),
     ToolRow("WebFetch", Kind.LOOK, "swarm.tools.web.fetch_tool:WEB_FETCH", "url", "domain", network=True, timeout_seconds=60,
             aliases="fetch"),
     ToolRow("WebSearch", Kind.LOOK, "swarm.tools.web.search_tool:WEB_SEARCH", "query", network=True),
-    ToolRow("Skill", Kind.EFFECT, "", "skill", "name"),
+    ToolRow("Skill", Kind.LOOK, "swarm.skills.skill_tool:SKILL", "skill", "name", needs="skills", standing="each"),
     ToolRow("SlashCommand", Kind.EFFECT, "", "command", "name"),
 
     ToolRow("Agent", Kind.SPAWN, "swarm.tools.agents:AGENT", "subagent_type", "type", adds_agents=True, activity="Agent {description}",

@@ -18,6 +18,7 @@ from swarm.runtime.isolation import Isolation
 from swarm.runtime.segment import Segment
 from swarm.runtime.summing import Summing
 from swarm.runtime.toolbox import Toolbox
+from swarm.skills.skill_tool import preload
 
 log = EventLog("swarm.segment")
 
@@ -69,7 +70,7 @@ def begin(segment: Segment, toolbox: Toolbox, guidance: Guidance, summing: Summi
         # The parent's conversation comes before the task.
         segment.journal.load()
         return None
-    remembered = tell_memory(segment.store, spec, now=now)
+    begins = (tell_memory(segment.store, spec, now=now), preload(segment.store, spec))
     # Not validated, which would copy them: what is encoded once is known by its identity.
     opening = toolbox.open()
     needs = needs_of(segment.claim.spec, [tool["name"] for tool in opening.tools])
@@ -78,6 +79,6 @@ def begin(segment: Segment, toolbox: Toolbox, guidance: Guidance, summing: Summi
         segment.store.need(segment.claim, needs)
     summing.name_job()
     started = guidance.begin(Started(spec=spec).model_copy(update=opening._asdict()))
-    task = Prompt(text=f"{remembered}\n\n{told}" if remembered else told)
+    task = Prompt(text="\n\n".join(filter(None, [*begins, told])))
     segment.journal.append([started, task], activity="starting")
     return None

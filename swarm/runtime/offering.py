@@ -17,6 +17,8 @@ from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import Kind, ToolRow, all_rows
 from swarm.permissions.filter import Situation, filter_tools
 from swarm.plain import clean
+from swarm.skills.model import Skill
+from swarm.skills.skill_tool import naming_skills
 from swarm.tools import Tool
 from swarm.tools.agents import naming_types
 from swarm.tools.registry import can_offer, offered_tools
@@ -42,10 +44,12 @@ def opening_of(
     sandboxed: bool,
     person_there: bool,
     tags: Sequence[str] = (),
+    skills: Sequence[Skill] = (),
 ) -> Opening:
     """The system prompt and the tools of an agent, made once in a process for all that are alike; `definitions` names its job's."""
     key = (
         definitions,
+        tuple((one.name, one.digest) for one in skills),
         spec.definition.model_dump_json(),
         (spec.depth, spec.limits.max_depth, spec.parent_id is None),
         (spec.background, spec.teammate, spec.mode, spec.after_plan),
@@ -53,7 +57,7 @@ def opening_of(
     )
     known = _openings.get(key)
     if known is None:
-        tools = choose_tools(spec, types(), sandboxed=sandboxed, person_there=person_there, tags=tags)
+        tools = choose_tools(spec, types(), sandboxed=sandboxed, person_there=person_there, tags=tags, skills=skills)
         prompt = system_prompt(spec, {tool.name for tool in tools})
         known = Opening(*clean((prompt, [tool.schema() for tool in tools])))
         if definitions:
@@ -70,10 +74,11 @@ def choose_tools(
     sandboxed: bool,
     person_there: bool,
     tags: Sequence[str] | None = None,
+    skills: Sequence[Skill] = (),
 ) -> list[Tool]:
     """The tools of an agent, on any worker or on one with these tags.
 
-    `types` are those that it can start, `person_there` says that questions are answered.
+    `types` are those that it can start, `skills` those that it may load, `person_there` says that questions are answered.
     """
     here = (tool for tool in offered_tools() if tags is None or can_offer(tool.row, tags, sandboxed=sandboxed))
     available = {tool.name: tool for tool in here}
@@ -89,12 +94,17 @@ def choose_tools(
     tools = [available[name] for name in filter_tools(list(available), situation)]
     spawns = any(tool.row.kind is Kind.SPAWN for tool in tools)
     return [
-        naming_types(tool, types, coordinated=bool(spec.definition.coordination))
-        if tool.row.kind is Kind.SPAWN
-        else tool
+        _name_choices(tool, spec, types, skills)
         for tool in tools
-        if is_of_use(tool.row, spec, spawns=spawns, person_there=person_there)
+        if is_of_use(tool.row, spec, spawns=spawns, person_there=person_there, skilled=bool(skills))
     ]
+
+
+def _name_choices(tool: Tool, spec: AgentSpec, types: Sequence[AgentDefinition], skills: Sequence[Skill]) -> Tool:
+    """The tool with what there is to choose from in this job."""
+    if tool.row.kind is Kind.SPAWN:
+        return naming_types(tool, types, coordinated=bool(spec.definition.coordination))
+    return naming_skills(tool, skills) if tool.row.needs == "skills" else tool
 
 
 def with_team_tools(spec: AgentSpec) -> AgentDefinition:
@@ -106,7 +116,7 @@ def with_team_tools(spec: AgentSpec) -> AgentDefinition:
     return definition.model_copy(update={"tools": [*definition.tools, *of_teammates]})
 
 
-def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool) -> bool:
+def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool, skilled: bool = False) -> bool:
     """Whether the agent has a use for a tool that it may have."""
     is_root, several = spec.parent_id is None, spec.limits.max_depth > 0
     chosen = (spec.definition.tools is not None or spec.teammate) and not row.root_only
@@ -123,4 +133,6 @@ def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool
             return spec.after_plan is not None
         case "person":
             return is_root and person_there
+        case "skills":
+            return skilled
     return True

@@ -34,6 +34,8 @@ from swarm.runtime.consulting import Consulting
 from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment, read_record
+from swarm.skills.keeping import VARIABLE, find_skills, read_file, unpack
+from swarm.skills.skill_tool import names_in_use
 from swarm.store.connection import redis_hosts
 from swarm.store.questions import Ask
 from swarm.tools import Tool, ToolContext, ToolResult
@@ -104,6 +106,7 @@ class Toolbox:
             sandboxed=self.is_sandboxed(),
             person_there=self._segment.ask_seconds > 0,
             tags=self._segment.settings.tag_names(),
+            skills=find_skills(self._segment.store, spec.job_id).for_model(),
         )
 
     # -- calls ---------------------------------------------------------------------------------------------
@@ -118,6 +121,8 @@ class Toolbox:
             if tool.run is None:
                 raise ToolError("This call is carried out by the runtime.")
             given = _enter_folder(context, tool.row, given)
+            if tool.row.matching == "command":
+                self._provide_skills(context, str(given.get(tool.row.subject, "")))
             result = tool.run(context, given)
             if result.held:
                 self._tell_held(result.held)
@@ -136,6 +141,12 @@ class Toolbox:
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
         spent = self._consulting.spent(call["id"]) if self._consulting is not None else {}
         return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
+
+    def _provide_skills(self, context: ToolContext, command: str) -> None:
+        """Put the files of skills in use where the command finds them."""
+        folder = unpack(context, names_in_use(self._segment.spec, self._segment.life, command))
+        if folder is not None:
+            context.environment[VARIABLE] = str(folder)
 
     def _tell_held(self, lines: Sequence[str]) -> None:
         """What a command left for others to obey is for people to see, not only for the model."""
@@ -187,7 +198,7 @@ class Toolbox:
     def context_of(self, tool_use_id: str, waited: Condition | None = None) -> ToolContext:
         """The world that a call acts in."""
         segment = self._segment
-        return ToolContext(
+        context = ToolContext(
             spec=segment.spec,
             store=segment.store,
             publish=segment.publish,
@@ -207,8 +218,10 @@ class Toolbox:
             now=segment.claim.now,
             waited=waited,
             consult=self._consulting.asker(tool_use_id, segment.stop.check) if self._consulting is not None else None,
+            skill_file=lambda path: read_file(context, path),
             reach=self._reach if segment.settings.network != "off" else None,
         )
+        return context
 
     def _tell_progress(self, line: str) -> None:
         """Have people see what a call is doing; at most a few times a second, for whoever follows reads every line."""
@@ -264,7 +277,7 @@ class Toolbox:
             network=network,
             private_network=self._segment.settings.network == "private",
             unreachable=resolve_hosts(redis_hosts(self._segment.settings)) if network else (),
-            readable=(*toolchain_folders(os.environ, Path.home()), *needed),
+            readable=(*toolchain_folders(os.environ, Path.home()), *needed, *_skill_folder(context)),
             writable=context.folders,
             hidden=hidden,
         )
@@ -272,6 +285,10 @@ class Toolbox:
             return confine_argv(policy, backend, argv)
         except CannotConfine as error:
             raise ToolError(str(error)) from error
+
+
+def _skill_folder(context: ToolContext) -> tuple[Path, ...]:
+    return (Path(context.environment[VARIABLE]),) if VARIABLE in context.environment else ()
 
 
 def _enter_folder(context: ToolContext, row: ToolRow, given: dict[str, Any]) -> dict[str, Any]:

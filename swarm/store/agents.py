@@ -70,11 +70,13 @@ class Store(Works, Showing, Judging):
         folder: str = "",
         sequel: Sequel | None = None,
         memory: str = "",
+        skills: str = "",
+        packages: Mapping[str, str] | None = None,
     ) -> Submitted:
         """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
 
         `catalogue` and `instructions` are the documents that travel with it; `folder` is the person's, where the root works on a copy;
-        `memory` says where its agents find what they remember.
+        `memory` says where its agents find what they remember, `skills` is the index of those in `packages`, by their digests.
         Raises `UnknownBroker` for a sequel that no worker could publish.
         """
         limits = spec.limits
@@ -95,6 +97,8 @@ class Store(Works, Showing, Judging):
         }
         if order:
             job["order"] = order
+        if skills:
+            job["skills"] = digest_of(skills)
         if spec.files is not None:
             job["files"] = "carried" if spec.is_carried else "snapshots"
         if sequel is not None:
@@ -114,9 +118,11 @@ class Store(Works, Showing, Judging):
             digest_of(catalogue),
         )
         guiding = digest_of(instructions) if instructions else ""
-        answer = self.run("submit", *given, "", guiding, "")
+        others = dict(packages or {}) | ({job["skills"]: skills} if skills else {})
+        answer = self.run("submit", *given, "", guiding, "", json.dumps([[digest, ""] for digest in others]))
         if answer[0] == "document":
-            answer = self.run("submit", *given, catalogue, guiding, instructions)
+            told = json.dumps(list(others.items()))
+            answer = self.run("submit", *given, catalogue, guiding, instructions, told)
         if answer[0] == "broker" and sequel is not None:
             raise UnknownBroker(sequel.broker, Sequels(self).known())
         new = answer[0] == "ok"

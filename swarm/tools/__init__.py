@@ -110,6 +110,8 @@ class ToolContext:
     """What the call has waited for, once that has come."""
     consult: Consult | None = None
     """Asks a small model, at the job's expense."""
+    skill_file: Callable[[str], bytes] | None = None
+    """A file of one of the job's skills, by the path that agents know it by; None: there are none."""
     reach: Callable[[], Reach] | None = None
     """What may be fetched from; None: this worker's agents have no network."""
 

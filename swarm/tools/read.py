@@ -7,6 +7,7 @@ import difflib
 import io
 import mimetypes
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,7 +15,7 @@ from typing import Any, TextIO
 from swarm.errors import ToolError
 from swarm.tools import MAX_OUTPUT_CHARACTERS, Tool, ToolContext, ToolResult
 from swarm.tools.images import find_image_fault
-from swarm.workspace import is_output, open_file, opened_folder, resolve_path, shown, sniff_encoding
+from swarm.workspace import is_output, is_skill_file, open_file, opened_folder, resolve_path, shown, sniff_encoding
 from swarm.workspace.text import HEAD_BYTES
 
 DEFAULT_LINES = 2_000
@@ -36,6 +37,8 @@ def read_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     offset, limit = int(given.get("offset", 1)), int(given.get("limit", DEFAULT_LINES))
     if is_output(name):
         return _read_output(ctx, name, offset, limit)
+    if is_skill_file(name):
+        return _read_skill_file(ctx, name, offset, limit)
     path = resolve_path(ctx.workspace, name)
     if os.path.isdir(path):
         raise ToolError(f"{name} is a folder; use LS to list it")
@@ -108,6 +111,18 @@ def _read_output(ctx: ToolContext, handle: str, offset: int, limit: int) -> Tool
     if not text:
         return ToolResult(text=f"[{handle} is empty]")
     return ToolResult(text=page_lines(ctx, folded_lines(text), offset, limit))
+
+
+def _read_skill_file(ctx: ToolContext, name: str, offset: int, limit: int) -> ToolResult:
+    if ctx.skill_file is None:
+        raise ToolError(f"{name}: there are no skills here")
+    data = ctx.skill_file(name)
+    head = data[:HEAD_BYTES]
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(len(head))
+        status = os.stat(file.fileno())
+        return _image(file, head, status) or _page_of_file(ctx, name, file, head, status, offset, limit)  # type: ignore[arg-type]
 
 
 def _cut_lines(ctx: ToolContext, text: TextIO) -> Iterator[str]:

@@ -13,11 +13,18 @@ from pathlib import Path
 from swarm.errors import ToolError
 
 OUTPUT_PREFIX = "output:"
+SKILL_PREFIX = "$SWARM_SKILLS/"
+"""Files of skills are known by it, everywhere alike: a command has the variable."""
 
 
 def is_output(given: str) -> bool:
     """Whether `given` is the handle of kept text (`output:KEY`) instead of a file's path."""
     return given.startswith(OUTPUT_PREFIX)
+
+
+def is_skill_file(given: str) -> bool:
+    """Whether `given` is a file of a skill instead of one of the workspace."""
+    return given.startswith(SKILL_PREFIX)
 
 
 def resolve_path(workspace: Path, given: str) -> Path:

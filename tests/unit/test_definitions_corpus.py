@@ -87,7 +87,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
             "effort": "high",
             "isolation": "worktree",
         },
-        ["effect: `skills`, `mcpServers`, `hooks`, `initialPrompt`"],
+        ["effect: `mcpServers`, `hooks`, `initialPrompt`"],
     ),
     "claude/kinds.md": Loaded(
         {"kind": "remote", "timeout_seconds": 90.0, "isolation": "worktree"},
@@ -216,7 +216,8 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         {"model": "inherit", "effort": "low", "prompt": 'Work with "quotes" and \\backslashes\\.'},
         [
             *("`effort` 'minimal'", "`sandbox_mode` 'True'", "unknown and without effect: `tui`"),
-            "effect: `features`, `mcp_servers`, `skills`",
+            "effect: `features`, `mcp_servers`",
+            "`skills` is no list of names",
         ],
     ),
     "codex/agents/nameless.toml": Loaded({"name": "nameless"}, ["no `name`", "'danger-full-access' is not supported"]),

@@ -324,10 +324,10 @@ def test_agents_of_plugins_skills_and_commands_can_be_named(tmp_path: Path) -> N
         ("deploy *", "deploy to x", True),
         ("deploy *", "deployer", False),
     ):
-        for action, otherwise in (("deny", "ask"), ("allow", "ask")):
+        for action in ("deny", "ask"):
             known = rules(**{action: (f"Skill({spec})",)})
             found = call("Skill", {"skill": subject}, known, tmp_path).action
-            assert found == (action if matched else otherwise), (spec, subject)
+            assert found == (action if matched else "allow"), (spec, subject)
     assert (
         call("SlashCommand", {"command": "/fix it"}, rules(allow=("SlashCommand(/fix:*)",)), tmp_path).action == "allow"
     )

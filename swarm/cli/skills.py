@@ -1,0 +1,97 @@
+"""`swarm skills`: which skills and commands apply in a workspace, for whom, and what one says."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swarm.cli.options import JsonOption, WorkspaceOption
+from swarm.cli.output import one_line, output_console, plain, print_json, print_line, print_note
+from swarm.cli.tables import Column, Listing
+from swarm.definitions.catalogue import load_catalogue
+from swarm.errors import ConfigurationError
+from swarm.orders import find_workspace, is_trusted
+from swarm.settings import load_settings
+from swarm.skills.model import Package, Skill, Skills
+from swarm.skills.places import load_skills
+
+
+def show_skills(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Print this one.")] = None,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """List skills and commands, or print one.
+
+    Agents load skills when they need them; people call what has a `/` before it: swarm run "/name arguments".
+    """
+    folder = find_workspace(workspace)
+    trusted = is_trusted(folder, load_settings())
+    skills = load_skills(folder, trusted=trusted)
+    if name is not None:
+        _print_one(skills, name, as_json=as_json)
+        return
+    if as_json:
+        problems = [problem.model_dump() for problem in skills.problems]
+        print_json({"skills": [one.model_dump() for one in skills.skills], "problems": problems})
+    elif skills.skills:
+        _table(skills.skills).print(output_console())
+    else:
+        print_note(
+            "there are none here; skills lie in .claude/skills/NAME/SKILL.md, commands in .claude/commands/NAME.md"
+        )
+    for grant in () if trusted else skills.grants:
+        print_note(
+            f"not trusted: {grant.text} ({grant.source}); `swarm trust {shlex.quote(str(folder))}` lets it count"
+        )
+    for source, by in skills.hidden:
+        print_note(f"hidden: {plain(source)}, by {plain(by)}")
+    for one in skills.skills:
+        for note in one.notes:
+            print_note(f"note: {plain(one.source)}: {note}")
+    for problem in skills.problems:
+        print_note(f"problem: {problem}")
+    for definition in load_catalogue(folder, trusted=trusted).definitions.values():
+        for wanted in definition.skills:
+            if skills.find(wanted) is None:
+                print_note(f"note: the type {definition.name} names the skill {plain(wanted)}, and there is none")
+
+
+def _table(skills: list[Skill]) -> Listing:
+    table = Listing(
+        *(
+            Column("name"),
+            Column("for", drop=2),
+            Column("bytes", right=True, drop=4),
+            Column("files", right=True, drop=4),
+        ),
+        *(Column("source", drop=3), Column("about", drop=5, flexible=True)),
+    )
+    for one in skills:
+        called = f"/{one.name}" if one.by_person else one.name
+        users = " and ".join(filter(None, ["people" * one.by_person, "agents" * one.by_model])) or "nobody"
+        hint = f"{called} {one.hint}".strip()
+        table.add_row(
+            one_line(hint, 60), users, f"{one.size:,}", str(one.files), one.source, one_line(one.description, 300)
+        )
+    return table
+
+
+def _print_one(skills: Skills, name: str, *, as_json: bool) -> None:
+    found = skills.find(name)
+    if found is None:
+        near = ", ".join(skills.near(name)) or "`swarm skills` lists them"
+        raise ConfigurationError(f"there is no skill or command {name!r} here ({near})")
+    package = Package.model_validate_json(skills.packages[found.digest])
+    if as_json:
+        print_json({**found.model_dump(), "body": package.body, "paths": list(package.files)})
+        return
+    print_line(plain(package.body))
+    print_note(f"{found.kind} {found.name} of {plain(found.source)}, sha256 {found.digest[:12]}")
+    for path in package.files:
+        print_note(f"file: {plain(path)}")
+    for path in package.left_out:
+        print_note(f"left out: {plain(path)}")
