@@ -22,6 +22,7 @@ from swarm.tools import ToolContext
 from tests.fleet import Fleet
 from tests.needs import need
 from tests.tool_world import KeptOutputs
+from tests.waiting import wait_for
 
 PDF = """---
 name: pdf
@@ -200,3 +201,32 @@ def test_a_repository_takes_no_skill_of_the_persons_own_away_unless_it_is_truste
     trusted = load_skills(skilled.workspace, trusted=True)
     assert [one.source for one in trusted.skills] == [".claude/skills/pdf/SKILL.md"]
     assert isinstance(skilled.swarm, Swarm)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("sandbox")
+def test_who_goes_on_elsewhere_after_a_kill_has_what_the_dead_one_had_loaded(fleet: Fleet, tmp_path: Path) -> None:
+    write(fleet.workspace, ".claude/skills/pdf/SKILL.md", PDF)
+    write(fleet.workspace, ".claude/skills/pdf/scripts/fill.py", "print('FILLED')\n")
+    server = fleet.rehearse(
+        """
+name: killed
+rules:
+  - {when: {turn: 0}, reply: {tools: [{name: Skill, input: {skill: pdf}}]}}
+  - when: {turn: 1}
+    reply: {tools: [{name: Bash, input: {command: python3 $SWARM_SKILLS/pdf/scripts/fill.py}}]}
+  - {reply: {text: DONE}}
+""",
+        latency_seconds=1.5,
+    )
+    first = fleet.start_worker(1)
+    job = order(fleet, server, "go", agent="general-purpose")
+    shutil.rmtree(fleet.workspace / ".claude")
+    root = job.view().root_id
+    wait_for("it has loaded the skill", lambda: results(fleet, job))
+    first.kill()
+    (tmp_path / "elsewhere").mkdir()
+    fleet.start_worker(1, TMPDIR=str(tmp_path / "elsewhere"))
+    assert job.wait(60).text == "DONE"
+    assert [("FILLED" in one.text) for one in results(fleet, job)] == [False, True]
+    assert fleet.swarm.agent(root).state == "completed"
