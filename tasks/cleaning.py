@@ -56,9 +56,8 @@ class Cleaning:
         for name in choose(held, known, most_bytes=self._most_bytes, now=time.time()):
             leave_alone(self._checkouts, name)
             # Whoever took the agent before that mark was there has said so by now.
-            if self._look([name]).get(name, "free") == "free":
-                if take_away(self._checkouts, name):
-                    log.info("files.removed", name=name, bytes=self._measured[name].bytes)
+            if self._look([name]).get(name, "free") == "free" and take_away(self._checkouts, name):
+                log.info("files.removed", name=name, bytes=self._measured[name].bytes)
 
     def _measure(self, one: Held) -> Held:
         """Its size, looked at anew only where it has been used since."""
