@@ -1,0 +1,162 @@
+"""One MCP server as it is configured, whatever file said so; pure data that travels with a job.
+
+A `${NAME}` stays as it was written until the worker that starts the server expands it (`expand`) with the variables that worker
+is willing to give away: what a job carries holds no secret, and the approval of a configuration is of the text that a person saw.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from swarm.errors import ConfigurationError
+
+Transport = Literal["stdio", "http", "sse"]
+"""A process that is spoken with over its pipes; one URL that takes requests (streamable HTTP); its older form with two."""
+Scope = Literal["project", "user", "definition"]
+"""Whose file said so: the workspace's, the person's own, or that of the definition which has the server to itself."""
+
+PREFIX = "mcp__"
+MAX_NAME = 64
+"""Of a tool's name as the model is given it."""
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class Server(BaseModel):
+    """A server's configuration. All durations are seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1, max_length=100)
+    transport: Transport
+    command: str = ""
+    """Of a process: the program …"""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    """… and what is added to a clean environment …"""
+    cwd: str = ""
+    """… and where it runs: relative to the workspace, which it is if this is empty."""
+    url: str = ""
+    headers: dict[str, str] = {}
+    start_seconds: float = Field(default=30.0, gt=0)
+    call_seconds: float = Field(default=120.0, gt=0)
+    tools: tuple[str, ...] | None = None
+    """Patterns of the tools, by the server's own names, that are offered; None: all …"""
+    without: tuple[str, ...] = ()
+    """… and of those that never are."""
+    approvals: dict[str, Literal["ask", "allow"]] = {}
+    """What the configuration says of calls, by the tool's own name; `*` is every tool that is not named."""
+    required: bool = False
+    """A job whose server does not start has failed, instead of going on without."""
+    always_load: bool = False
+    """Its tools' schemas are given at once, however many there are."""
+    scope: Scope = "user"
+    source: str = ""
+    """The file that it was read from, as a person is shown it. Neither this nor `scope` is part of the digest."""
+
+    @property
+    def key(self) -> str:
+        """Its name within the names of its tools: `mcp__KEY__tool`."""
+        return spell(self.name)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of everything that says what is run, reached and offered: what an approval is of, and what may be shared."""
+        data = self.model_dump(mode="json", exclude={"scope", "source"})
+        return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    @property
+    def variables(self) -> dict[str, str | None]:
+        """The variables that it wants of the worker, with their default, or None if it needs them."""
+        found: dict[str, str | None] = {}
+        for match in (match for text in self._texts() for match in _VARIABLE.finditer(text)):
+            name, default = match[1], match[2]
+            found[name] = default if found.get(name, default) is not None else None
+        return found
+
+    def offers(self, tool: str) -> bool:
+        """Whether the tool, by the server's own name for it, is one that the configuration lets agents have."""
+        wanted = self.tools is None or any(fnmatch.fnmatchcase(tool, pattern) for pattern in self.tools)
+        return wanted and not any(fnmatch.fnmatchcase(tool, pattern) for pattern in self.without)
+
+    def describe(self) -> str:
+        """What it is, in a line: its program and arguments, or its URL. Variables are shown as they are written."""
+        return " ".join((self.command, *self.args)) if self.transport == "stdio" else self.url
+
+    def _texts(self) -> Iterator[str]:
+        yield from (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
+
+
+class MissingVariables(ConfigurationError):
+    """A server wants variables that the worker does not have, or does not give away."""
+
+    def __init__(self, server: str, absent: Sequence[str], withheld: Sequence[str]) -> None:
+        self.server, self.absent, self.withheld = server, absent, withheld
+        reasons = [f"{', '.join(absent)} not set in the worker's environment"] if absent else []
+        if withheld:
+            reasons.append(f"{', '.join(withheld)} not among those that SWARM_MCP_ENV lets servers have")
+        super().__init__(f"the MCP server {server!r} cannot be started: {'; '.join(reasons)}")
+
+
+def expand(server: Server, environment: Mapping[str, str], allowed: Sequence[str]) -> Server:
+    """The server with every `${NAME}` and `${NAME:-default}` replaced. `allowed` are names, or patterns of names.
+
+    An empty variable counts as set, unless there is a default. Raises `MissingVariables`. The result's digest is another: a server is
+    identified by what it was before, and the result is neither stored nor shown.
+    """
+    absent: list[str] = []
+    withheld: list[str] = []
+
+    def replace(match: re.Match[str]) -> str:
+        name, default = match[1], match[2]
+        value = environment.get(name)
+        permitted = any(fnmatch.fnmatchcase(name, pattern) for pattern in allowed)
+        if permitted and value is not None and (value or default is None):
+            return value
+        if default is None:
+            (absent if value is None else withheld).append(name)
+        return default or ""
+
+    def fill(text: str) -> str:
+        return _VARIABLE.sub(replace, text)
+
+    filled = server.model_copy(update=_fill_all(server, fill))
+    if absent or withheld:
+        raise MissingVariables(server.name, list(dict.fromkeys(absent)), list(dict.fromkeys(withheld)))
+    return filled
+
+
+def _fill_all(server: Server, fill: Callable[[str], str]) -> dict[str, object]:
+    return {
+        "command": fill(server.command),
+        "args": tuple(fill(arg) for arg in server.args),
+        "env": {name: fill(value) for name, value in server.env.items()},
+        "cwd": fill(server.cwd),
+        "url": fill(server.url),
+        "headers": {name: fill(value) for name, value in server.headers.items()},
+    }
+
+
+def spell(name: str) -> str:
+    """A server's name in the letters that a tool's name may have, without the two underscores that end it there."""
+    return re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_-]", "_", name)).strip("_") or "server"
+
+
+def tool_name(server: str, tool: str) -> str:
+    """What the model calls a tool: `mcp__server__tool`. A long one is cut, with letters of its hash, so that it stays its own."""
+    name = f"{PREFIX}{spell(server)}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
+    if len(name) <= MAX_NAME:
+        return name
+    return f"{name[: MAX_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def server_of(name: str) -> str:
+    """The key of the server in a name or pattern of tools (`mcp__github__list`, `mcp__github`); empty if it is no such name."""
+    return name.removeprefix(PREFIX).split("__", 1)[0] if name.startswith(PREFIX) else ""
