@@ -200,8 +200,7 @@ class Swarm:
                 weight=prepared.priority,
                 order=prepared.digest,
                 memory=prepared.places.model_dump_json() if prepared.places is not None else "",
-                instructions=prepared.instructions.model_dump_json() if prepared.instructions is not None else "",
-                skills=prepared.skills.model_dump_json() if prepared.skills.skills else "",
+                documents=prepared.documents,
                 packages=prepared.skills.packages,
                 sequel=prepared.sequel,
             )

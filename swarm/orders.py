@@ -139,6 +139,12 @@ class PreparedJob:
     """Of the order, if it may be submitted again; empty otherwise."""
 
     @property
+    def documents(self) -> dict[str, str]:
+        """What travels with it besides definitions, by what it is."""
+        given = {"instructions": self.instructions, "skills": self.skills if self.skills.skills else None}
+        return {name: document.model_dump_json() for name, document in given.items() if document is not None}
+
+    @property
     def rules(self) -> Rules:
         """All rules that hold for its root."""
         return self.permissions.rules + self.spec.rules

@@ -29,7 +29,7 @@ class Guidance:
     @cached_property
     def instructions(self) -> Instructions | None:
         """The files that travelled with the job; None for an agent that is given none. Raises `UnreadableRecord`."""
-        digest = self._segment.claim.instructions
+        digest = self._segment.claim.documents.get("instructions", "")
         if not digest or not self._segment.spec.definition.instruction_files:
             return None
         known = _known.get(digest)
@@ -46,7 +46,9 @@ class Guidance:
         found = self.instructions
         if found is None or not found.text:
             return started
-        return started.model_copy(update={"instructions": self._segment.claim.instructions, "guidance": found.text})
+        return started.model_copy(
+            update={"instructions": self._segment.claim.documents["instructions"], "guidance": found.text}
+        )
 
     def follow(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> list[ToolFinished]:
         """The results, each of a file that was read with the instruction files about it that the agent has not been given yet."""

@@ -27,8 +27,8 @@ _known: dict[str, BaseModel] = {}
 
 def find_skills(store: Store, job_id: str) -> Skills:
     """What travelled with the job. Raises `UnreadableRecord`."""
-    digest = store.client.hget(store.key("job", job_id), "skills")
-    return _read(store, str(digest), Skills) if digest else Skills()
+    digest = store.carried(job_id).get("skills")
+    return _read(store, digest, Skills) if digest else Skills()
 
 
 def load_package(store: Store, skill: Skill) -> Package:

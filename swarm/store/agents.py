@@ -66,17 +66,16 @@ class Store(Works, Showing, Judging):
         ask_seconds: float = 0.0,
         weight: int = 1,
         order: str = "",
-        instructions: str = "",
+        documents: Mapping[str, str] | None = None,
         folder: str = "",
         sequel: Sequel | None = None,
         memory: str = "",
-        skills: str = "",
         packages: Mapping[str, str] | None = None,
     ) -> Submitted:
         """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
 
-        `catalogue` and `instructions` are the documents that travel with it; `folder` is the person's, where the root works on a copy;
-        `memory` says where its agents find what they remember, `skills` is the index of those in `packages`, by their digests.
+        `catalogue` and `documents` (by what they are) travel with it, and so do `packages`, by their digests; `folder` is the person's,
+        where the root works on a copy; `memory` says where its agents find what they remember.
         Raises `UnknownBroker` for a sequel that no worker could publish.
         """
         limits = spec.limits
@@ -97,8 +96,6 @@ class Store(Works, Showing, Judging):
         }
         if order:
             job["order"] = order
-        if skills:
-            job["skills"] = digest_of(skills)
         if spec.files is not None:
             job["files"] = "carried" if spec.is_carried else "snapshots"
         if sequel is not None:
@@ -117,16 +114,22 @@ class Store(Works, Showing, Judging):
             "" if limits.timeout_seconds is None else limits.timeout_seconds,
             digest_of(catalogue),
         )
-        guiding = digest_of(instructions) if instructions else ""
-        others = dict(packages or {}) | ({job["skills"]: skills} if skills else {})
-        answer = self.run("submit", *given, "", guiding, "", json.dumps([[digest, ""] for digest in others]))
+        carried = {name: digest_of(text) for name, text in (documents or {}).items()}
+        others = packages or {}
+        names = json.dumps({name: [digest, ""] for name, digest in carried.items()})
+        answer = self.run("submit", *given, "", names, json.dumps([[digest, ""] for digest in others]))
         if answer[0] == "document":
-            told = json.dumps(list(others.items()))
-            answer = self.run("submit", *given, catalogue, guiding, instructions, told)
+            texts = json.dumps({name: [digest, (documents or {})[name]] for name, digest in carried.items()})
+            answer = self.run("submit", *given, catalogue, texts, json.dumps(list(others.items())))
         if answer[0] == "broker" and sequel is not None:
             raise UnknownBroker(sequel.broker, Sequels(self).known())
         new = answer[0] == "ok"
         return Submitted(new, order if new else answer[2], Signals(publish=answer[1]))
+
+    def carried(self, job_id: str) -> dict[str, str]:
+        """The digests of what travels with the job besides its definitions, by what it is."""
+        told: dict[str, str] = json.loads(self.client.hget(self.key("job", job_id), "carried") or "{}")
+        return told
 
     def has_job(self, job_id: str) -> bool:
         """Whether there is such a job."""
@@ -188,7 +191,7 @@ class Store(Works, Showing, Judging):
                     permissions=JobPermissions(answer[8], answer[10], float(answer[9])),
                     began_at=float(answer[11]),
                     opens=answer[12],
-                    instructions=answer[13],
+                    documents=json.loads(answer[13] or "{}"),
                 )
             case "refused":
                 return Refused(answer[1])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -53,8 +53,8 @@ class Claim:
     """What its job permitted then."""
     began_at: float | None = None
     """When its first segment began."""
-    instructions: str = ""
-    """The digest of the instruction files that travel with its job; empty if they are switched off."""
+    documents: Mapping[str, str] = field(default_factory=dict)
+    """The digests of what else travels with its job, by what it is: `instructions` (if they are not switched off), `servers`."""
     opens: str = ""
     """The prefix of its requests, if others wait for its first reply to begin."""
 

@@ -2,22 +2,26 @@
 --   job_record, agent_record  JSON {fields...}
 --   seconds                   until the job must be over, or ''
 --   digest, definitions       hash and JSON of the definitions that travel with it; '' for a text that is kept already
---   others                    JSON [[hash, text or ''], ...]: further documents that travel with it
---   guiding, instructions     the same of its instruction files; '' twice where it has none
+--   carried                   JSON {name: [digest, text]} of what else travels with it, such as its instruction files
+--   others                    JSON [[digest, text or ''], ...] of what that refers to
 -- Returns {'ok', publish} | {'exists', publish, what tells the order it was made by from others} | {'document'}: say it again with the texts
 --   | {'broker'}: no worker knows the broker of its sequel
-step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions, guiding, instructions, others)
+step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions, carried, others)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish, job_field(job, 'order') or '' } end
   local record = cjson.decode(job_record)
   if record.sequel_broker and not knows_broker(record.sequel_broker) then return { 'broker' } end
   if not refer_to(job, digest, definitions) then return { 'document' } end
-  if guiding ~= '' and not refer_to(job, guiding, instructions) then return { 'document' } end
+  local digests = {}
+  for name, document in pairs(cjson.decode(carried)) do
+    if not refer_to(job, document[1], document[2]) then return { 'document' } end
+    digests[name] = document[1]
+  end
   for _, other in ipairs(cjson.decode(others)) do
     if not refer_to(job, other[1], other[2]) then return { 'document' } end
   end
   for name, value in pairs(record) do redis.call('HSET', job_key(job), name, value) end
   redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)
-  if guiding ~= '' then redis.call('HSET', job_key(job), 'instructions', guiding) end
+  if next(digests) then redis.call('HSET', job_key(job), 'carried', cjson.encode(digests)) end
   for name, value in pairs(cjson.decode(agent_record)) do redis.call('HSET', agent_key(root), name, value) end
   redis.call('HSET', agent_key(root), 'job', job, 'parent', '', 'depth', 0, 'gen', 0, 'created', NOW)
   redis.call('ZADD', P .. ':jobs', NOW, job)
