@@ -80,6 +80,9 @@ class Keeping(Protocol):
     def share(self, commit: str) -> None:
         """Have a commit that the next entry names where others find it. Raises `GitFailed`, `HubAway`, `NotOwner`."""
 
+    def leave(self) -> None:
+        """The segment is over, however it ended."""
+
     def show_result(self) -> None:
         """The job ends with what the workspace is now: have people find that without the journal, if that can be done."""
 
@@ -112,6 +115,9 @@ class LeftAlone:
         pass
 
     def share(self, commit: str) -> None:
+        pass
+
+    def leave(self) -> None:
         pass
 
     def show_result(self) -> None:

@@ -116,6 +116,8 @@ class Loop:
             return HandedOver(str(error))
         except Interrupted:
             return self._interrupted()
+        finally:
+            self.files.leave()
 
     @property
     def life(self) -> Life:

@@ -7,7 +7,6 @@ checkout, shared with the others that do; the system lets go of it whatever beco
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
@@ -37,6 +36,9 @@ def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
 class Reading(Carried):
     """The checkout of a tree, made by the first who needs it on this host."""
 
+    _held: int | None = None
+    """The lock that keeps it here."""
+
     @cached_property
     def _repository(self) -> Repository:
         spec, checkouts = self._segment.spec, self._segment.settings.checkouts_folder()
@@ -44,13 +46,18 @@ class Reading(Carried):
 
     def enter(self) -> bool:
         """As `Keeping`."""
-        held = hold_for_reading(self._repository.git_dir)
-        weakref.finalize(self, os.close, held)
+        self._held = hold_for_reading(self._repository.git_dir)
         if self._is_ready():
             os.utime(self._ready_mark)
             return False
         self._patiently(self._make, give_up_after=ENTER_SECONDS)
         return True
+
+    def leave(self) -> None:
+        """As `Keeping`: from now on it may be taken away."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     @property
     def _ready_mark(self) -> Path:
