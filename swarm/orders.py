@@ -10,7 +10,7 @@ import hashlib
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,14 +19,16 @@ from pydantic import ValidationError
 
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec, Files, Limits
-from swarm.context.instructions import Instructions, load_instructions
-from swarm.definitions.catalogue import Catalogue, load_catalogue
+from swarm.context.instructions import Instructions
+from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
-from swarm.definitions.setups import Setup, read_setup
-from swarm.definitions.sources import Problem
+from swarm.definitions.setups import Setup
 from swarm.errors import ConfigurationError
+from swarm.gathering import Gathered, gather
 from swarm.ids import job_id_for, new_job_id, root_agent_id
+from swarm.mcp.servers import JobServers
+from swarm.mcp.wanting import explain_absent
 from swarm.memory.files import Folder, find_memory_folders
 from swarm.memory.shelves import Places, find_places
 from swarm.models import Usage
@@ -34,12 +36,10 @@ from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import first_mode
 from swarm.permissions.rules import Action, Rules, parse_rule
-from swarm.permissions.sources import PermissionSettings, load_permission_settings
-from swarm.permissions.trust import TrustStore
+from swarm.permissions.sources import PermissionSettings
 from swarm.settings import Settings
 from swarm.skills.commands import Place, call_command
 from swarm.skills.model import Skills
-from swarm.skills.places import load_skills
 from swarm.store.sequels import Sequel
 from swarm.tools.outside import declare_outside_tools
 from swarm.workspace.checkouts import place_checkout
@@ -110,25 +110,15 @@ class PreparedJob:
     """Its root agent; where files are carried, still without the commit that they begin as."""
     folder: Path
     """The person's folder."""
-    catalogue: Catalogue
-    permissions: PermissionSettings
+    gathered: Gathered
+    """What files say about it."""
     ask_seconds: float
     priority: int
     """Its weight when jobs wait for the fleet."""
-    trusted: bool
-    """What files of the workspace loosen holds."""
-    instruction_grants: tuple[Grant, ...] = ()
-    """What instruction files of the workspace import from outside of it."""
-    setup_grants: tuple[Grant, ...] = ()
-    """What a new checkout would be set up with …"""
-    setup_problems: tuple[Problem, ...] = ()
-    """… and why that could not be read."""
     declined: bool = False
     """The person was asked about that just now, and does not want it."""
     instructions: Instructions | None = None
     """The instruction files that travel with it; None if they are switched off."""
-    skills: Skills = field(default_factory=Skills)
-    """The skills and commands that travel with it."""
     sequel: Sequel | None = None
     """What is published when it ends."""
     places: Places | None = None
@@ -141,8 +131,33 @@ class PreparedJob:
     @property
     def documents(self) -> dict[str, str]:
         """What travels with it besides definitions, by what it is."""
-        given = {"instructions": self.instructions, "skills": self.skills if self.skills.skills else None}
+        servers, skills = self.gathered.configured.servers, self.skills
+        given = {
+            "instructions": self.instructions,
+            "skills": skills if skills.skills else None,
+            "servers": JobServers(servers=list(servers)) if servers else None,
+        }
         return {name: document.model_dump_json() for name, document in given.items() if document is not None}
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The types of agents that it may have."""
+        return self.gathered.catalogue
+
+    @property
+    def permissions(self) -> PermissionSettings:
+        """What settings files and the order say."""
+        return self.gathered.permissions
+
+    @property
+    def trusted(self) -> bool:
+        """What files of the workspace loosen holds."""
+        return self.gathered.trusted
+
+    @property
+    def skills(self) -> Skills:
+        """The skills and commands that travel with it."""
+        return self.gathered.skills
 
     @property
     def rules(self) -> Rules:
@@ -152,13 +167,7 @@ class PreparedJob:
     @property
     def grants(self) -> list[Grant]:
         """What files of the workspace would loosen, or loosen, if it is trusted."""
-        return [
-            *self.permissions.grants,
-            *self.catalogue.grants,
-            *self.instruction_grants,
-            *self.setup_grants,
-            *self.skills.grants,
-        ]
+        return self.gathered.grants
 
     @property
     def ignored(self) -> str:
@@ -173,9 +182,10 @@ class PreparedJob:
     @property
     def warnings(self) -> list[str]:
         """What the settings files held that could not be used, or was not."""
-        instructions = self.instructions.problems if self.instructions else ()
-        found = [*self.permissions.problems, *instructions, *self.setup_problems, *self.skills.problems]
+        found = [*self.gathered.problems, *(self.instructions.problems if self.instructions else ())]
         problems = [str(problem) for problem in found]
+        if lack := explain_absent(self.spec.definition, self.gathered.configured, self.catalogue.unapproved):
+            problems.append(f"{self.spec.definition.name}: {lack}")
         return [*problems, self.ignored] if self.ignored else problems
 
 
@@ -205,23 +215,13 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     if not 1 <= order.priority <= 100:
         raise ConfigurationError(f"a priority of {order.priority} cannot be given; use 1 to 100")
     _check_rules(order)
-    catalogue, permissions = load_catalogue(folder), _permissions(order, folder)
-    # Looked at also where they are switched off: what is trusted does not depend on how a job is started.
-    instructions = load_instructions(folder, Path.home())
-    setup, setup_problems = _read_setup(folder, settings)
-    setup_grants = [setup.grant] if setup else []
-    skills = load_skills(folder)
-    grants = [*permissions.grants, *catalogue.grants, *instructions.grants, *setup_grants, *skills.grants]
-    trusted = _trusts(folder, grants, settings)
-    if trusted:
-        catalogue, permissions = load_catalogue(folder, trusted=True), _permissions(order, folder, trusted=True)
-        instructions = load_instructions(folder, Path.home(), trusted=True)
-        skills = load_skills(folder, trusted=True)
+    found = gather(folder, settings, allow=order.allow, ask=order.ask, deny=order.deny)
+    catalogue, permissions = found.catalogue, found.permissions
     digest, asked = "" if order.idempotency_key is None else order.digest, order.prompt
     if order.commands:
         place = Place(folder, permissions.rules, settings)
         chosen = None if order.agent == DEFAULT_AGENT else order.agent
-        if (called := call_command(order.prompt, chosen, skills, catalogue, place)) is not None:
+        if (called := call_command(order.prompt, chosen, found.skills, catalogue, place)) is not None:
             _check_prompt(called.prompt)
             agent, model = called.agent or order.agent, order.model or called.model
             order = replace(order, prompt=called.prompt, agent=agent, model=model)
@@ -252,7 +252,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         model=_choose_model(order, definition, limits, settings),
         workspace=str(_place_workspace(folder, job_id, settings, isolation)),
         isolation=isolation,
-        files=_choose_files(order, settings, setup if trusted else None),
+        files=_choose_files(order, settings, found.setup if found.trusted else None),
         mode=mode,
         after_plan="bypassPermissions" if mode == "plan" else None,
         rules=definition_rules(definition),
@@ -267,26 +267,15 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     return PreparedJob(
         spec,
         folder,
-        catalogue,
-        permissions,
+        found,
         seconds,
         order.priority,
-        trusted,
-        instruction_grants=tuple(instructions.grants),
-        setup_grants=tuple(setup_grants),
-        setup_problems=tuple(setup_problems),
-        instructions=instructions if order.instruction_files and settings.instruction_files else None,
-        skills=skills,
+        instructions=found.instructions if order.instruction_files and settings.instruction_files else None,
         sequel=_sequel(order, job_id),
         places=(places := find_places(folder, settings.memory_owner)),
         memory_folders=tuple(find_memory_folders(catalogue.definitions.values(), places, folder, Path.home())),
         digest=digest,
     )
-
-
-def _read_setup(folder: Path, settings: Settings) -> tuple[Setup | None, list[Problem]]:
-    """What is to be trusted for checkouts: nothing where none are made."""
-    return (None, []) if settings.hub is None else read_setup(folder)
 
 
 def _choose_files(order: Order, settings: Settings, setup: Setup | None) -> Files | None:
@@ -313,33 +302,6 @@ def _place_workspace(folder: Path, job_id: str, settings: Settings, isolation: I
     if settings.hub is None and isolation == "none":
         return folder
     return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), folder.name)
-
-
-def find_grants(folder: Path, settings: Settings) -> list[Grant]:
-    """What files of the workspace would loosen."""
-    home, (setup, _) = Path.home(), _read_setup(folder, settings)
-    return [
-        *load_permission_settings(folder, home).grants,
-        *load_catalogue(folder).grants,
-        *load_instructions(folder, home).grants,
-        *([setup.grant] if setup else []),
-        *load_skills(folder).grants,
-    ]
-
-
-def is_trusted(folder: Path, settings: Settings) -> bool:
-    """Whether the person trusts what files of the workspace would loosen, as they are now."""
-    return _trusts(folder, find_grants(folder, settings), settings)
-
-
-def _trusts(folder: Path, grants: list[Grant], settings: Settings) -> bool:
-    return bool(grants) and TrustStore(settings.state_folder()).is_trusted(folder, grants)
-
-
-def _permissions(order: Order, folder: Path, *, trusted: bool = False) -> PermissionSettings:
-    return load_permission_settings(
-        folder, Path.home(), allow=order.allow, ask=order.ask, deny=order.deny, trusted=trusted
-    )
 
 
 def _check_prompt(prompt: str) -> None:

@@ -87,6 +87,10 @@ class Settings(BaseSettings):
     tags: str = ""
     """Of a worker: what it is, in words parted by commas (`gpu,trusted`), for agents and tools that require that."""
 
+    mcp_env: str = ""
+    """Of a worker: variables of its environment, or patterns of their names (`GITHUB_*`), parted by commas, that MCP servers may be
+    given where their configuration has `${NAME}`."""
+
     memory_owner: str | None = None
     """Whose memory of the scope `user` agents have. Default: the login name of whoever submits the job."""
 
@@ -184,6 +188,10 @@ class Settings(BaseSettings):
         if wrong:
             raise ValueError(f"{min(wrong)!r} is neither healthcheck nor metrics")
         return value
+
+    def mcp_variables(self) -> list[str]:
+        """The names and patterns of `mcp_env`."""
+        return [name for part in self.mcp_env.split(",") if (name := part.strip())]
 
     def tag_names(self) -> list[str]:
         """The words of `tags`."""

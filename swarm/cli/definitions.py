@@ -23,7 +23,10 @@ from swarm.definitions.names import split_pattern
 from swarm.definitions.sources import Problem
 from swarm.definitions.tools import known_tools, row_of
 from swarm.errors import ConfigurationError
-from swarm.orders import find_workspace, is_trusted
+from swarm.gathering import is_trusted
+from swarm.mcp.reading import load_servers
+from swarm.mcp.wanting import explain_absent
+from swarm.orders import find_workspace
 from swarm.permissions.filter import Situation, explain_tools
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.runtime.offering import choose_tools
@@ -77,6 +80,10 @@ def list_agents(
         hidden, by = _shorten(shadow.source, folder), _shorten(shadow.hidden_by, folder)
         print_note(f"hidden: {shadow.name} of {hidden}, by {by}")
     _print_problems(catalogue.problems, folder)
+    configured = load_servers(folder, Path.home(), trusted=trusted)
+    for definition in definitions:
+        if lack := explain_absent(definition, configured, catalogue.unapproved):
+            print_note(f"note: {definition.name}: {lack}")
     if doubtful := [definition for definition in definitions if definition.warnings]:
         example = shlex.quote(os.path.relpath(doubtful[0].source))
         print_note(f"{len(doubtful)} of them understood only in part; `swarm agents check {example}` says what was not")
@@ -97,10 +104,13 @@ def check(
         print_json({"agents": agents, "problems": [problem.model_dump() for problem in result.problems]})
     else:
         _print_definitions(result.definitions, folder)
+    configured = load_servers(folder, Path.home(), trusted=is_trusted(folder, load_settings()))
     for definition in result.definitions:
         place = f"{_shorten(definition.source, folder)}: {definition.name}"
         for warning in definition.warnings:
             print_note(f"warning: {place}: {warning}")
+        if lack := explain_absent(definition, configured):
+            print_note(f"note: {place}: {lack}")
         for tool, reason in withheld_tools(definition).items():
             print_note(f"note: {place}: it lists {tool} but does not get it: {reason}")
     for name, source in result.disabled.items():

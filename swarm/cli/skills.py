@@ -13,7 +13,8 @@ from swarm.cli.output import one_line, output_console, plain, print_json, print_
 from swarm.cli.tables import Column, Listing
 from swarm.definitions.catalogue import load_catalogue
 from swarm.errors import ConfigurationError
-from swarm.orders import find_workspace, is_trusted
+from swarm.gathering import is_trusted
+from swarm.orders import find_workspace
 from swarm.settings import load_settings
 from swarm.skills.model import Package, Skill, Skills
 from swarm.skills.places import load_skills

@@ -12,7 +12,8 @@ from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
 from swarm.definitions.grants import Grant
 from swarm.errors import ConfigurationError
-from swarm.orders import find_grants, find_workspace, is_trusted
+from swarm.gathering import find_grants, is_trusted
+from swarm.orders import find_workspace
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings, load_settings
 

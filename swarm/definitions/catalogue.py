@@ -30,6 +30,7 @@ from swarm.definitions.opencode import (
 )
 from swarm.definitions.sources import Problem, ReadResult, Unusable, is_folder, list_files, resolve
 from swarm.errors import UnknownDefinition
+from swarm.mcp.servers import Server, describe_use
 
 _OLD_MODES = ("mode", "modes")
 """Where OpenCode kept what today are agents of the mode `primary`."""
@@ -58,6 +59,8 @@ class Catalogue(BaseModel):
     """How deep agents may nest at most, where a configuration says so."""
     grants: list[Grant] = Field(default=[], exclude=True)
     """What definitions of the workspace would loosen; they are among the others only if they were loaded as trusted."""
+    unapproved: list[Server] = Field(default=[], exclude=True)
+    """The MCP servers that definitions of the workspace would bring along, if it was trusted."""
 
     def get(self, name: str) -> AgentDefinition:
         """The definition of that name. Raises `UnknownDefinition`, which lists the known ones; never a substitute."""
@@ -95,12 +98,13 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
     replacing = _find_replacing(project, own)
     reaching = _find_reaching(project, own)
+    serving = _find_serving(project, own)
     if not trusted:
         project = [
             result.model_copy(update={"definitions": [one for one in result.definitions if one not in replacing]})
             for result in project
         ]
-        project = [_keep_in_project(result, reaching) for result in project]
+        project = [_without_servers(_keep_in_project(result, reaching), serving) for result in project]
     grants = [
         Grant(
             text=f"the type {one.name}, in place of the one that is shipped or your own",
@@ -116,7 +120,13 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
         )
         for one in reaching
     ]
-    return _merge(project + own).model_copy(update={"grants": grants})
+    grants += [
+        Grant(text=f"{describe_use(server)}, for the type {one.name}", source=one.source, content=server.digest)
+        for one in serving
+        for server in one.servers
+    ]
+    unapproved = [] if trusted else [server for one in serving for server in one.servers]
+    return _merge(project + own).model_copy(update={"grants": grants, "unapproved": unapproved})
 
 
 def _find_replacing(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
@@ -134,6 +144,26 @@ def _find_reaching(project: list[ReadResult], own: list[ReadResult]) -> list[Age
     sources = {definition.source for result in own for definition in result.definitions}
     found = (definition for result in project for definition in result.definitions)
     return [one for one in found if one.memory == "user" and one.source not in sources]
+
+
+def _find_serving(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
+    """The project's definitions that bring MCP servers along: programs that would run, addresses that would be spoken with."""
+    sources = {definition.source for result in own for definition in result.definitions}
+    found = (definition for result in project for definition in result.definitions)
+    return [one for one in found if one.servers and one.source not in sources]
+
+
+def _without_servers(result: ReadResult, serving: list[AgentDefinition]) -> ReadResult:
+    # What it has under a name is what it goes without under that name: it is told so where its tools are chosen.
+    kept = [
+        _share_instead(one) if any(one.source == two.source for two in serving) else one for one in result.definitions
+    ]
+    return result.model_copy(update={"definitions": kept})
+
+
+def _share_instead(one: AgentDefinition) -> AgentDefinition:
+    names = dict.fromkeys([*one.shared_servers, *(server.name for server in one.servers)])
+    return one.model_copy(update={"servers": [], "shared_servers": list(names)})
 
 
 def _keep_in_project(result: ReadResult, reaching: list[AgentDefinition]) -> ReadResult:

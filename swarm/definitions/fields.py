@@ -18,6 +18,7 @@ from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, 
 from swarm.definitions.names import suggest
 from swarm.definitions.placing import read_placing
 from swarm.definitions.requirements import read_requirements
+from swarm.definitions.servers import read_servers
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
 
@@ -65,6 +66,7 @@ _KEYS = (
         "memory",
         "coordination",
         "skills",
+        "mcpServers",
     ),
 )
 
@@ -72,7 +74,6 @@ _UNSUPPORTED = frozenset(
     (
         *(
             "hooks",
-            "mcpservers",
             "initialprompt",
             "options",
             "websearch",
@@ -179,6 +180,8 @@ def build_definition(
         values["description"] = description
     _read_model_and_limits(keys, values, warnings)
     values |= read_duties(keys, check=_read_string(keys, "check").strip(), rubric=_read_string(keys, "rubric").strip())
+    if keys.get("mcpservers") is not None:
+        values |= read_servers(keys["mcpservers"], values["source"], warnings)
     _read_permissions(keys, values, warnings, general)
     _warn_about_the_rest(keys, table, warnings)
     try:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.mcp.servers import Server
+
 DEFAULT_TYPE = "general-purpose"
 """What is started when no type is named."""
 REMOTE_SECONDS = 1_800.0
@@ -73,6 +75,10 @@ class AgentDefinition(BaseModel):
     """Skills whose text it is given to begin with."""
     network: bool = False
     """Its processes may use the network."""
+    servers: list[Server] = []
+    """MCP servers that agents of this type have, and no others …"""
+    shared_servers: list[str] = []
+    """… and those of the job that it says it needs, by name."""
     background: bool = False
     requires: list[str] = []
     """Tags that its worker must have (`SWARM_TAGS`): `gpu`, `trusted`."""

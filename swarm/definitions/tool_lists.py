@@ -102,8 +102,6 @@ class ToolLists:
             raise Unusable(f"it names more than {_MAX_ENTRIES} tools and patterns", "Use wildcards.")
         unknown = list(dict.fromkeys(entry for entry in entries if not is_known_tool(entry)))
         self._warn_about(unknown)
-        if servers := list(dict.fromkeys(show(entry) for entry in self.tools or [] if is_mcp(entry))):
-            self._warn(f"no tools of MCP servers are offered here: {enumerate_briefly(servers)}")
         if self.tools and not any(_is_offered(entry) for entry in self.tools):
             self._warn("no tool of its list is offered here: it works without any")
         return self._warnings
@@ -147,7 +145,7 @@ def _tools_meant(key: str) -> list[str]:
 
 def _is_offered(entry: str) -> bool:
     name = split_pattern(entry)[0]
-    return any(row.home and matches_tool(name, row.name) for row in all_rows())
+    return is_mcp(name) or any(row.home and matches_tool(name, row.name) for row in all_rows())
 
 
 def _tools_granted(key: str) -> list[str]:

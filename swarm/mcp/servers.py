@@ -22,6 +22,9 @@ Transport = Literal["stdio", "http", "sse"]
 Scope = Literal["project", "user", "definition"]
 """Whose file said so: the workspace's, the person's own, or that of the definition which has the server to itself."""
 
+Approval = Literal["ask", "allow", "auto"]
+"""A call is asked about, or allowed, or judged as any other by mode and rules."""
+
 PREFIX = "mcp__"
 MAX_NAME = 64
 """Of a tool's name as the model is given it."""
@@ -51,7 +54,7 @@ class Server(BaseModel):
     """Patterns of the tools, by the server's own names, that are offered; None: all …"""
     without: tuple[str, ...] = ()
     """… and of those that never are."""
-    approvals: dict[str, Literal["ask", "allow"]] = {}
+    approvals: dict[str, Approval] = {}
     """What the configuration says of calls, by the tool's own name; `*` is every tool that is not named."""
     required: bool = False
     """A job whose server does not start has failed, instead of going on without."""
@@ -92,6 +95,15 @@ class Server(BaseModel):
 
     def _texts(self) -> Iterator[str]:
         yield from (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
+
+
+class JobServers(BaseModel):
+    """The document `servers` that travels with a job: what its agents may have, pinned as it was when the job was submitted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    v: Literal[1] = 1
+    servers: list[Server] = []
 
 
 class MissingVariables(ConfigurationError):
@@ -142,6 +154,13 @@ def _fill_all(server: Server, fill: Callable[[str], str]) -> dict[str, object]:
         "url": fill(server.url),
         "headers": {name: fill(value) for name, value in server.headers.items()},
     }
+
+
+def describe_use(server: Server) -> str:
+    """What a person approves, in a line: the program or address, and the names of what it is given besides."""
+    what = "start the MCP server" if server.transport == "stdio" else "speak with the MCP server"
+    given = [*server.env, *server.headers]
+    return f"{what} {server.name}: {server.describe()}" + (f" (with {', '.join(given)})" if given else "")
 
 
 def spell(name: str) -> str:

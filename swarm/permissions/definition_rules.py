@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import EDIT, all_rows, matches_tool, row_of
+from swarm.mcp.servers import PREFIX, Server, tool_name
 from swarm.permissions.opencode_rules import read_opencode_entries
 from swarm.permissions.rules import InvalidRule, Rule, Rules, parse_rule
 
@@ -25,7 +27,25 @@ def definition_rules(definition: AgentDefinition) -> Rules:
     if definition.tools is not None:
         rules.extend(_limit(definition.tools, source))
     rules.extend(rule for rule in read_opencode_entries(definition.permission, source) if rule.action != "allow")
+    rules.extend(rule for rule in server_rules(definition.servers).rules if rule.action != "allow")
     return Rules(rules=tuple(dict.fromkeys(rules)))
+
+
+def server_rules(servers: Iterable[Server]) -> Rules:
+    """What the configurations of MCP servers say of calls of their tools: it was approved with the server."""
+    rules: list[Rule] = []
+    for server in servers:
+        source = f"the MCP server {server.name} ({server.source})"
+        named = {tool: word for tool, word in server.approvals.items() if tool != "*"}
+        for tool, word in named.items():
+            if word != "auto":
+                rules.append(Rule(action=word, tool=tool_name(server.name, tool), source=source))
+        general = server.approvals.get("*", "auto")
+        if general != "auto":
+            others = tuple(tool_name(server.name, tool) for tool in named)
+            every = f"{PREFIX}{server.key}__*"
+            rules.append(Rule(action=general, tool=every, source=source, unless=others))
+    return Rules(rules=tuple(rules))
 
 
 def _deny(entry: str, source: str) -> Rule:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +19,8 @@ from swarm.definitions.names import is_known_tool, split_pattern, suggest
 from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path
 from swarm.definitions.tools import EDIT, is_mcp, known_tools, row_of
 from swarm.errors import ConfigurationError
+from swarm.mcp.reading import load_servers
+from swarm.mcp.servers import server_of
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
 from swarm.permissions.opencode_rules import read_opencode_permission
@@ -159,12 +162,19 @@ class _Loading:
             )
 
     def report_mcp_rules(self) -> None:
-        """Say once that there is nothing that rules about tools of MCP servers could hold for."""
-        for path, rules in list(self.mcp_rules.items())[:1]:
-            count = sum(len(found) for found in self.mcp_rules.values())
-            message = (
-                f"no tools of MCP servers are offered here, so {count} rules about them ({rules[0]} …) have no effect"
-            )
+        """Say once which rules are about tools of MCP servers that are not configured for the workspace."""
+        if not self.mcp_rules:
+            return
+        known = load_servers(self.workspace, self.home).keys
+        idle = [
+            (path, rule)
+            for path, rules in self.mcp_rules.items()
+            for rule in rules
+            if not any(fnmatchcase(key, server_of(rule)) for key in known)
+        ]
+        if idle:
+            path, rule = idle[0]
+            message = f"no MCP server is configured for {len(idle)} rules about their tools ({rule} …)"
             self.report(path, message, "They are kept.")
 
     def read_settings(self, path: Path, scope: str) -> None:

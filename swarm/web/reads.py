@@ -10,11 +10,12 @@ from swarm import __version__
 from swarm.client import Swarm
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.model import PermissionMode
+from swarm.gathering import is_trusted
 from swarm.live.reading import Reader
 from swarm.live.rows import Row
 from swarm.live.state import Patch, Snapshot
 from swarm.models.catalogue import load_models
-from swarm.orders import DEFAULT_AGENT, DEFAULT_MODE, find_workspace, is_trusted
+from swarm.orders import DEFAULT_AGENT, DEFAULT_MODE, find_workspace
 from swarm.permissions.sources import load_permission_settings
 from swarm.records import Event, Limits, State
 from swarm.store.questions import Question

@@ -16,7 +16,7 @@ from swarm import Job
 from swarm.agent.entries import ToolFinished
 from swarm.agent.notes import UNDONE
 from swarm.errors import NotOwner
-from swarm.orders import find_grants
+from swarm.gathering import find_grants
 from swarm.permissions.trust import TrustStore
 from swarm.runtime.reading import keeping_of
 from swarm.store.values import Claim

@@ -10,6 +10,7 @@ import pytest
 
 from swarm.definitions.catalogue import check_path
 from swarm.definitions.sources import ReadResult
+from swarm.mcp.servers import Server
 
 CORPUS = Path(__file__).parent / "corpus" / "definitions"
 
@@ -86,8 +87,17 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
             "background": True,
             "effort": "high",
             "isolation": "worktree",
+            "servers": [
+                Server(
+                    name="github",
+                    transport="stdio",
+                    command="gh-mcp",
+                    scope="definition",
+                    source=str(CORPUS / "claude/every-documented-key.md"),
+                )
+            ],
         },
-        ["effect: `mcpServers`, `hooks`, `initialPrompt`"],
+        ["effect: `hooks`, `initialPrompt`"],
     ),
     "claude/kinds.md": Loaded(
         {"kind": "remote", "timeout_seconds": 90.0, "isolation": "worktree"},
@@ -136,11 +146,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         ["unknown tools, kept in case a worker offers them: 'docs.mcp/*', 'acme/other_tool'"],
     ),
     "claude/only-servers.md": Loaded(
-        {"tools": ["mcp__images__make", "mcp__search", "SlashCommand"]},
-        [
-            "no tools of MCP servers are offered here: 'mcp__images__make', 'mcp__search'",
-            "no tool of its list is offered here: it works without any",
-        ],
+        {"tools": ["mcp__images__make", "mcp__search", "SlashCommand"], "servers": [], "shared_servers": []},
     ),
     "claude/prompt-before-the-end.md": Refused("'Say what you found:' is no `key: value` line", 9),
     "claude/rule-instead-of-frontmatter.md": Refused("'**Version:** 3' is no `key: value` line", 5),
@@ -216,7 +222,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         {"model": "inherit", "effort": "low", "prompt": 'Work with "quotes" and \\backslashes\\.'},
         [
             *("`effort` 'minimal'", "`sandbox_mode` 'True'", "unknown and without effect: `tui`"),
-            "effect: `features`, `mcp_servers`",
+            "effect: `features`",
             "`skills` is no list of names",
         ],
     ),

@@ -14,7 +14,8 @@ from swarm.context.nested import find_reached, render_reached
 from swarm.context.rules import expand_braces, read_globs
 from swarm.definitions.sources import Unusable
 from swarm.errors import ConfigurationError
-from swarm.orders import Order, find_grants, prepare_order
+from swarm.gathering import find_grants
+from swarm.orders import Order, prepare_order
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
 

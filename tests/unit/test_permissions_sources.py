@@ -133,7 +133,9 @@ def test_what_settings_hold_beside_permissions_is_said_once(places: tuple[Path, 
     hooks, switch, servers = sorted((str(problem) for problem in loaded.problems), key=lambda text: "MCP" in text)
     assert "without effect: `hooks`, `sandbox`. Nothing" in hooks
     assert "'disableBypassPermissionsMode'` is not supported" in switch
-    assert "no tools of MCP servers are offered here, so 4 rules about them (mcp__a__* …)" in servers
+    assert "no MCP server is configured for 4 rules about their tools (mcp__a__* …)" in servers
+    write(workspace / ".mcp.json", {"mcpServers": {"a": {"command": "x"}, "c": {"url": "https://c.example"}}})
+    assert not [text for text in map(str, load_permission_settings(workspace, home).problems) if "MCP" in text]
 
 
 @pytest.mark.parametrize("name", [".claude/settings.json", ".claude/settings.local.json", ".swarm/settings.json"])

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from swarm.definitions.setups import MAX_COMMAND_BYTES, Setup, read_setup
-from swarm.orders import Order, find_grants, is_trusted, prepare_order
+from swarm.gathering import find_grants, is_trusted
+from swarm.orders import Order, prepare_order
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from swarm.agent.spec import Limits
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.grants import Grant, hash_grants
 from swarm.errors import ConfigurationError
-from swarm.orders import Order, find_grants, is_trusted, prepare_order
+from swarm.gathering import find_grants, is_trusted
+from swarm.mcp.servers import JobServers
+from swarm.orders import Order, prepare_order
 from swarm.permissions.trust import MAX_KEPT, TrustStore
 from swarm.settings import Settings
 
@@ -147,6 +150,24 @@ def test_an_order_tells_what_was_ignored_and_how_to_grant_it(workspace: Path, se
     assert is_trusted(workspace, settings), "a file that grants nothing changes nothing"
     write(workspace / ".swarm/settings.json", '{"permissions": {"allow": ["WebFetch"]}}')
     assert not is_trusted(workspace, settings) and prepare_order(order, settings).spec.mode == "acceptEdits"
+
+
+def test_a_server_of_the_workspace_travels_with_a_job_once_it_was_approved_as_it_is(
+    workspace: Path, settings: Settings
+) -> None:
+    def pinned() -> list[tuple[str, tuple[str, ...]]]:
+        document = prepare_order(Order("go", workspace=workspace), settings).documents.get("servers", "{}")
+        return [(server.name, server.args) for server in JobServers.model_validate_json(document).servers]
+
+    entry = {"command": "files", "args": ["${ROOT}"], "default_tools_approval_mode": "prompt"}
+    write(workspace / ".mcp.json", json.dumps({"mcpServers": {"files": entry}}))
+    assert pinned() == [] and "ignored (.mcp.json)" in prepare_order(Order("go", workspace=workspace), settings).ignored
+    TrustStore(settings.state_folder()).trust(workspace, find_grants(workspace, settings))
+    assert pinned() == [("files", ("${ROOT}",))]
+    rules = prepare_order(Order("go", workspace=workspace), settings).rules.rules
+    assert [(rule.action, rule.text) for rule in rules] == [("ask", "mcp__files__*")]
+    write(workspace / ".mcp.json", json.dumps({"mcpServers": {"files": {**entry, "args": ["/"]}}}))
+    assert pinned() == []
 
 
 def test_a_workspace_without_such_files_has_nothing_to_trust(workspace: Path, settings: Settings) -> None:

@@ -1,0 +1,104 @@
+"""Everything that files of a workspace and of its person say about a job, read once.
+
+What files of the workspace loosen is in it only while the person trusts exactly that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from swarm.context.instructions import Instructions, load_instructions
+from swarm.definitions.catalogue import Catalogue, load_catalogue
+from swarm.definitions.grants import Grant
+from swarm.definitions.setups import Setup, read_setup
+from swarm.definitions.sources import Problem
+from swarm.mcp.reading import Configured, load_servers
+from swarm.permissions.definition_rules import server_rules
+from swarm.permissions.sources import PermissionSettings, load_permission_settings
+from swarm.permissions.trust import TrustStore
+from swarm.settings import Settings
+from swarm.skills.model import Skills
+from swarm.skills.places import load_skills
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What was read."""
+
+    trusted: bool
+    """What files of the workspace loosen holds."""
+    catalogue: Catalogue
+    permissions: PermissionSettings
+    instructions: Instructions
+    setup: Setup | None
+    """What a new checkout would be set up with …"""
+    setup_problems: tuple[Problem, ...]
+    """… and why that could not be read."""
+    skills: Skills
+    """Skills and commands."""
+    configured: Configured
+    """The MCP servers that agents may have."""
+
+    @property
+    def grants(self) -> list[Grant]:
+        """What files of the workspace would loosen, or loosen, if it is trusted."""
+        return [
+            *self.permissions.grants,
+            *self.catalogue.grants,
+            *self.instructions.grants,
+            *([self.setup.grant] if self.setup else []),
+            *self.skills.grants,
+            *self.configured.grants,
+        ]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What could not be used; that of definitions and instruction files is told elsewhere."""
+        return [*self.permissions.problems, *self.setup_problems, *self.skills.problems, *self.configured.problems]
+
+
+def gather(
+    folder: Path,
+    settings: Settings,
+    *,
+    allow: Sequence[str] = (),
+    ask: Sequence[str] = (),
+    deny: Sequence[str] = (),
+) -> Gathered:
+    """Read what applies in a workspace; the three lists are rules of the command line. Raises `InvalidRule` for one of those."""
+
+    def read(trusted: bool) -> Gathered:
+        home = Path.home()
+        # Read also where it is switched off, or not made: what is trusted does not depend on how a job is started.
+        setup, problems = (None, []) if settings.hub is None else read_setup(folder)
+        configured = load_servers(folder, home, trusted=trusted)
+        permissions = load_permission_settings(folder, home, allow=allow, ask=ask, deny=deny, trusted=trusted)
+        return Gathered(
+            trusted=trusted,
+            catalogue=load_catalogue(folder, trusted=trusted),
+            permissions=replace(permissions, rules=permissions.rules + server_rules(configured.servers)),
+            instructions=load_instructions(folder, home, trusted=trusted),
+            setup=setup,
+            setup_problems=tuple(problems),
+            skills=load_skills(folder, trusted=trusted),
+            configured=configured,
+        )
+
+    found = read(trusted=False)
+    return read(trusted=True) if _is_trusted(folder, found.grants, settings) else found
+
+
+def find_grants(folder: Path, settings: Settings) -> list[Grant]:
+    """What files of the workspace would loosen."""
+    return gather(folder, settings).grants
+
+
+def is_trusted(folder: Path, settings: Settings) -> bool:
+    """Whether the person trusts what files of the workspace would loosen, as they are now."""
+    return gather(folder, settings).trusted
+
+
+def _is_trusted(folder: Path, grants: list[Grant], settings: Settings) -> bool:
+    return bool(grants) and TrustStore(settings.state_folder()).is_trusted(folder, grants)
