@@ -37,6 +37,7 @@ SECTIONS = {
         "agents": "definitions:list_agents",
         "tools": "tools:show_tools",
         "skills": "skills:show_skills",
+        "mcp": "mcp:mcp",
         "memory": "memory:memory",
         "permissions": "permissions:show_permissions",
         "trust": "trust:trust",

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from swarm.cli.mcp import group
 from swarm.definitions.catalogue import load_catalogue
+from swarm.errors import ConfigurationError
 from swarm.mcp.formats import Dialect, Unreadable, read_entry
 from swarm.mcp.reading import load_servers
 from swarm.mcp.servers import Server
@@ -174,3 +178,29 @@ def test_what_a_configuration_says_of_calls_becomes_rules() -> None:
     }
     definition = load_catalogue(None).get("build").model_copy(update={"servers": [server]})
     assert {rule.action for rule in definition_rules(definition).rules} == {"ask"}
+
+
+def test_a_server_is_added_listed_and_approved_from_the_command_line(
+    places: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, home = places
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SWARM_MCP_ENV", "OTHER,ISSUES_*")
+    monkeypatch.chdir(workspace)
+
+    def swarm_mcp(*arguments: str) -> Result:
+        return CliRunner().invoke(group, arguments)
+
+    added = swarm_mcp("add", "issues", "--env", "A=${ISSUES_TOKEN}", "--env", "B=s3cret", "--", "issues-mcp", "--all")
+    assert "workers must have ISSUES_TOKEN" in added.stderr
+    assert "once `swarm trust` approves it" in swarm_mcp("add", "web", "--url", "https://x.example", "--project").stderr
+    listed = swarm_mcp("list")
+    assert "1 server not approved" in listed.stderr and "SWARM_MCP_ENV" not in listed.stderr
+    found = {one["name"]: one for one in json.loads(swarm_mcp("list", "--json").stdout)["servers"]}
+    assert found["issues"]["args"] == ["--all"] and found["web"]["state"] == "not approved"
+    assert found["issues"]["env"] == {"A": "${ISSUES_TOKEN}", "B": "(set)"}
+    kept = (home / ".config/swarm/mcp.json").read_text()
+    for arguments in (("add", "issues", "--", "x"), ("add", "y"), ("add", "y", "--env", "A", "--", "x")):
+        assert isinstance(swarm_mcp(*arguments).exception, ConfigurationError), arguments
+    assert (home / ".config/swarm/mcp.json").read_text() == kept

@@ -1,0 +1,120 @@
+"""`swarm mcp`: the servers whose tools agents have here, and the fleet as a server for other tools."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from swarm.cli.options import JsonOption, WorkspaceOption
+from swarm.cli.output import one_line, output_console, print_json, print_note, show_number
+from swarm.cli.tables import Column, Listing
+from swarm.gathering import gather
+from swarm.mcp.adding import add_entry, make_entry
+from swarm.mcp.reading import OWN_FILE, PROJECT_FILE
+from swarm.mcp.servers import Server
+from swarm.orders import find_workspace
+from swarm.settings import load_settings
+
+group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@group.callback()
+def mcp() -> None:
+    """List, add and check the MCP servers of agents, or offer the fleet as one."""
+
+
+@group.command("list")
+def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = False) -> None:
+    """List the servers that agents have in a workspace, where each is configured, and whether it is approved."""
+    settings = load_settings()
+    folder = find_workspace(workspace)
+    found = gather(folder, settings)
+    of_types = [(one.name, server) for one in found.catalogue.definitions.values() for server in one.servers]
+    rows = [
+        *((server, "ready", "") for server in found.configured.servers),
+        *((server, "ready", name) for name, server in of_types),
+        *((server, "not approved", "") for server in found.configured.untrusted),
+        *((server, "not approved", "its type") for server in found.catalogue.unapproved),
+    ]
+    if as_json:
+        print_json(
+            {
+                "servers": [{**_describe(server), "state": state, "only_for": only} for server, state, only in rows],
+                "off": list(found.configured.off),
+                "problems": [problem.model_dump() for problem in found.configured.problems],
+            }
+        )
+        return
+    table = Listing(
+        *(Column("server"), Column("state"), Column("what", drop=1, flexible=True)),
+        *(Column("wants", drop=3), Column("only for", drop=4), Column("source", drop=2)),
+    )
+    for server, state, only in rows:
+        wants = ", ".join(name for name, default in server.variables.items() if default is None)
+        table.add_row(server.name, state, one_line(server.describe(), 200), wants, only, one_line(server.source, 120))
+    if rows:
+        table.print(output_console())
+    else:
+        print_note("no MCP server is configured here; `swarm mcp add NAME -- COMMAND` adds one")
+    for name in found.configured.off:
+        print_note(f"switched off: {one_line(name, 80)}")
+    for problem in found.configured.problems:
+        print_note(f"problem: {problem}")
+    waiting = [row for row in rows if row[1] == "not approved"]
+    if waiting:
+        print_note(
+            f"{show_number(len(waiting), 'server')} not approved; `swarm trust --show` lists, `swarm trust` approves"
+        )
+    given = settings.mcp_variables()
+    wanted = sorted({name for server, _, _ in rows for name in server.variables})
+    if missing := [name for name in wanted if not any(fnmatchcase(name, pattern) for pattern in given)]:
+        print_note(f"note: workers give servers only what their SWARM_MCP_ENV names; wanted: {', '.join(missing)}")
+
+
+@group.command("add")
+def add_server(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND ARGS…]", help="The program, for one that is a process.")
+    ] = None,
+    url: Annotated[str, typer.Option("--url", help="Its address, for one that is not.")] = "",
+    sse: Annotated[bool, typer.Option("--sse", help="The address speaks the older transport.")] = False,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable; VALUE may be '${NAME}'.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="Sent with each request.")
+    ] = None,
+    tool: Annotated[
+        list[str] | None, typer.Option("--tool", metavar="PATTERN", help="Offer only such tools of it.")
+    ] = None,
+    project: Annotated[
+        bool, typer.Option("--project", help=f"Write it into {PROJECT_FILE} of the workspace, for everybody.")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Also where there is one of that name.")] = False,
+    workspace: WorkspaceOption = Path(),
+) -> None:
+    """Add a server: yours for all workspaces, or with --project one of this workspace's.
+
+    Behind `--` everything is the program's: swarm mcp add issues --env 'TOKEN=${TOKEN}' -- issues-mcp --read-only
+    """
+    entry = make_entry(command or [], url=url, sse=sse, env=env or [], headers=header or [], tools=tool or [])
+    path = find_workspace(workspace) / PROJECT_FILE if project else Path.home() / OWN_FILE
+    server = add_entry(path, name, entry, replace=replace)
+    print_note(f"added to {path}: {server.name}, {one_line(server.describe(), 200)}")
+    if project:
+        print_note("it holds for jobs here once `swarm trust` approves it")
+    if wanted := [variable for variable, default in server.variables.items() if default is None]:
+        print_note(f"workers must have {', '.join(wanted)}, and name it in SWARM_MCP_ENV")
+
+
+def _describe(server: Server) -> dict[str, Any]:
+    """Everything about it but values that may be secrets: what is not a variable is left out of them."""
+    told = json.loads(server.model_dump_json())
+    for table in ("env", "headers"):
+        told[table] = {name: value if "${" in value else "(set)" for name, value in told[table].items()}
+    return {**told, "digest": server.digest, "tools_are_called": f"mcp__{server.key}__*"}
