@@ -121,7 +121,7 @@ class PageText(BaseModel):
 def start_job(call: Call) -> Returned:
     """Start a job. With an idempotency key, a request that is sent again starts no second one (and returns 200)."""
     order: NewJob = call.body
-    _check_workspace(call.key, order.workspace)
+    check_workspace(call.key, order.workspace)
     key = call.headers.get(IDEMPOTENCY_HEADER.lower())
     # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
     own_key = None if key is None else f"{call.key.name}/{key}"
@@ -180,7 +180,7 @@ def _job(call: Call) -> Job:
     return call.swarm.job(call.path["job"])
 
 
-def _check_workspace(key: ApiKey, workspace: str) -> None:
+def check_workspace(key: ApiKey, workspace: str) -> None:
     """Raises `Refusal` for a folder that the key's jobs may not work in."""
     if not Path(workspace).is_absolute():
         raise Refusal(400, "bad_request", f"the workspace {workspace!r} is not an absolute path")

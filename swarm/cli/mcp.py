@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, output_console, print_json, print_note, show_number
 from swarm.cli.tables import Column, Listing
+from swarm.errors import ConfigurationError
 from swarm.gathering import gather
 from swarm.mcp.adding import add_entry, make_entry
 from swarm.mcp.reading import OWN_FILE, PROJECT_FILE
 from swarm.mcp.servers import Server
 from swarm.orders import find_workspace
-from swarm.settings import load_settings
+from swarm.settings import Settings, load_settings
+from swarm.store.api_keys import SCOPES, ApiKey
+
+if TYPE_CHECKING:
+    from swarm.client import Swarm
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -110,6 +115,69 @@ def add_server(
         print_note("it holds for jobs here once `swarm trust` approves it")
     if wanted := [variable for variable, default in server.variables.items() if default is None]:
         print_note(f"workers must have {', '.join(wanted)}, and name it in SWARM_MCP_ENV")
+
+
+@group.command("serve")
+def serve(
+    http: Annotated[
+        bool, typer.Option("--http", help="Over HTTP, to callers with a key of `swarm keys`, not over stdio.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="With --http: address to serve on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: port; 0 takes a free one.")] = 8401,
+    workspace: WorkspaceOption = Path(),
+    only: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--only", metavar="FOLDER", help="Over stdio: the only folders that jobs may work in. Default: any."
+        ),
+    ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope",
+            metavar="SCOPE",
+            help=f"Over stdio: what the client may do, of {', '.join(SCOPES)}. Default: all.",
+        ),
+    ] = None,
+) -> None:
+    """Offer the fleet to any MCP client: start jobs, follow, answer and cancel them.
+
+    Over stdio the client starts this command; with --http it serves `/mcp`, each caller with the scopes and folders of its key.
+    """
+    try:
+        from swarm.mcp.fleet.server import FleetServer, make_http, serve_stdio
+    except ImportError as error:
+        raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
+    from swarm.client import Swarm
+
+    settings, folder = load_settings(), find_workspace(workspace)
+    if unknown := sorted(set(scope or ()) - set(SCOPES)):
+        raise ConfigurationError(f"{unknown[0]!r} is no scope; there are: {', '.join(SCOPES)}")
+    if settings.redis_url is None:
+        _bring_up(settings, workers=0)
+    with Swarm(settings) as swarm:
+        may = tuple(known for known in SCOPES if known in (scope or SCOPES))
+        below = tuple(str(find_workspace(one)) for one in only or ())
+        local = None if http else ApiKey(name="mcp", scopes=may, workspaces=below, created_at=0)
+        server = FleetServer(swarm, folder, local=local, ready=lambda: _see_to_workers(swarm))
+        if not http:
+            serve_stdio(server)
+            return
+        import uvicorn
+
+        uvicorn.run(make_http(server, swarm, host), host=host, port=port, log_level="info", timeout_graceful_shutdown=2)
+
+
+def _see_to_workers(swarm: Swarm) -> None:
+    """Start a worker where the swarm is this machine's own, and none is there."""
+    if swarm.settings.redis_url is None and not swarm.workers():
+        _bring_up(swarm.settings, workers=1)
+
+
+def _bring_up(settings: Settings, workers: int) -> None:
+    from swarm.local.stack import up
+
+    up(settings, workers=workers)
 
 
 def _describe(server: Server) -> dict[str, Any]:
