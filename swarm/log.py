@@ -1,9 +1,60 @@
-"""Event-style logging: a name and fields, `agent.parked agent_id=… until=…`; never prompts, bodies or secrets."""
+"""Event-style logging: a name and fields, `agent.parked agent_id=… until=…`; never prompts, bodies or secrets.
+
+As text, or (`SWARM_LOG_FORMAT=json`) a JSON document a line, with the ids of the job, the agent and the trace that it was written for.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+LogFormat = Literal["text", "json"]
+_TEXT = "[%(asctime)s: %(levelname)s] %(message)s"
+_at_work_for: ContextVar[Mapping[str, Any]] = ContextVar("at_work_for", default=MappingProxyType({}))
+
+
+@contextmanager
+def at_work_for(**ids: Any) -> Iterator[None]:
+    """Have the JSON lines of this thread say for whom they were written."""
+    before = _at_work_for.set(ids)
+    try:
+        yield
+    finally:
+        _at_work_for.reset(before)
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON; lines of other packages have a `message` in place of event and fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        written: tuple[str, dict[str, Any]] = getattr(record, "swarm_event", ("", {}))
+        event, fields = written
+        told: dict[str, Any] = {"event": event, **fields} if event else {"message": record.getMessage()}
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        about = {"time": when, "level": record.levelname.lower(), "logger": record.name}
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        return json.dumps({**about, **_at_work_for.get(), **told}, default=str, ensure_ascii=False)
+
+
+def shape_lines(logger: logging.Logger, form: LogFormat) -> None:
+    """Have what this logger's handlers write be of that form."""
+    if form == "json":
+        for handler in logger.handlers:
+            handler.setFormatter(JsonFormatter())
+
+
+def begin_logging(form: LogFormat) -> None:
+    """Have a process of ours write its lines to the standard error stream."""
+    logging.basicConfig(level=logging.INFO, format=_TEXT)
+    shape_lines(logging.getLogger(), form)
 
 
 class EventLog:
@@ -30,7 +81,8 @@ class EventLog:
 
     def _write(self, level: int, event: str, fields: dict[str, Any]) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, " ".join([event, *(f"{key}={_shown(value)}" for key, value in fields.items())]))
+            text = " ".join([event, *(f"{key}={_shown(value)}" for key, value in fields.items())])
+            self._logger.log(level, text, extra={"swarm_event": (event, fields)})
 
 
 def _shown(value: Any) -> str:

@@ -79,6 +79,9 @@ class Settings(BaseSettings):
     only_job: str | None = None
     """Of a worker: the one job that it is for."""
 
+    log_format: Literal["text", "json"] = "text"
+    """How workers, the hub and `swarm telemetry` write their logs: lines for people, or a JSON document each."""
+
     tools: str = ""
     """Modules with tools of your own, parted by commas; beside those of installed packages (the entry points `swarm.tools`)."""
 

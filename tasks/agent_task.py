@@ -14,7 +14,8 @@ from redis.exceptions import RedisError
 
 from swarm.agent.needs import find_files_lack, find_lack, needs_of, read_needs
 from swarm.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
-from swarm.log import EventLog
+from swarm.ids import trace_id
+from swarm.log import EventLog, at_work_for
 from swarm.runtime.journal import Journal
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
@@ -211,6 +212,12 @@ class _Patience:
 def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> Row:
     if claim.generation > 1:
         task.send_quietly("task-running")
+    ids = {"job_id": claim.spec.job_id, "agent_id": claim.agent_id, "generation": claim.generation}
+    with at_work_for(**ids, trace_id=trace_id(claim.spec.job_id)):
+        return _run_segment(task, runtime, store, claim, stop)
+
+
+def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> Row:
     log.info("agent.running", agent_id=claim.agent_id, generation=claim.generation, label=claim.spec.log_name)
     try:
         segment = Segment(

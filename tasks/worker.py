@@ -25,8 +25,9 @@ from redis.exceptions import RedisError
 from swarm.errors import SwarmError
 from swarm.exposure import find_exposures
 from swarm.local.keeping import Keeper
-from swarm.log import EventLog
+from swarm.log import EventLog, shape_lines
 from swarm.runtime.scratch import scratch_root
+from swarm.settings import load_settings
 from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
 from swarm.tasks import process
@@ -48,6 +49,12 @@ LATE_SECONDS = 0.005
 """How long after the end of a lease it is looked at: clocks and sleeps are not that exact."""
 LAST_WAIT_SECONDS = 1.0
 """How long a pool process that ends waits until the main process has read what it returned."""
+
+
+@signals.after_setup_logger.connect  # type: ignore[untyped-decorator]
+@signals.after_setup_task_logger.connect  # type: ignore[untyped-decorator]
+def _shape_lines(logger: logging.Logger, **_: Any) -> None:
+    shape_lines(logger, load_settings().log_format)
 
 
 @signals.worker_init.connect  # type: ignore[untyped-decorator]

@@ -130,7 +130,7 @@ class Exporter:
 
 def play(fleet: Fleet, receiver: Receiver, order: str, *, kills: int, seed: int = 1) -> tuple[Job, Exporter]:
     """A job whose workers die while the exporter does."""
-    for worker in [fleet.begin_worker(3) for _ in range(2)]:
+    for worker in [fleet.begin_worker(3, SWARM_LOG_FORMAT="json") for _ in range(2)]:
         worker.wait_ready()
     exporter = Exporter(fleet, receiver.url)
     thread = exporter.be_killed(seed)

@@ -23,7 +23,8 @@ def telemetry(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port for it; 0 takes a free one.")] = 9464,
     every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How often journals are read.")] = 5.0,
     once: Annotated[
-        bool, typer.Option("--once", help="Read and send what is there, and end; exit code 1 if it was not taken.")
+        bool,
+        typer.Option("--once", help="Read and send what is there, and end; exit code 1 if not all of it was taken."),
     ] = False,
 ) -> None:
     """Tell monitoring what jobs do: traces by OTLP, metrics for Prometheus, until interrupted.
@@ -38,7 +39,7 @@ def telemetry(
     collector = running.open_collector(otlp) if sends else None
     if once:
         if not running.read_once(settings, collector):
-            print_note("not all of it was taken: it is told again next time")
+            print_note("not all of it was taken, or another exporter tells of it: it is told again next time")
             raise typer.Exit(1)
         return
     if collector is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +16,7 @@ from swarm.errors import ConfigurationError
 from swarm.hub.depot import Depot
 from swarm.hub.server import make_folder, make_server
 from swarm.hub.upkeep import EVERY_SECONDS, YOUNG_SECONDS, Jobs, Upkeep
+from swarm.log import begin_logging
 from swarm.settings import Settings
 from swarm.store.connection import connect
 
@@ -31,7 +31,7 @@ def serve(settings: Settings, folder: Path | None, host: str, port: int, *, told
         raise ConfigurationError(
             "SWARM_HUB_TOKEN is not set: it is what workers must know to push and fetch; `deploy/make-secrets` makes one"
         )
-    logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
+    begin_logging(settings.log_format)
     try:
         where = make_folder(folder or settings.state_folder() / "hub")
         sockets = bind_sockets(port, host)

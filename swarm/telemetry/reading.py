@@ -41,7 +41,7 @@ class Reader:
         """The last event of all jobs that was seen; empty: all jobs are to be looked at."""
 
     def read(self) -> bool:
-        """Read what is new; whether everything was taken. Raises `redis.RedisError`."""
+        """Read what is new; whether everything was told by this reader, and taken. Raises `redis.RedisError`."""
         tells = self._send is not None and self._step("be_reader", self._who, round(READER_SECONDS * 1000)) == 1
         if tells and not self._told:
             # What was read while somebody else told of spans, and perhaps did not come to it, is read again.
@@ -53,7 +53,11 @@ class Reader:
             self._feed = feed
             if tells or self._send is None:
                 self._store.client.set(self._store.key("telemetry", "read"), self._store.now())
-        return not left
+        return not left and (tells or self._send is None)
+
+    def leave(self) -> None:
+        """Let another one tell of spans at once. Raises `redis.RedisError`."""
+        self._step("leave_reader", self._who)
 
     def _step(self, name: str, *arguments: str | int) -> Any:
         return self._store.run(name, *arguments)

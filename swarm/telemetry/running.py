@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import redis
 
-from swarm.log import EventLog
+from swarm.log import EventLog, begin_logging
 from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.store.connection import connect
@@ -41,9 +41,12 @@ def make_reader(settings: Settings, collector: Collector | None) -> tuple[Reader
 
 
 def read_once(settings: Settings, collector: Collector | None) -> bool:
-    """Read all that is there, and send it; whether it was taken. Raises `redis.RedisError`."""
+    """Read all that is there, and send it; whether it was taken, and nobody else is to tell of it. Raises `redis.RedisError`."""
     reader, store = make_reader(settings, collector)
-    taken = reader.read()
+    try:
+        taken = reader.read()
+    finally:
+        reader.leave()
     return (collector is None or collector.take_metrics(read_metrics(store), time.time())) and taken
 
 
@@ -53,7 +56,7 @@ def run(
     """Read every so many seconds and serve figures, until a signal. Raises `ConfigurationError`."""
     from swarm.telemetry.scraping import serve
 
-    logging.getLogger().setLevel(logging.INFO)
+    begin_logging(settings.log_format)
     reader, store = make_reader(settings, collector)
     told(f"http://{host}:{serve(host, port, lambda: read_metrics(store))}/metrics")
     over = threading.Event()
@@ -69,3 +72,5 @@ def run(
         except redis.RedisError as error:
             log.warning("telemetry.redis_away", error=error)
         over.wait(every)
+    with suppress(redis.RedisError):
+        reader.leave()

@@ -26,6 +26,11 @@ step('note_told', function(job, marks)
   keep_with_job(job, job_key(job, 'telemetry'))
 end, { list_after = 1 })
 
+-- Be the one reader no more.
+step('leave_reader', function(who)
+  if redis.call('GET', P .. ':telemetry:reader') == who then redis.call('DEL', P .. ':telemetry:reader') end
+end)
+
 -- Be the one reader for so many milliseconds. Returns 1 if the caller is.
 step('be_reader', function(who, milliseconds)
   local key = P .. ':telemetry:reader'
