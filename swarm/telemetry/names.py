@@ -113,8 +113,8 @@ FIGURES: dict[str, Figure] = {
         "swarm_compactions_total", "swarm.compactions", "counter", "{compaction}", "Conversations cut.", ("trigger",)
     ),
     # -- what steps have counted
-    "jobs": Figure("swarm_jobs_total", "swarm.jobs", "counter", "{job}", "Jobs submitted."),
-    "agents": Figure("swarm_agents_total", "swarm.agents", "counter", "{agent}", "Agents made."),
+    "jobs": Figure("swarm_jobs_begun_total", "swarm.jobs.begun", "counter", "{job}", "Jobs submitted."),
+    "agents": Figure("swarm_agents_begun_total", "swarm.agents.begun", "counter", "{agent}", "Agents made."),
     "turns": Figure(
         "swarm_turns_total", "swarm.turns", "counter", "{turn}", "Replies of the model in agents' conversations."
     ),

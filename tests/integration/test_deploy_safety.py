@@ -235,7 +235,7 @@ def test_policies_let_in_and_out_what_is_needed_and_no_more() -> None:
 
 
 def test_manifests_are_valid_for_kubernetes() -> None:
-    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
+    for path in sorted([*(DEPLOY / "kubernetes").glob("*.yaml"), DEPLOY / "telemetry/kubernetes.yaml"]):
         for document in yaml.safe_load_all(path.read_text()):
             if document["kind"] != "Kustomization":
                 kubernetes_validate.validate(document, "1.32", strict=True)
