@@ -47,6 +47,11 @@ def render_note(text: str) -> str:
     return f"<runtime-note>\n{_text(text)}\n</runtime-note>"
 
 
+def render_hook(event: str, source: str, text: str) -> str:
+    """What somebody's hook has to say."""
+    return f'<hook event="{_attribute(event)}" from="{_attribute(source)}">\n{_text(text)}\n</hook>'
+
+
 def _render_message(message: Message) -> str:
     attributes = {"from": message.sender_name, "agent_id": message.sender, "kind": message.kind, "id": message.id}
     if message.kind.endswith("_request"):

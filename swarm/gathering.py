@@ -14,6 +14,7 @@ from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.setups import Setup, read_setup
 from swarm.definitions.sources import Problem
+from swarm.hooks.files import FoundHooks, find_hooks
 from swarm.mcp.reading import Configured, load_servers
 from swarm.permissions.definition_rules import server_rules
 from swarm.permissions.sources import PermissionSettings, load_permission_settings
@@ -40,6 +41,8 @@ class Gathered:
     """Skills and commands."""
     configured: Configured
     """The MCP servers that agents may have."""
+    hooks: FoundHooks
+    """What files have run."""
 
     @property
     def grants(self) -> list[Grant]:
@@ -51,12 +54,18 @@ class Gathered:
             *([self.setup.grant] if self.setup else []),
             *self.skills.grants,
             *self.configured.grants,
+            *self.hooks.grants,
         ]
 
     @property
     def problems(self) -> list[Problem]:
         """What could not be used; that of definitions and instruction files is told elsewhere."""
-        return [*self.permissions.problems, *self.setup_problems, *self.skills.problems, *self.configured.problems]
+        others = (self.skills, self.configured, self.hooks)
+        return [
+            *self.permissions.problems,
+            *self.setup_problems,
+            *(problem for one in others for problem in one.problems),
+        ]
 
 
 def gather(
@@ -84,6 +93,7 @@ def gather(
             setup_problems=tuple(problems),
             skills=load_skills(folder, trusted=trusted),
             configured=configured,
+            hooks=find_hooks(folder, home),
         )
 
     found = read(trusted=False)

@@ -136,6 +136,7 @@ class PreparedJob:
             "instructions": self.instructions,
             "skills": skills if skills.skills else None,
             "servers": JobServers(servers=list(servers)) if servers else None,
+            "hooks": self.gathered.hooks.holding(trusted=self.trusted) or None,
         }
         return {name: document.model_dump_json() for name, document in given.items() if document is not None}
 

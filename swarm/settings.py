@@ -36,6 +36,7 @@ def check_hub(url: str) -> str:
     return url
 
 
+UserHooks = Literal["sandbox", "host", "off"]
 Durability = Literal["off", "effects", "all"]
 
 
@@ -122,6 +123,12 @@ class Settings(BaseSettings):
     """Of a worker: Celery brokers of other applications by name, as JSON: `{"shop": "redis://host/1"}`. On them it publishes what is
     to follow a job's end: `on_end`, and the rest of a canvas that a job is a step of."""
 
+    managed_hooks: Path | None = None
+    """Of a worker: a file of the operator's with hooks (`{"hooks": ...}`), which are run for every agent here, outside of its sandbox."""
+    user_hooks: UserHooks = "sandbox"
+    """Of a worker: where the hooks of the people who submit jobs are run: in their agent's sandbox; as the worker itself, which a local
+    worker does; or nowhere."""
+
     web_hosts: str = ""
     """Of a worker: hosts (`host` or `host:port`), parted by commas, that WebFetch reaches although their addresses are private."""
 
@@ -195,6 +202,11 @@ class Settings(BaseSettings):
     def mcp_variables(self) -> list[str]:
         """The names and patterns of `mcp_env`."""
         return [name for part in self.mcp_env.split(",") if (name := part.strip())]
+
+    def local_user_hooks(self) -> UserHooks:
+        """Where a worker that is started with this machine's own Redis runs hooks: nobody else can submit to it."""
+        is_own = self.redis_url is None and "user_hooks" not in self.model_fields_set
+        return "host" if is_own else self.user_hooks
 
     def tag_names(self) -> list[str]:
         """The words of `tags`."""

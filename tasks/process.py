@@ -27,6 +27,7 @@ from kombu import pools
 from swarm.agent.needs import ANY_MODEL, Has, offer
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ToolError
+from swarm.hooks.files import read_managed
 from swarm.local.records import read_job
 from swarm.log import EventLog
 from swarm.models import Model
@@ -55,6 +56,8 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         find_outside_tools(settings.tools)
+        if settings.managed_hooks is not None:
+            read_managed(settings.managed_hooks)  # a worker that cannot have them takes no agent
         self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
         self.disk = Disk(self.store.client, self.store.key("synced"), settings.durability)
         self._models: dict[str | None, Model] = {}

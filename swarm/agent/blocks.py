@@ -63,3 +63,15 @@ def _without_image(block: Block) -> Block:
     if block.get("type") == "image":
         return {"type": "text", "text": notes.NO_IMAGE}
     return {**block, "content": [_without_image(part) for part in block["content"]]} if holds_image(block) else block
+
+
+def replace_result(messages: list[dict[str, Any]], result: Block) -> int:
+    """Put another result into the last message in place of the one of the same call, which no request has held yet; returns the bytes
+    that the conversation is longer by."""
+    grown = 0
+    for message in messages[-1:]:
+        for place, block in enumerate(message["content"]):
+            if block.get("tool_use_id") == result["tool_use_id"]:
+                grown += size_of(result) - size_of(block)
+                message["content"][place] = result
+    return grown

@@ -187,6 +187,8 @@ def _next_action(life: Life, bounds: Bounds | None) -> Action:
         return Say(Prompt(text=life.spec.prompt or "(The task is empty.)"))
     if life.pending:
         return _next_for_calls(life)
+    if life.hooks.stopped:
+        return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=life.hooks.stopped))
     if life.grading is not None:
         return AwaitGrader(life.grading)
     if life.plan:
@@ -227,6 +229,8 @@ def _next_for_calls(life: Life) -> Action:
     if interrupted := [call for call in begun if life.kind_of(call) is not Kind.IDEMPOTENT]:
         carried = life.spec is not None and life.spec.is_carried
         return settle(interrupted, notes.UNDONE if carried else notes.INTERRUPTED)
+    if life.hooks.stopped:
+        return settle(calls, notes.STOPPED_BY_HOOK)
     # Children see what this reply's other calls did, so those run first.
     if ordinary := _of_kinds(life, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.IDEMPOTENT, Kind.SHARED):
         together = list(takewhile(lambda call: life.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))

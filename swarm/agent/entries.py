@@ -266,6 +266,58 @@ class CompactionFailed(_Entry):
     request_id: str | None = None
 
 
+class HooksBegun(_Entry):
+    """Hooks of an event are about to run. Without a `hooked` of it they may have run, and are not run again."""
+
+    kind: Literal["hooks_begun"] = "hooks_begun"
+    event: str
+    """Its id: the event's name, and what it is about."""
+
+
+class HookRun(BaseModel):
+    """What became of one hook."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    label: str
+    """The command or the address, cut."""
+    origin: str
+    source: str
+    outcome: Literal["ok", "refused", "failed", "timed_out", "interrupted", "not_run"]
+    why: str = ""
+    """In a line, for people."""
+    duration_seconds: float = 0.0
+
+
+class Hooked(_Entry):
+    """What the hooks of an event said. It takes effect by this entry, and by nothing else."""
+
+    kind: Literal["hooked"] = "hooked"
+    event: str
+    name: str
+    tool_use_id: str = ""
+    """The call that it is about, if it is about one."""
+    runs: list[HookRun]
+    decision: Literal["", "allow", "ask", "deny", "block"] = ""
+    reason: str = ""
+    input: dict[str, Any] | None = None
+    """What the call is given in place of what the model gave it."""
+    output: str | None = None
+    """What the model reads as the call's result, in place of it."""
+    text: str = ""
+    """What enters the conversation; of `PreCompact`: what the summary must hold."""
+    stop: str = ""
+    """The run ends, for this reason."""
+    said: str = ""
+    """For people."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything is otherwise because of it."""
+        return bool(self.decision or self.stop or self.text) or self.input is not None or self.output is not None
+
+
 class Resumed(_Entry):
     """After its end the agent goes on, in another run: somebody wrote to it. The message follows as mail."""
 
@@ -304,6 +356,8 @@ Entry = Annotated[
     | Verdict
     | Compacted
     | CompactionFailed
+    | HooksBegun
+    | Hooked
     | Resumed
     | Finished,
     Field(discriminator="kind"),

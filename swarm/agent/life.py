@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from swarm.agent import notes
-from swarm.agent.blocks import BYTES_PER_TOKEN, drop_images, size_of
+from swarm.agent.blocks import BYTES_PER_TOKEN, drop_images, replace_result, size_of
 from swarm.agent.context import Context, Cut, Said
 from swarm.agent.coordination.ledger import Ledger
 from swarm.agent.cutting import TOO_LARGE, cut_messages, find_words, inherit_context, note_cut, note_failure
@@ -29,6 +29,8 @@ from swarm.agent.entries import (
     Entry,
     Finished,
     Grading,
+    Hooked,
+    HooksBegun,
     Mail,
     ModelFailed,
     Parked,
@@ -40,6 +42,7 @@ from swarm.agent.entries import (
     ToolStarted,
     Verdict,
 )
+from swarm.agent.hooking import Hooking
 from swarm.agent.spec import AgentSpec
 from swarm.agent.speech import Speech
 from swarm.definitions.model import PermissionMode
@@ -135,6 +138,8 @@ class Life:
     """Resolved path → modification time (ns) when the agent last read or wrote it."""
     context: Context = field(default_factory=Context)
     """How much of this its requests still hold."""
+    hooks: Hooking = field(default_factory=Hooking)
+    """What hooks have said."""
     files_seen_in: dict[str, str] = field(default_factory=dict)
     """By the same paths, the commit that the journal named then."""
     _calls: list[Block] = field(default_factory=list)
@@ -218,6 +223,10 @@ class Life:
                     self.context.said.append(Said(self.context.runs, notes.answer_given(call, entry)))
                 self.mode = entry.mode or self.mode
                 self.plan = entry.plan or self.plan
+            case HooksBegun():
+                self.hooks.begin(entry)
+            case Hooked():
+                self._hear(entry)
             case Grading():
                 self.grading = entry
             case Verdict():
@@ -251,6 +260,7 @@ class Life:
         self.failures = self.continuations = self.corrections = 0
         self.turns_before = self.turns
         self.leaving = False
+        self.hooks.stopped, self.hooks.blocks = "", 0
         self.warned = set()
         self.verdicts, self.judged, self.grading = [], {}, None
         self.context.runs += 1
@@ -267,6 +277,22 @@ class Life:
             self.judged = {}
             if self.last is not None and not self.last.content:
                 # The conversation does not hold an empty reply, so what was said of it could not be told from what came before.
+                self.last = None
+                self.speech.break_off()
+
+    def _hear(self, entry: Hooked) -> None:
+        """Have what hooks said take effect."""
+        self.hooks.end(entry)
+        call_id = entry.tool_use_id
+        if entry.input is not None and call_id in self.pending:
+            # The conversation keeps what the model wrote: thinking is bound to it.
+            self.pending[call_id] = {**self.pending[call_id], "input": entry.input}
+        if entry.output is not None and call_id in self._results:
+            self._results[call_id] = {**self._results[call_id], "content": entry.output}
+            self.new_bytes += replace_result(self.messages, self._results[call_id])
+        if entry.text and entry.name != "PreCompact":
+            self._say({"type": "text", "text": entry.text})
+            if entry.decision == "block" and self.last is not None and not self.last.content:
                 self.last = None
                 self.speech.break_off()
 
@@ -309,6 +335,7 @@ class Life:
         self.call_ids.update(self.pending)
         self.tools_started = set()
         self.waits, self.answers = {}, {}
+        self.hooks.forget_turn()
 
     def _compact(self, entry: Compacted) -> None:
         """Put the summary in the place of what it stands for. Nothing that others hold is changed, only replaced."""
@@ -343,6 +370,9 @@ class Life:
         self.tool_calls += 1
         self._results[entry.tool_use_id] = block
         call = self.pending.pop(entry.tool_use_id)
+        # One that was refused, or never begun, took no time.
+        if entry.duration_seconds or not entry.is_error or entry.tool_use_id in self.spawned:
+            self.hooks.ended[entry.tool_use_id] = call
         row = row_of(call["name"])
         if row.standing and not entry.is_error:
             about = f" {call['input'].get(row.subject)}" if row.standing == "each" else ""
@@ -375,6 +405,10 @@ class Life:
     def prefix_tokens(self) -> int:
         """About how many tokens the system prompt and the tools have."""
         return math.ceil((len(self.system.encode()) + len(encode_tools(self.tools))) / BYTES_PER_TOKEN)
+
+    def result_of(self, tool_use_id: str) -> Block:
+        """The result of a call of the last reply, as the model is given it."""
+        return self._results[tool_use_id]
 
     def tool_names(self) -> set[str]:
         """The tools the agent has."""

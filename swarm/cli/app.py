@@ -40,6 +40,7 @@ SECTIONS = {
         "mcp": "mcp:mcp",
         "memory": "memory:memory",
         "permissions": "permissions:show_permissions",
+        "hooks": "hooks:show_hooks",
         "trust": "trust:trust",
     },
     "This machine": {

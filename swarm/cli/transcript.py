@@ -19,6 +19,7 @@ from swarm.agent.entries import (
     Compacted,
     Entry,
     Finished,
+    Hooked,
     Started,
     ToolFinished,
     Verdict,
@@ -41,6 +42,7 @@ from swarm.cli.output import (
 from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.client import Swarm
 from swarm.definitions.tools import Kind, row_of
+from swarm.hooks.words import describe_hooked
 from swarm.records import VerdictView
 
 _SHOWN_LINES = 12
@@ -154,6 +156,10 @@ class TranscriptPrinter:
                 self._print(f"⤷ started the grader {entry.grader} for attempt {entry.attempt}", "cyan")
             case "verdict":
                 self._print_verdict(entry)
+            case "hooks_begun":
+                pass  # what they said follows
+            case "hooked":
+                self._print_hooked(entry)
             case "compacted":
                 self._print_cut(entry)
             case "compaction_failed":
@@ -250,6 +256,16 @@ class TranscriptPrinter:
         mark, colour = ("✔", "green") if entry.passed else ("✘", "red")
         self._print(f"{mark} {describe_verdict(told)}{took}", f"bold {colour}")
         self._body(entry.report, indent="  ")
+
+    def _print_hooked(self, entry: Hooked) -> None:
+        about = f" of {self._calls[entry.tool_use_id]}" if entry.tool_use_id in self._calls else ""
+        bad = entry.decision in ("deny", "block") or entry.stop or any(run.why for run in entry.runs)
+        style = "yellow" if bad else "" if entry.changed or entry.said else "dim"
+        self._print(f"⚓ hook on {entry.name}{about}: {one_line(describe_hooked(entry), 300)}", style)
+        if entry.input is not None:
+            self._body(f"instead: {_show_input(entry.input, full=self._full)}", indent="  ")
+        if entry.text:
+            self._body(entry.text, indent="  ")
 
     def _print_end(self, entry: Finished) -> None:
         colour = "green" if entry.state == "completed" else "red"

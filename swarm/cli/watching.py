@@ -209,6 +209,7 @@ class LineDisplay(Display):
                 "resumed",
                 "board",
                 "denied",
+                "hooked",
                 "verdict",
                 "summary",
             ):
@@ -262,6 +263,8 @@ def _describe(event: Event, agent: AgentView) -> str:
             return f"spawned {label} ({agent.id})"
         case "denied":
             return f"denied  {one_line(event.fields['call'], 200)} of {label}: {one_line(event.fields['why'], 300)}"
+        case "hooked":
+            return f"hook    on {event.fields['event']} of {label}: {one_line(event.fields['why'], 300)}"
         case "verdict":
             outcome = "passed" if event.fields["passed"] else "refused"
             about = f"{event.fields['by']} of attempt {event.fields['attempt']} {outcome}"

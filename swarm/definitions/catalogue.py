@@ -97,7 +97,7 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
     own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
     replacing = _find_replacing(project, own)
-    reaching = _find_reaching(project, own)
+    reaching, hooking = _find_reaching(project, own), _find_hooking(project, own)
     serving = _find_serving(project, own)
     if not trusted:
         project = [
@@ -105,6 +105,7 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
             for result in project
         ]
         project = [_without_servers(_keep_in_project(result, reaching), serving) for result in project]
+        project = [_take_hooks(result, hooking) for result in project]
     grants = [
         Grant(
             text=f"the type {one.name}, in place of the one that is shipped or your own",
@@ -125,6 +126,7 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
         for one in serving
         for server in one.servers
     ]
+    grants += [hook.grant for one in hooking for hook in one.hooks]
     unapproved = [] if trusted else [server for one in serving for server in one.servers]
     return _merge(project + own).model_copy(update={"grants": grants, "unapproved": unapproved})
 
@@ -164,6 +166,19 @@ def _without_servers(result: ReadResult, serving: list[AgentDefinition]) -> Read
 def _share_instead(one: AgentDefinition) -> AgentDefinition:
     names = dict.fromkeys([*one.shared_servers, *(server.name for server in one.servers)])
     return one.model_copy(update={"servers": [], "shared_servers": list(names)})
+
+
+def _find_hooking(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
+    """The project's definitions that have programs of theirs run."""
+    sources = {definition.source for result in own for definition in result.definitions}
+    found = (definition for result in project for definition in result.definitions)
+    return [one for one in found if one.hooks and one.source not in sources]
+
+
+def _take_hooks(result: ReadResult, hooking: list[AgentDefinition]) -> ReadResult:
+    sources = {one.source for one in hooking}
+    kept = [one.model_copy(update={"hooks": []}) if one.source in sources else one for one in result.definitions]
+    return result.model_copy(update={"definitions": kept}) if sources else result
 
 
 def _keep_in_project(result: ReadResult, reaching: list[AgentDefinition]) -> ReadResult:

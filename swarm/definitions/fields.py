@@ -14,6 +14,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from swarm.definitions.duties import read_duties
+from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, Mode, PermissionMode
 from swarm.definitions.names import suggest
 from swarm.definitions.placing import read_placing
@@ -67,13 +68,13 @@ _KEYS = (
         "coordination",
         "skills",
         "mcpServers",
+        "hooks",
     ),
 )
 
 _UNSUPPORTED = frozenset(
     (
         *(
-            "hooks",
             "initialprompt",
             "options",
             "websearch",
@@ -183,6 +184,8 @@ def build_definition(
     if keys.get("mcpservers") is not None:
         values |= read_servers(keys["mcpservers"], values["source"], warnings)
     _read_permissions(keys, values, warnings, general)
+    values["hooks"], faults = read_hooks(keys.get("hooks"), "project", values["source"])
+    warnings += [f"`hooks`: {fault}" for fault in faults]
     _warn_about_the_rest(keys, table, warnings)
     try:
         return AgentDefinition(**values, warnings=_limit(warnings))

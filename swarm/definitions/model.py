@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.definitions.hooks import Hook
 from swarm.mcp.servers import Server
 
 DEFAULT_TYPE = "general-purpose"
@@ -94,6 +95,8 @@ class AgentDefinition(BaseModel):
     """What its work must satisfy, beyond being said to be done."""
     coordination: list[Rule] = []
     """What the runtime holds it to when it works through others; with any rule, its orders say their phase."""
+    hooks: list[Hook] = []
+    """What its file has run while it is at work."""
     source: str = "shipped"
     """`shipped`, or the file it was read from."""
     warnings: list[str] = []

@@ -168,6 +168,7 @@ def _environment(settings: Settings, record_id: str, base_url: str | None) -> di
         "redis_url": redis_url(settings),
         "state_dir": str(settings.state_folder()),
         "base_url": base_url,
+        "user_hooks": settings.local_user_hooks(),
     }
     environment = dict(os.environ)
     for name, value in variables.items():

@@ -35,7 +35,7 @@ _MODE_NAMES: Mapping[str, PermissionMode] = {
     "manual": "default",
 }
 _MAX_ENTRIES = 2_000
-_UNSUPPORTED = ("hooks", "sandbox", "env")
+_UNSUPPORTED = ("sandbox", "env")
 """Keys beside `permissions` by which people bound or change what agents do elsewhere, and nothing here."""
 
 

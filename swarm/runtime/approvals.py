@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
-from swarm.agent.entries import Answered, ToolFinished
+from swarm.agent.entries import Answered, Hooked, ToolFinished
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
@@ -76,6 +76,7 @@ class Approvals:
                 sandboxed=self._toolbox.is_sandboxed(),
             )
         )
+        verdict = _hear_hooks(verdict, segment.life.hooks.leave.get(call["id"]))
         if verdict.action == "ask":
             answer = self._find_answer(call, self._ask_leave(call, verdict), decision)
             if answer is None:
@@ -146,6 +147,17 @@ class Approvals:
                 answer = answer.model_copy(update={"plan": _plan_of(call, ask)})
         decision.settled.append(answer)
         return answer
+
+
+def _hear_hooks(verdict: Verdict, hooked: Hooked | None) -> Verdict:
+    """What hooks make of a verdict: they have anything asked about, and allow what only the mode would ask about."""
+    if hooked is None or verdict.action == "deny":
+        return verdict
+    if hooked.decision == "ask" and verdict.action == "allow":
+        return Verdict("ask", f"a hook wants a person asked{f': {hooked.reason}' if hooked.reason else ''}")
+    if hooked.decision == "allow" and verdict.action == "ask" and verdict.rule is None:
+        return Verdict("allow", f"a hook allows it{f': {hooked.reason}' if hooked.reason else ''}")
+    return verdict
 
 
 def describe_call(

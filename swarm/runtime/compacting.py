@@ -116,7 +116,8 @@ class Compacting:
 
     def before(self, action: Compact) -> str:
         """What is done before a summary is asked for: the place of `PreCompact`. Returns what it must hold above all."""
-        return "" if action.wanted is None else action.wanted.focus
+        wanted = "" if action.wanted is None else action.wanted.focus
+        return "\n\n".join(filter(None, [wanted, self._life.hooks.focus]))
 
     def _plan(self, action: Compact) -> _Plan:
         own, life = self._spec.model, self._life

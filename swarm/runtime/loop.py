@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from swarm.agent import notes
@@ -48,6 +49,7 @@ from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.entering import begin, enter
 from swarm.runtime.guidance import Guidance
+from swarm.runtime.hooking import Hooking, hooking_of
 from swarm.runtime.isolation import Isolation
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
@@ -119,6 +121,11 @@ class Loop:
         finally:
             self.files.leave()
 
+    @cached_property
+    def hooks(self) -> Hooking | None:
+        """What has its hooks run; None where it has none."""
+        return hooking_of(self.segment, self.toolbox, self.files)
+
     @property
     def life(self) -> Life:
         """What the journal tells so far."""
@@ -157,6 +164,11 @@ class Loop:
             if self.draining():
                 return self._hand_over("its worker is going away")
             self.setting_up.run()
+            return None
+        if self.hooks is not None and (due := self.hooks.due(action)):
+            if self.draining():
+                return self._hand_over("its worker is going away")
+            self.hooks.run(due)
             return None
         match action:
             case Begin():

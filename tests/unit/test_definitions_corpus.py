@@ -97,7 +97,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
                 )
             ],
         },
-        ["effect: `hooks`, `initialPrompt`"],
+        ["effect: `initialPrompt`"],
     ),
     "claude/kinds.md": Loaded(
         {"kind": "remote", "timeout_seconds": 90.0, "isolation": "worktree"},

@@ -42,10 +42,10 @@ class Page:
     """Where it is instead, on another host: that is for the caller to ask for, under its own rules."""
 
 
-class _Looking(httpx2.BaseTransport):
-    """Connects to the address that was looked at; certificates and the `Host` header are still the name's."""
+class Looking(httpx2.BaseTransport):
+    """Connects to the address that was looked at; certificates and the `Host` header are still the name's. Without a reach to any."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Reach | None) -> None:
         self._reach = reach
         self._inner = httpx2.HTTPTransport(trust_env=False)
         self._socket: socket.socket | None = None
@@ -54,7 +54,8 @@ class _Looking(httpx2.BaseTransport):
         host = request.url.host
         port = request.url.port or (443 if request.url.scheme == "https" else 80)
         request.extensions = {**request.extensions, "sni_hostname": host, "trace": self._note_socket}
-        request.url = request.url.copy_with(host=self._reach.find_address(host, port))
+        if self._reach is not None:
+            request.url = request.url.copy_with(host=self._reach.find_address(host, port))
         return self._inner.handle_request(request)
 
     def close(self) -> None:
@@ -87,7 +88,7 @@ def fetch(url: str, reach: Reach, check: Callable[[], None] = lambda: None) -> P
     Raises `ToolError` for an address that cannot be fetched, one that is out of reach, and a server that fails.
     """
     deadline = time.monotonic() + MAX_SECONDS
-    at, transport = parse(url), _Looking(reach)
+    at, transport = parse(url), Looking(reach)
     with (
         httpx2.Client(transport=transport, headers=_HEADERS, timeout=10.0, follow_redirects=False) as client,
         transport.ending(MAX_SECONDS),

@@ -167,6 +167,23 @@ function Verdict({ item, agentId }) {
     ${item.report && html`<details class="rest" open=${!item.passed}><summary>${item.by === "check" ? "its output" : "its findings"}</summary><${Output} entry=${item} path="report" text=${item.report} agentId=${agentId} /></details>`}`;
 }
 
+const HooksBegun = ({ item }) => html`<p class="thin">hooks run: ${plain(item.event)} <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
+
+const HEARD = { deny: "denied", block: "sent back", ask: "wants a person asked", allow: "allowed" };
+
+function Hooked({ item, agentId }) {
+  const wrong = (item.runs ?? []).filter((run) => run.why);
+  const told = [HEARD[item.decision], item.input && "changed what the call is given", item.output !== null && "changed what it returned", item.stop].filter(Boolean);
+  if (!told.length && !wrong.length && !item.text && !item.said)
+    return html`<p class="thin">hooks on ${plain(item.name)} ran <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
+  return html`<${Title} item=${item} what=${`hook on ${plain(item.name)}`}><span class="aside">${line(told.join(", "), 200)}</span><//>
+    ${item.reason && html`<p class=${item.decision === "deny" || item.decision === "block" ? "bad" : ""}>${reveal(item.reason)}</p>`}
+    ${item.said && html`<p>${reveal(item.said)}</p>`}
+    ${item.input && html`<pre class="output">${reveal(JSON.stringify(item.input, null, 2))}</pre>`}
+    ${item.text && item.decision !== "block" && html`<${Output} entry=${item} path="text" text=${item.text} agentId=${agentId} />`}
+    ${wrong.map((run) => html`<p key=${run.id} class="bad">${line(`${run.label} (${run.source}): ${run.why}`, 300)}</p>`)}`;
+}
+
 function Stray({ item, agentId }) {
   const what = {
     tool_finished: "result of an earlier call",
@@ -191,6 +208,8 @@ const KINDS = {
   compaction_failed: CompactionFailed,
   grading: Grading,
   verdict: Verdict,
+  hooked: Hooked,
+  hooks_begun: HooksBegun,
   resumed: Resumed,
   finished: Finished,
   tool_finished: Stray,

@@ -10,6 +10,7 @@ export function foldEntries(entries) {
   const fates = new Map();
   const calls = new Set();
   const repeats = new Set();
+  const heard = new Set(entries.filter((entry) => entry.kind === "hooked").map((entry) => entry.event));
   let said = null;
   const fate = (id) => fates.get(id) ?? fates.set(id, {}).get(id);
   for (const entry of entries) {
@@ -29,7 +30,8 @@ export function foldEntries(entries) {
   }
   const folded = (entry) => (FATES.has(entry.kind) || entry.kind === "parked") && calls.has(entry.tool_use_id);
   const isKnown = (entry) => entry.kind === "spawned" && Object.keys(entry.children).every((id) => calls.has(id));
-  return { items: entries.filter((entry) => !folded(entry) && !isKnown(entry)), fates, repeats };
+  const isHeard = (entry) => entry.kind === "hooks_begun" && heard.has(entry.event);
+  return { items: entries.filter((entry) => !folded(entry) && !isKnown(entry) && !isHeard(entry)), fates, repeats };
 }
 
 function takeChildren(entry, fate) {

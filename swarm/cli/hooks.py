@@ -1,0 +1,158 @@
+"""`swarm hooks`: what would be run for which event, where, and why not; for one event also what it would be told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from swarm.agent.spec import AgentSpec
+from swarm.cli.options import JsonOption, WorkspaceOption
+from swarm.cli.output import one_line, output_console, print_json, print_json_text, print_note, show_number
+from swarm.cli.tables import Column, Listing
+from swarm.definitions.hooks import EVENTS, Hook, Hooks
+from swarm.definitions.names import canonical_tool, suggest
+from swarm.errors import ConfigurationError
+from swarm.hooks.choosing import Table
+from swarm.hooks.events import Event, describe_response, name_tool
+from swarm.hooks.files import Managed, read_managed
+from swarm.hooks.telling import tell
+from swarm.orders import Order, PreparedJob, prepare_order
+from swarm.settings import Settings, load_settings
+
+_CALLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+_WHERE = {"host": "as the worker", "sandbox": "in the agent's sandbox", "off": "not run: SWARM_USER_HOOKS=off"}
+
+
+@dataclass(frozen=True)
+class _Row:
+    hook: Hook
+    state: str
+    runs: bool
+
+
+def show_hooks(
+    event: Annotated[
+        str | None, typer.Argument(metavar="[EVENT]", help="Only those for this event: PreToolUse, Stop …")
+    ] = None,
+    tool: Annotated[str, typer.Option("--tool", metavar="TOOL", help="The event is about a call of this tool.")] = "",
+    given: Annotated[str, typer.Option("--given", metavar="JSON", help="What the call is given.")] = "{}",
+    told: Annotated[
+        bool,
+        typer.Option("--told", help="Print the JSON that hooks are told of such an event: a sample to try one with."),
+    ] = False,
+    agent: Annotated[str, typer.Option("--agent", "-a", metavar="TYPE", help="Type of the agent.")] = "build",
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """List the hooks that would be run in a workspace, and those that would not, with the reason.
+
+    Nothing is run. `swarm hooks PreToolUse --tool Bash --given '{"command": "ls"}' --told | ./my-hook` tries one.
+    """
+    settings = load_settings()
+    order = Order(prompt="(only explained)", agent=agent, workspace=workspace, home_workspace=True)
+    prepared = prepare_order(order, settings, any_type=True)
+    sample = _sample(event, canonical_tool(tool) if tool else "", _read(given)) if event is not None else None
+    if told:
+        if sample is None:
+            raise ConfigurationError("--told needs an event, as in `swarm hooks Stop --told`")
+        print_json_text(json.dumps(_tell(sample, prepared.spec), indent=2))
+        return
+    rows = [row for row in _rows(prepared, settings) if sample is None or _fits(row.hook, sample, prepared)]
+    if as_json:
+        print_json([{**row.hook.model_dump(), "state": row.state, "runs": row.runs} for row in rows])
+    else:
+        _list(rows)
+    for problem in prepared.hooks.problems:
+        print_note(f"problem: {problem}")
+    if prepared.ignored and prepared.hooks.grants:
+        print_note(f"note: {prepared.ignored}")
+
+
+def _rows(prepared: PreparedJob, settings: Settings) -> Iterator[_Row]:
+    found = prepared.hooks
+    managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
+    table = Table(
+        found.holding(trusted=prepared.trusted), prepared.spec.definition.hooks, managed, settings.local_user_hooks()
+    )
+    of_type = prepared.spec.definition.hooks
+    for hook in (*managed.hooks.hooks, *found.own, *found.of_workspace, *of_type):
+        why = ""
+        if hook.origin != "managed" and managed.only:
+            why = "the operator allows no others"
+        elif found.off and hook.origin != "managed" and hook not in of_type:
+            why = f"disableAllHooks in {found.off}"
+        elif hook.origin == "project" and hook not in of_type and not prepared.trusted:
+            why = "the workspace is not trusted"
+        place = table.place(hook)
+        yield _Row(hook, f"not run: {why}" if why else _WHERE[place], not why and place != "off")
+
+
+def _list(rows: list[_Row]) -> None:
+    table = Listing(
+        Column("event"), Column("matcher"), Column("hook", flexible=True), Column("where"), Column("of", drop=1)
+    )
+    for row in sorted(rows, key=lambda row: EVENTS.index(row.hook.event)):
+        hook = row.hook
+        table.add_row(
+            hook.event,
+            one_line(hook.matcher or "*", 60),
+            one_line(hook.label, 120),
+            row.state,
+            one_line(hook.source, 120),
+        )
+    if rows:
+        table.print(output_console())
+    print_note(f"{show_number(len(rows), 'hook')}, of which {sum(row.runs for row in rows)} would be run")
+
+
+def _sample(event: str, tool: str, given: dict[str, Any]) -> Event:
+    if event not in EVENTS:
+        raise ConfigurationError(f"there is no event {event!r} here{suggest(event, EVENTS)}; {', '.join(EVENTS)}")
+    if event in _CALLS or event == "TaskCompleted":
+        call = {"type": "tool_use", "id": "toolu_sample", "name": tool or "Bash", "input": given}
+        about: dict[str, Any] = {"tool_name": call["name"], "tool_input": given, "tool_use_id": call["id"]}
+        match event:
+            case "PostToolUse":
+                about["tool_response"] = describe_response(call, "what it returned")
+            case "PostToolUseFailure":
+                about |= {"error": "what went wrong", "is_interrupt": False}
+            case "TaskCompleted":
+                about = {"task_id": "1", "task_subject": "a task", "task_description": "", "teammate_name": "ada"}
+        return Event(event, "sample", name_tool(str(call["name"])) if event in _CALLS else (), call, given=about)
+    said = {"stop_hook_active": False, "last_assistant_message": "Done."}
+    given_by_event = {
+        "SessionStart": {"source": "startup"},
+        "UserPromptSubmit": {"prompt": "what is asked for"},
+        "PreCompact": {"trigger": "auto", "custom_instructions": ""},
+        "SessionEnd": {"reason": "other"},
+    }
+    return Event(event, "sample", given=given_by_event.get(event, said))
+
+
+def _tell(sample: Event, spec: AgentSpec) -> dict[str, Any]:
+    if sample.name.startswith("Subagent") or sample.name == "TeammateIdle":
+        spec = spec.model_copy(update={"parent_id": "agent-parent"})
+    return tell(sample, spec, spec.mode, "/tmp/transcript.jsonl", {})
+
+
+def _fits(hook: Hook, sample: Event, prepared: PreparedJob) -> bool:
+    """Whether it is for such an event; what matchers are compared with is not known without a tool."""
+    if hook.event != sample.name:
+        return False
+    table = Table(Hooks(hooks=(hook,)), (), Managed(Hooks()))
+    return bool(table.choose(sample, prepared.folder)) if sample.subjects else True
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--given is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ConfigurationError("--given is no JSON object")
+    return found

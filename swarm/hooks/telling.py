@@ -1,0 +1,38 @@
+"""What hooks are told of an event: the JSON that people's programs expect, and what is known only here. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from swarm.agent.life import Life
+from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import PermissionMode
+from swarm.hooks.events import Event
+
+
+def tell(event: Event, spec: AgentSpec, mode: PermissionMode, transcript: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The input of all hooks of an event; `given` is what had to be looked up for it."""
+    told: dict[str, Any] = {
+        "session_id": spec.job_id,
+        "transcript_path": transcript,
+        "cwd": spec.workspace,
+        "permission_mode": mode,
+        "hook_event_name": event.name,
+        # The same whoever goes on with the agent: what was done for it need not be done again.
+        "event_id": f"{spec.agent_id}/{event.id}",
+    }
+    if spec.parent_id is not None:
+        told |= {"agent_id": spec.agent_id, "agent_type": spec.definition.name}
+    if event.name in ("SubagentStop", "TeammateIdle"):
+        told["agent_transcript_path"] = transcript
+    return told | event.given | given
+
+
+def write_transcript(life: Life) -> str:
+    """The conversation as hooks read it: a JSON document per line, one for each message."""
+    lines = (
+        json.dumps({"type": message["role"], "message": message, "sessionId": life.spec.job_id if life.spec else ""})
+        for message in life.messages
+    )
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,164 @@
+"""Has hooks run for one running agent, and journals what they say; nothing takes effect but by that entry.
+
+`hooks_begun` comes before they run, `hooked` after. Whoever dies in between leaves the first without the second: then they may have run,
+are not run again, and that is what is journaled. So no hook runs twice for one event, and every hook is told the event's id, by
+which it can know its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from swarm.agent import notes
+from swarm.agent.compacting import Wanted
+from swarm.agent.decision import Action
+from swarm.agent.entries import CompactionFailed, Entry, Hooked, HooksBegun, ToolFinished
+from swarm.definitions.hooks import Hook, Hooks
+from swarm.hooks.answers import Said, interrupt, put_together
+from swarm.hooks.choosing import Table
+from swarm.hooks.events import Event, find_events
+from swarm.hooks.files import Managed, read_managed
+from swarm.hooks.running import TRANSCRIPT, Calling
+from swarm.hooks.telling import tell, write_transcript
+from swarm.hooks.words import describe_hooked
+from swarm.log import EventLog
+from swarm.runtime.carrying import Keeping
+from swarm.runtime.scratch import home_folder
+from swarm.runtime.segment import Segment, read_record
+from swarm.runtime.toolbox import Toolbox
+from swarm.store.values import Counters
+from swarm.team.board import Board
+
+log = EventLog("swarm.hooks")
+CONCURRENT_HOOKS = 8
+_MAX_TOLD = 500
+_KEPT = 16
+_known: dict[str, Hooks] = {}
+"""By digest; nobody changes one."""
+Due = list[tuple[Event, list[Hook]]]
+
+
+def hooking_of(segment: Segment, toolbox: Toolbox, files: Keeping) -> Hooking | None:
+    """What has the hooks of this agent run; None where there are none, which then cost nothing. Raises `UnreadableRecord`."""
+    spec, settings = segment.spec, segment.settings
+    managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
+    table = Table(_hooks_of_job(segment), spec.definition.hooks, managed, settings.user_hooks)
+    return Hooking(segment, toolbox, files, table) if table else None
+
+
+def _hooks_of_job(segment: Segment) -> Hooks:
+    digest = segment.claim.documents.get("hooks")
+    if not digest:
+        return Hooks()
+    if digest not in _known:
+        found = read_record(Hooks, segment.store.document(digest) or "", f"the hooks of {segment.spec.job_id}")
+        if len(_known) >= _KEPT:
+            _known.clear()
+        _known[digest] = found
+    return _known[digest]
+
+
+class Hooking:
+    """The hooks of one running agent."""
+
+    def __init__(self, segment: Segment, toolbox: Toolbox, files: Keeping, table: Table) -> None:
+        self._segment, self._toolbox, self._files, self._table = segment, toolbox, files, table
+
+    def due(self, action: Action) -> Due:
+        """What has to be run before this action: the first events that have hooks and have not had them."""
+        life, workspace = self._segment.life, self._toolbox.context_of("").workspace
+        for stage in find_events(life, action):
+            new = [event for event in stage if event.id not in life.hooks.done]
+            if due := [(event, hooks) for event in new if (hooks := self._table.choose(event, workspace))]:
+                return due
+        return []
+
+    def run(self, due: Due) -> None:
+        """Run them, and journal what they say. Raises `Interrupted`."""
+        journal, begun = self._segment.journal, self._segment.life.hooks.begun
+        lost = [(event, hooks) for event, hooks in due if event.id in begun]
+        fresh = [(event, hooks) for event, hooks in due if event.id not in begun]
+        if lost:
+            self._note([(event, [interrupt(event, hook) for hook in hooks]) for event, hooks in lost])
+        if not fresh:
+            return
+        told = ", ".join(dict.fromkeys(event.name for event, _ in fresh))
+        labels = [HooksBegun(event=event.id) for event, _ in fresh]
+        journal.append(labels, activity=f"hooks: {told}")
+        self._note(self._ask(fresh))
+
+    # -- running -------------------------------------------------------------------------------------------
+
+    def _ask(self, due: Due) -> list[tuple[Event, list[Said]]]:
+        """Run all of them side by side; what they leave of the files is kept with the next call that may change some."""
+        segment = self._segment
+        context = self._toolbox.context_of(f"hook-{segment.journal.next_number}")
+        calling = Calling(context, home_folder(context), segment.spec.network)
+        transcript = calling.home / TRANSCRIPT
+        transcript.write_text(write_transcript(segment.life), "utf-8")
+        self._files.begin({"id": context.tool_use_id})
+        asked = [
+            (hook, event, told, self._table.place(hook))
+            for event, hooks in due
+            for told in [tell(event, segment.spec, segment.mode, str(transcript), self._look_up(event))]
+            for hook in hooks
+        ]
+        with ThreadPoolExecutor(min(CONCURRENT_HOOKS, len(asked))) as pool:
+            said = list(pool.map(lambda one: calling.run(*one), asked))
+        self._files.ran()
+        answers = iter(said)
+        return [(event, [next(answers) for _ in hooks]) for event, hooks in due]
+
+    def _look_up(self, event: Event) -> dict[str, Any]:
+        spec = self._segment.spec
+        member = {"teammate_name": spec.name or spec.definition.name, "team_name": spec.job_id}
+        if event.name == "TeammateIdle":
+            return member
+        if event.name != "TaskCompleted" or event.call is None or not isinstance(event.call["input"], dict):
+            return {}
+        given = event.call["input"].get("task_id")
+        about: dict[str, Any] = {"task_id": str(given), "task_subject": "", "task_description": ""}
+        with contextlib.suppress(ValueError):
+            board, number = Board(self._segment.store, spec.job_id), int(str(given))
+            about["task_subject"] = next((task.subject for task in board.tasks() if task.number == number), "")
+            about["task_description"] = board.texts([number])[number].description
+        return about | member
+
+    # -- journaling ----------------------------------------------------------------------------------------
+
+    def _note(self, answers: Sequence[tuple[Event, list[Said]]]) -> None:
+        entries: list[Entry] = []
+        for event, said in answers:
+            hooked = put_together(event, said)
+            entries.append(hooked)
+            if event.call is not None and hooked.decision == "deny":
+                text = f"{notes.REFUSED_BY_HOOK} It says: {hooked.reason}"
+                entries.append(ToolFinished(tool_use_id=event.call["id"], text=text, is_error=True))
+            if event.name == "PreCompact" and hooked.decision == "block":
+                entries.append(self._refuse_summary(event, hooked))
+        refused = sum(isinstance(entry, ToolFinished) for entry in entries)
+        self._segment.journal.append(entries, counters=Counters(tools=refused) if refused else None)
+        for entry in entries:
+            if isinstance(entry, Hooked):
+                self._tell(entry)
+
+    def _refuse_summary(self, event: Event, hooked: Hooked) -> CompactionFailed:
+        wanted = self._segment.journal.wanted
+        asked = Wanted(**json.loads(wanted)).id if wanted and event.subjects == ("manual",) else ""
+        why = f"a hook refused it: {hooked.reason}"
+        return CompactionFailed(error=why, error_kind="hook", trigger="manual" if asked else "auto", asked=asked)
+
+    def _tell(self, hooked: Hooked) -> None:
+        """What changed something, or went wrong, is for people to see."""
+        spec, wrong = self._segment.spec, [run for run in hooked.runs if run.outcome not in ("ok", "refused")]
+        if hooked.changed or hooked.said or wrong:
+            why = describe_hooked(hooked)
+            self._segment.store.emit(spec.job_id, "hooked", spec.agent_id, event=hooked.name, why=why[:_MAX_TOLD])
+        for run in wrong:
+            log.warning(
+                "hook.not_heard", agent_id=spec.agent_id, hook=run.label, source=run.source, why=run.why or run.outcome
+            )

@@ -1,0 +1,229 @@
+"""Hooks of real jobs: what people's programs and addresses are told, what they may decide, and that it holds."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm.agent.entries import Entry, Hooked, ToolFinished
+from swarm.agent.life import fold
+from swarm.client import Job
+from swarm.orders import find_grants
+from swarm.permissions.trust import TrustStore
+from tests.fleet import Fleet
+
+SHELL = """
+name: shell
+rules:
+  - when: {turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "touch made; echo made it"}}]}
+  - when: {turn: 1}
+    reply: {text: "first: {last_result}"}
+  - reply: {text: then}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's home without anything."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+def put(folder: Path, hooks: dict[str, Any], name: str = ".claude/settings.json") -> None:
+    """A settings file with these hooks."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps({"hooks": hooks}))
+
+
+def on(event: str, command: str, matcher: str = "", **more: Any) -> dict[str, Any]:
+    return {event: [{"matcher": matcher, "hooks": [{"type": "command", "command": command, **more}]}]}
+
+
+def submit(fleet: Fleet, scenario: str = SHELL, prompt: str = "go", **options: Any) -> Job:
+    server = fleet.rehearse(scenario)
+    options = {"agent": "general-purpose", "workspace": fleet.workspace, "base_url": server.url, **options}
+    return fleet.swarm.submit(prompt, **options)
+
+
+def journal(fleet: Fleet, job: Job) -> list[Entry]:
+    return list(fleet.swarm.journal(job.view().root_id))
+
+
+def heard(fleet: Fleet, job: Job) -> dict[str, Hooked]:
+    return {entry.name: entry for entry in journal(fleet, job) if isinstance(entry, Hooked)}
+
+
+def trust(fleet: Fleet) -> None:
+    TrustStore(fleet.settings.state_folder()).trust(fleet.workspace, find_grants(fleet.workspace, fleet.settings))
+
+
+def test_a_hook_refuses_a_call_by_its_exit_code_and_the_agent_is_told_why(at_work: Fleet, home: Path) -> None:
+    command = "grep -q '\"command\": \"touch made' && { echo 'no touching' >&2; exit 2; }"
+    put(home, on("PreToolUse", command, "Bash"))
+    job = submit(at_work)
+    text = job.wait(30).text
+    assert "no touching" in text and "not run" in text
+    assert not (at_work.workspace / "made").exists()
+    [told] = [event for event in job.follow() if event is not None and event.kind == "hooked"]
+    assert told.fields["event"] == "PreToolUse" and "denied: no touching" in told.fields["why"]
+
+
+def test_a_hook_changes_what_a_call_is_given_and_what_it_returned(at_work: Fleet, home: Path) -> None:
+    changed = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": "echo rewritten"}}}
+    output = {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "mind the gap"}}
+    before, after = (f"cat >/dev/null; echo '{json.dumps(said)}'" for said in (changed, output))
+    put(home, {**on("PreToolUse", before, "Bash"), **on("PostToolUse", after)})
+    job = submit(at_work)
+    text = job.wait(30).text
+    assert "rewritten" in text and not (at_work.workspace / "made").exists()
+    assert [entry.input for entry in heard(at_work, job).values()] == [{"command": "echo rewritten"}, None]
+    assert "mind the gap" in heard(at_work, job)["PostToolUse"].text
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "hooks.md"
+
+
+def test_the_page_tells_of_hooks_that_work(at_work: Fleet, home: Path) -> None:
+    blocks = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    [settings], [refusing, limiting], [trial] = (
+        [text for kind, text in blocks if kind == one] for one in ("json", "python", "sh")
+    )
+    (home / ".config" / "swarm").mkdir(parents=True)
+    (home / ".config" / "swarm" / "settings.json").write_text(settings)
+    (at_work.workspace / "no_force.py").write_text(refusing)
+    put(home, on("PreToolUse", "python3 limit.py"))
+    (at_work.workspace / "limit.py").write_text(limiting)
+    server = """
+name: push
+rules:
+  - when: {turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "git push --force"}}, {name: Bash, input: {command: "echo hello $0"}}]}
+  - reply: {text: done}
+"""
+    job = submit(at_work, server)
+    job.wait(30)
+    first, second = (entry for entry in journal(at_work, job) if isinstance(entry, ToolFinished))
+    assert "Push without --force" in first.text and (first.is_error, second.is_error) == (True, False)
+    assert second.text == "hello sh"
+    environment = {**at_work.environment(), "HOME": str(home), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    tried = subprocess.run(["sh", "-c", trial], cwd=at_work.workspace, env=environment, capture_output=True, text=True)
+    assert tried.returncode == 2 and "Push without --force" in tried.stderr, tried
+
+
+def test_a_job_from_its_beginning_to_its_end(at_work: Fleet, home: Path) -> None:
+    """Context at the start, an end that is sent back until it is right, and what is told beside that."""
+    log = at_work.workspace / "log"
+    record = f'python3 -c \'import json, sys; e = json.load(sys.stdin); print(json.dumps(e), file=open("{log}", "a"))\''
+    back = "grep -q first && { echo 'say then' >&2; exit 2; } || exit 0"
+    put(
+        home,
+        {
+            **on("SessionStart", "echo the branch is main"),
+            **on("UserPromptSubmit", "echo mind the prompt"),
+            **on("Stop", back),
+            **on("SessionEnd", record),
+            **on("PostToolUse", record, "Bash"),
+        },
+    )
+    job = submit(at_work, SHELL)
+    assert job.wait(30).text == "then"
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(one["hook_event_name"], one["session_id"]) for one in told] == [
+        ("PostToolUse", job.id),
+        ("SessionEnd", job.id),
+    ]
+    assert told[0]["tool_response"]["stdout"] == "made it" and told[0]["tool_input"]["command"].startswith("touch")
+    [sent_back] = [one for one in journal(at_work, job) if isinstance(one, Hooked) and one.decision == "block"]
+    assert sent_back.name == "Stop" and "say then" in sent_back.text
+    texts = [block.get("text", "") for block in _first_message(at_work, job)]
+    assert any("the branch is main" in text for text in texts) and any("mind the prompt" in text for text in texts)
+
+
+def _first_message(fleet: Fleet, job: Job) -> list[dict[str, Any]]:
+    content = fold(job.view().root_id, journal(fleet, job)).messages[0]["content"]
+    return list(content)
+
+
+def test_a_repositorys_hook_runs_only_once_it_is_trusted_and_only_in_the_sandbox(at_work: Fleet, home: Path) -> None:
+    outside = home / "outside"
+    command = (
+        f"echo run >>ran; touch {outside}; curl -s --max-time 2 http://127.0.0.1:1 || cat ~/.ssh/id 2>>ran; exit 0"
+    )
+    put(at_work.workspace, on("PreToolUse", command, "Bash"), ".claude/settings.json")
+    job = submit(at_work)
+    assert any("are ignored" in warning for warning in job.warnings)
+    job.wait(30)
+    assert not heard(at_work, job) and not (at_work.workspace / "ran").exists()
+    trust(at_work)
+    job = submit(at_work)
+    job.wait(30)
+    assert heard(at_work, job)["PreToolUse"].runs[0].outcome == "ok"
+    assert (at_work.workspace / "ran").read_text().startswith("run") and not outside.exists()
+    put(at_work.workspace, on("PreToolUse", f"{command} ", "Bash"), ".claude/settings.json")
+    assert any("are ignored" in warning for warning in submit(at_work).warnings)
+
+
+class _Site(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append((asked, dict(self.headers)))  # type: ignore[attr-defined]
+        body = json.dumps({"decision": "block", "reason": "the policy says no"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[ThreadingHTTPServer]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Site) as site:
+        site.asked = []  # type: ignore[attr-defined]
+        threading.Thread(target=site.serve_forever, args=(0.01,), daemon=True).start()
+        yield site
+        site.shutdown()
+
+
+def _asking(site: ThreadingHTTPServer) -> dict[str, Any]:
+    hook = {"type": "http", "url": f"http://127.0.0.1:{site.server_address[1]}/", "headers": {"X": "${TZ}"}}
+    return {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}
+
+
+def test_an_address_of_a_repositorys_is_one_that_its_agent_could_fetch(
+    at_work: Fleet, home: Path, site: ThreadingHTTPServer
+) -> None:
+    put(at_work.workspace, _asking(site))
+    trust(at_work)
+    job = submit(at_work)
+    job.wait(30)
+    [run] = heard(at_work, job)["PreToolUse"].runs
+    assert run.outcome == "not_run" and "is this host" in run.why and not site.asked  # type: ignore[attr-defined]
+
+
+def test_an_operators_hook_is_heard_or_nothing_is_done(
+    fleet: Fleet, home: Path, site: ThreadingHTTPServer, tmp_path: Path
+) -> None:
+    managed = tmp_path / "managed.json"
+    managed.write_text(json.dumps({"hooks": _asking(site)}))
+    fleet.start_worker(1, SWARM_MANAGED_HOOKS=str(managed))
+    job = submit(fleet)
+    assert "the policy says no" in job.wait(30).text
+    [(asked, headers)] = site.asked  # type: ignore[attr-defined]
+    assert asked["event_id"].replace(" ", "/") == headers["Idempotency-Key"] and headers["X"] == ""
+    site.shutdown()
+    site.server_close()
+    assert "a hook of the operator must be heard" in submit(fleet).wait(30).text

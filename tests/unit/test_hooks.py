@@ -1,0 +1,370 @@
+"""Hooks as data: what of people's files is read, whom a hook is for, what its answers mean, which events a life is due."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm.agent.decision import CallModel, Compact, End, next_action
+from swarm.agent.entries import (
+    Assistant,
+    Entry,
+    Finished,
+    Hooked,
+    HooksBegun,
+    Mail,
+    Prompt,
+    Resumed,
+    Started,
+    ToolFinished,
+)
+from swarm.agent.life import Life, fold
+from swarm.agent.spec import AgentSpec
+from swarm.definitions.catalogue import load_catalogue
+from swarm.definitions.hook_tables import read_hooks
+from swarm.definitions.hooks import Hook, Hooks, Origin
+from swarm.definitions.model import AgentDefinition
+from swarm.errors import ConfigurationError
+from swarm.hooks.answers import Said, interrupt, put_together, read_exit, read_text
+from swarm.hooks.choosing import Table
+from swarm.hooks.events import Event, find_events, name_tool
+from swarm.hooks.files import Managed, find_hooks, read_managed
+from swarm.hooks.running import fill
+from swarm.models import Usage
+
+CALL = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "git push --force"}}
+BEFORE = Event("PreToolUse", "c1", ("Bash",), CALL)
+
+
+def hook(event: str = "PreToolUse", origin: Origin = "user", **given: Any) -> Hook:
+    return Hook(
+        **{"event": event, "kind": "command", "command": "x", "origin": origin, "source": f"{origin}.json", **given}
+    )
+
+
+def answer(event: Event, document: dict[str, Any], one: Hook | None = None) -> Hooked:
+    return put_together(event, [read_text(event, one or hook(event.name), json.dumps(document))])
+
+
+# -- files -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_supported_is_read_without_a_word_and_the_rest_is_named_once() -> None:
+    table = {
+        "PreToolUse": [
+            {
+                "matcher": "Write|Edit",
+                "hooks": [
+                    {"type": "command", "command": "a", "timeout": 5, "statusMessage": "checks", "if": "Edit(*.py)"},
+                    {"type": "prompt", "prompt": "ok?"},
+                    {"type": "http", "url": "https://a.example", "headers": {"X": "$T"}, "allowedEnvVars": ["T"]},
+                ],
+            }
+        ],
+        "Notification": [{"hooks": [{"type": "command", "command": "b"}]}],
+        "PostCompact": [],
+        "Stop": [{"hooks": [{"type": "command", "command": "c", "args": ["--x"], "async": True, "asyncRewake": True}]}],
+    }
+    found, faults = read_hooks(table, "user", "s")
+    assert [(one.event, one.label, one.seconds) for one in found] == [
+        ("PreToolUse", "a", 5.0),
+        ("PreToolUse", "https://a.example", 60.0),
+        ("Stop", "c --x", 60.0),
+    ]
+    assert found[2].listens and found[0].condition == "Edit(*.py)"
+    [told] = faults
+    assert "'Notification', 'PostCompact'" in told and "'prompt' (PreToolUse)" in told and "'asyncRewake'" in told
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ([], "not a table"),
+        ({"Stop": ["x"]}, "`Stop` has an entry"),
+        ({"Stop": [{"hooks": [{"type": "command"}]}]}, "its `command` is no text"),
+        ({"PreToolUse": [{"matcher": "(", "hooks": []}]}, "the matcher '(' of `PreToolUse` is no pattern"),
+        ({"Stop": [{"hooks": [{"command": "x", "timeout": "1"}]}]}, "its `timeout` is '1'"),
+        ({"Stop": [{"hooks": [{"type": "http", "url": "file:///x"}]}]}, "is no address"),
+        ({"PreTooluse": []}, "did you mean 'PreToolUse'?"),
+    ],
+)
+def test_what_cannot_be_used_is_said_with_its_place(table: Any, told: str) -> None:
+    found, faults = read_hooks(table, "user", "s")
+    assert not found and told in " ".join(faults)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "tool", "fits"),
+    [
+        ("", "Bash", True),
+        ("*", "Bash", True),
+        ("Write|Edit", "Edit", True),
+        ("Write, Edit", "Edit", True),
+        ("Edit", "MultiEdit", False),
+        ("Task", "Agent", True),
+        ("TaskUpdate", "BoardUpdate", True),
+        ("Bash", "BashOutput", False),
+        ("mcp__.*__write.*", "mcp__memory__write_note", True),
+        ("Notebook.*|^W", "Write", True),
+    ],
+)
+def test_a_matcher_is_a_list_of_names_or_a_pattern(matcher: str, tool: str, fits: bool) -> None:
+    assert hook(matcher=matcher).matches(*name_tool(tool)) is fits
+
+
+def test_a_workspaces_hooks_are_trusted_with_the_scripts_that_they_name(tmp_path: Path) -> None:
+    home, workspace = tmp_path / "home", tmp_path / "w"
+    for folder in (home, workspace):
+        (folder / ".claude").mkdir(parents=True)
+        table = {"Stop": [{"hooks": [{"type": "command", "command": '"$CLAUDE_PROJECT_DIR"/check.sh --all'}]}]}
+        (folder / ".claude" / "settings.json").write_text(json.dumps({"hooks": table}))
+    script = workspace / "check.sh"
+    script.write_text("true")
+    found = find_hooks(workspace, home)
+    assert [one.origin for one in found.holding(trusted=False).hooks] == ["user"]
+    assert [one.origin for one in found.holding(trusted=True).hooks] == ["user", "project"]
+    # The same entry in both files is run once, as the person's own.
+    assert [one.origin for one in found.holding(trusted=True).of("Stop")] == ["user"]
+    script.write_text("rm -r /")
+    assert find_hooks(workspace, home).grants != found.grants and len(found.grants) == 1
+    (home / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
+    assert not find_hooks(workspace, home).holding(trusted=True)
+
+
+def test_a_definitions_hooks_are_its_own_and_count_only_where_the_workspace_is_trusted(tmp_path: Path) -> None:
+    agents = tmp_path / "w" / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    front = "name: ada\ndescription: d\nhooks:\n  Stop:\n    - hooks: [{type: command, command: ./done}]"
+    (agents / "ada.md").write_text(f"---\n{front}\n---\nWork.")
+    unread, read = (load_catalogue(tmp_path / "w", tmp_path, trusted=trusted) for trusted in (False, True))
+    assert not unread.get("ada").hooks and not unread.get("ada").warnings
+    assert [grant.text for grant in unread.grants] == ["the hook on Stop: ./done"]
+    [done] = read.get("ada").hooks
+    table = Table(Hooks(), [done], Managed(Hooks()))
+    assert [one.command for one in table.choose(Event("SubagentStop", "1", ("ada",)), tmp_path)] == ["./done"]
+
+
+def test_an_operators_file_is_read_whole_or_the_worker_does_not_start(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text('{"hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}, "allowManagedHooksOnly": true}')
+    bad.write_text('{"hooks": {"Stopp": []}}')
+    managed = read_managed(good)
+    assert managed.only and [one.origin for one in managed.hooks.hooks] == ["managed"]
+    assert not Table(Hooks(hooks=(hook(),)), (), Managed(Hooks(), only=True))
+    for path in (bad, tmp_path / "none.json"):
+        with pytest.raises(ConfigurationError, match="SWARM_MANAGED_HOOKS"):
+            read_managed(path)
+
+
+def test_a_condition_is_a_rule_about_the_call() -> None:
+    table = Table(Hooks(hooks=(hook(condition="Bash(git push *)"),)), (), Managed(Hooks()))
+    other = {**CALL, "input": {"command": "git status"}}
+    hidden = {**CALL, "input": {"command": "true && git push origin"}}
+    assert table.choose(BEFORE, Path("/w")) and table.choose(Event("PreToolUse", "c", ("Bash",), hidden), Path("/w"))
+    assert not table.choose(Event("PreToolUse", "c", ("Bash",), other), Path("/w"))
+
+
+def test_headers_have_only_the_variables_that_may_be_named() -> None:
+    assert fill("Bearer $TOKEN ${OTHER}", ("TOKEN",), {"TOKEN": "t", "OTHER": "o"}) == "Bearer t "
+
+
+# -- answers -----------------------------------------------------------------------------------------------
+
+
+def test_exit_codes_mean_what_they_mean_elsewhere() -> None:
+    refused = put_together(BEFORE, [read_exit(BEFORE, hook(), 2, "", "no force\n", timed_out=False)])
+    assert (refused.decision, refused.reason) == ("deny", "no force")
+    failed = put_together(BEFORE, [read_exit(BEFORE, hook(), 1, "", "boom", timed_out=False)])
+    assert not failed.changed and failed.runs[0].why == "exit code 1: boom"
+    late = put_together(BEFORE, [read_exit(BEFORE, hook(), 0, "", "", timed_out=True)])
+    assert not late.changed and late.runs[0].outcome == "timed_out"
+    start = Event("SessionStart", "1", ("startup",), may_refuse=False)
+    assert "on main" in put_together(start, [read_exit(start, hook(), 0, "on main", "", timed_out=False)]).text
+    quiet = put_together(BEFORE, [read_exit(BEFORE, hook(), 0, "all is well", "", timed_out=False)])
+    assert not quiet.changed
+
+
+@pytest.mark.parametrize("code", [1, 127, 137])
+def test_an_operators_hook_that_fails_has_refused(code: int) -> None:
+    said = put_together(BEFORE, [read_exit(BEFORE, hook(origin="managed"), code, "", "", timed_out=False)])
+    assert said.decision == "deny" and "must be heard" in said.reason
+    assert put_together(BEFORE, [read_text(BEFORE, hook(origin="managed"), "{half")]).decision == "deny"
+
+
+def test_deny_goes_before_ask_and_ask_before_allow() -> None:
+    def say(decision: str, origin: Origin = "user") -> Said:
+        own = {"permissionDecision": decision, "permissionDecisionReason": decision}
+        return read_text(BEFORE, hook(origin=origin), json.dumps({"hookSpecificOutput": own}))
+
+    def decide(*said: Said) -> str:
+        return put_together(BEFORE, said).decision
+
+    assert decide(say("allow"), say("ask"), say("deny")) == "deny"
+    assert decide(say("allow"), say("defer")) == "ask"
+    assert decide(say("allow")) == "allow"
+    # An agent could change what a repository's hook runs.
+    assert decide(say("allow", "project")) == "" and decide(say("deny", "project")) == "deny"
+    listening = read_text(BEFORE, hook(listens=True), '{"decision": "block", "reason": "no"}')
+    assert decide(listening) == ""
+
+
+def test_a_changed_input_is_the_operators_before_a_persons_before_a_repositorys() -> None:
+    def change(origin: Origin) -> Said:
+        document = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": origin}}}
+        return read_text(BEFORE, hook(origin=origin), json.dumps(document))
+
+    assert put_together(BEFORE, [change("managed"), change("project"), change("user")]).input == {"command": "managed"}
+
+
+def test_what_a_hook_says_of_a_result_is_told_and_may_take_its_place() -> None:
+    after = Event("PostToolUse", "c1", ("Bash",), CALL)
+    blocked = answer(after, {"decision": "block", "reason": "lint <fails>"})
+    assert blocked.decision == "block" and "lint &lt;fails&gt;" in blocked.text
+    assert answer(after, {"hookSpecificOutput": {"updatedToolOutput": "less"}}).output == "less"
+    assert "more" in answer(after, {"hookSpecificOutput": {"additionalContext": "more"}}).text
+
+
+def test_continue_false_ends_the_run_but_only_lets_an_end_be_one() -> None:
+    assert "enough" in answer(BEFORE, {"continue": False, "stopReason": "enough"}).stop
+    stop = answer(Event("Stop", "3"), {"continue": False, "decision": "block", "reason": "go on"})
+    assert not stop.stop and not stop.decision and not stop.text
+
+
+def test_an_end_is_sent_back_only_where_the_agent_can_go_on() -> None:
+    blocked = {"decision": "block", "reason": "run the tests"}
+    assert "run the tests" in answer(Event("Stop", "3"), blocked).text
+    over = answer(Event("Stop", "3", may_refuse=False), blocked)
+    assert not over.decision and not over.text
+
+
+def test_an_answer_that_cannot_be_used_says_nothing_and_why() -> None:
+    for document in (
+        {"decision": "perhaps"},
+        {"hookSpecificOutput": {"hookEventName": "Stop"}},
+        {"hookSpecificOutput": {"updatedInput": "x"}},
+        {"systemMessage": 3},
+    ):
+        said = answer(BEFORE, document)
+        assert not said.changed and said.runs[0].outcome == "failed", document
+
+
+def test_a_call_whose_hook_was_cut_off_is_refused_and_anything_else_goes_on() -> None:
+    lost = put_together(BEFORE, [interrupt(BEFORE, hook())])
+    assert lost.decision == "deny" and "interrupted" in lost.reason
+    after = Event("PostToolUse", "c1", ("Bash",), CALL)
+    assert not put_together(after, [interrupt(after, hook())]).changed
+    stop = Event("Stop", "1")
+    assert put_together(stop, [interrupt(stop, hook("Stop", "managed"))]).decision == "block"
+
+
+# -- a life ------------------------------------------------------------------------------------------------
+
+
+def live(*entries: Entry, parent: str | None = None) -> Life:
+    spec = AgentSpec(
+        agent_id="a",
+        job_id="j",
+        parent_id=parent,
+        depth=1 if parent else 0,
+        definition=AgentDefinition(name="ada", description="d", prompt="p"),
+        description="d",
+        prompt="do it",
+        model="m",
+        workspace="/w",
+    )
+    return fold(
+        "a", [Started(spec=spec, tools=[{"name": "Bash"}, {"name": "BoardComplete"}]), Prompt(text="do it"), *entries]
+    )
+
+
+def reply(*blocks: Any) -> Assistant:
+    stop = "tool_use" if any(block["type"] == "tool_use" for block in blocks) else "end_turn"
+    return Assistant(content=list(blocks), stop_reason=stop, usage=Usage(), model="m")
+
+
+def due(life: Life) -> list[str]:
+    stages = find_events(life, next_action(life))
+    return [event.id for stage in stages for event in stage if event.id not in life.hooks.done]
+
+
+def heard(event: str, **given: Any) -> Hooked:
+    return Hooked(event=event, name=event.split()[0], runs=[], **given)
+
+
+TEXT = {"type": "text", "text": "done"}
+
+
+def test_a_life_is_due_each_event_once_however_often_it_is_asked() -> None:
+    assert due(live()) == ["SessionStart 1", "UserPromptSubmit 1"]
+    assert due(live(parent="p")) == ["SubagentStart 1"]
+    begun = [heard("SessionStart 1"), heard("UserPromptSubmit 1"), reply(CALL)]
+    assert due(live(*begun)) == ["PreToolUse c1"]
+    ran = [*begun, heard("PreToolUse c1", tool_use_id="c1"), ToolFinished(tool_use_id="c1", text="x")]
+    assert due(live(*ran)) == ["PostToolUse c1"]
+    assert due(live(*ran, heard("PostToolUse c1", tool_use_id="c1"))) == []
+    assert due(live(*ran, reply(TEXT))) == ["Stop 2", "SessionEnd 1.2"]
+    assert due(live(reply(TEXT), parent="p")) == ["SubagentStop 1"]
+    resumed = [reply(TEXT), Finished(state="completed", text="done"), Resumed(), Mail(text="more", cursor="1-0")]
+    assert due(live(*resumed)) == ["SessionStart 2"]
+
+
+def test_a_call_that_was_not_run_has_no_event_after_it() -> None:
+    life = live(reply(CALL), heard("PreToolUse c1"), ToolFinished(tool_use_id="c1", text="Not allowed", is_error=True))
+    assert due(life) == []
+
+
+def test_a_task_is_completed_after_the_call_itself_was_let_through() -> None:
+    call = {**CALL, "name": "BoardComplete", "input": {"task_id": 1}}
+    assert due(live(reply(call))) == ["PreToolUse c1", "TaskCompleted c1"]
+
+
+def test_a_changed_input_is_what_is_run_and_not_what_the_model_reads_of_itself() -> None:
+    life = live(reply(CALL), heard("PreToolUse c1", tool_use_id="c1", input={"command": "ls"}))
+    assert life.pending["c1"]["input"] == {"command": "ls"}
+    assert life.messages[-1]["content"] == [CALL]
+
+
+def test_what_took_a_results_place_is_all_that_the_model_reads() -> None:
+    life = live(
+        reply(CALL),
+        ToolFinished(tool_use_id="c1", text="long"),
+        heard("PostToolUse c1", tool_use_id="c1", output="short", text="said"),
+    )
+    assert [block.get("content") or block.get("text") for block in life.messages[-1]["content"]] == ["short", "said"]
+
+
+def test_an_end_that_was_sent_back_is_a_conversation_that_goes_on_at_most_eight_times() -> None:
+    entries: list[Entry] = []
+    for turn in range(1, 9):
+        entries += [reply(TEXT), heard(f"Stop {turn}", decision="block", text="go on")]
+        assert isinstance(next_action(live(*entries)), CallModel)
+    life = live(*entries, reply(TEXT))
+    [[last], _] = [stage for stage in find_events(life, next_action(life)) if stage]
+    assert last.name == "Stop" and not last.may_refuse and last.given["stop_hook_active"] is True
+
+
+def test_a_run_that_a_hook_stopped_settles_its_calls_and_fails_with_the_reason() -> None:
+    life = live(reply(CALL), heard("PreToolUse c1", tool_use_id="c1", stop="a hook ended it: enough"))
+    settled = next_action(life)
+    [result] = settled.results  # type: ignore[union-attr]
+    life.apply(result)
+    end = next_action(life)
+    assert isinstance(end, End) and (end.finished.state, end.finished.reason) == ("failed", "a hook ended it: enough")
+
+
+def test_hooks_that_began_are_known_to_have_until_they_are_heard() -> None:
+    begun = HooksBegun(event="PreToolUse c1")
+    assert live(reply(CALL), begun).hooks.begun == {"PreToolUse c1"}
+    assert not live(reply(CALL), begun, heard("PreToolUse c1")).hooks.begun
+
+
+def test_a_summary_is_held_to_what_a_hook_said_before_it() -> None:
+    life = live(reply(TEXT), heard("PreCompact 1.0", text="keep the ids"))
+    assert life.hooks.focus == "keep the ids" and life.messages[-1]["role"] == "assistant"
+    [event] = [event for stage in find_events(life, Compact("auto")) for event in stage]
+    assert (event.name, event.subjects, event.may_refuse) == ("PreCompact", ("auto",), True)
+    [forced] = [event for stage in find_events(life, Compact("overflow")) for event in stage]
+    assert not forced.may_refuse
