@@ -16,6 +16,7 @@ from swarm.cli.output import one_line, output_console, print_json, print_json_te
 from swarm.cli.tables import Column, Listing
 from swarm.definitions.hooks import EVENTS, Hook, Hooks
 from swarm.definitions.names import canonical_tool, suggest
+from swarm.definitions.tools import all_rows
 from swarm.errors import ConfigurationError
 from swarm.hooks.choosing import Table
 from swarm.hooks.events import Event, describe_response, name_tool
@@ -23,6 +24,9 @@ from swarm.hooks.files import Managed, read_managed
 from swarm.hooks.telling import tell
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.settings import Settings, load_settings
+
+_SHELL = next(row.name for row in all_rows() if row.matching == "command")
+"""The tool of a sample that names none."""
 
 _CALLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
 _WHERE = {"host": "as the worker", "sandbox": "in the agent's sandbox", "off": "not run: SWARM_USER_HOOKS=off"}
@@ -67,14 +71,14 @@ def show_hooks(
         print_json([{**row.hook.model_dump(), "state": row.state, "runs": row.runs} for row in rows])
     else:
         _list(rows)
-    for problem in prepared.hooks.problems:
+    for problem in prepared.gathered.hooks.problems:
         print_note(f"problem: {problem}")
-    if prepared.ignored and prepared.hooks.grants:
+    if prepared.ignored and prepared.gathered.hooks.grants:
         print_note(f"note: {prepared.ignored}")
 
 
 def _rows(prepared: PreparedJob, settings: Settings) -> Iterator[_Row]:
-    found = prepared.hooks
+    found = prepared.gathered.hooks
     managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
     table = Table(
         found.holding(trusted=prepared.trusted), prepared.spec.definition.hooks, managed, settings.local_user_hooks()
@@ -114,7 +118,7 @@ def _sample(event: str, tool: str, given: dict[str, Any]) -> Event:
     if event not in EVENTS:
         raise ConfigurationError(f"there is no event {event!r} here{suggest(event, EVENTS)}; {', '.join(EVENTS)}")
     if event in _CALLS or event == "TaskCompleted":
-        call = {"type": "tool_use", "id": "toolu_sample", "name": tool or "Bash", "input": given}
+        call = {"type": "tool_use", "id": "toolu_sample", "name": tool or _SHELL, "input": given}
         about: dict[str, Any] = {"tool_name": call["name"], "tool_input": given, "tool_use_id": call["id"]}
         match event:
             case "PostToolUse":
