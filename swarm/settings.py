@@ -95,6 +95,9 @@ class Settings(BaseSettings):
     """Of a worker: variables of its environment, or patterns of their names (`GITHUB_*`), parted by commas, that MCP servers may be
     given where their configuration has `${NAME}`."""
 
+    mcp_idle_seconds: float = Field(default=900.0, gt=0)
+    """Of a worker: how long an MCP server that its host runs may go without a call before it is ended; the next call starts it anew."""
+
     memory_owner: str | None = None
     """Whose memory of the scope `user` agents have. Default: the login name of whoever submits the job."""
 

@@ -24,12 +24,13 @@ from typing import Any
 
 from kombu import pools
 
-from swarm.agent.needs import ANY_MODEL, Has, offer
+from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ToolError
 from swarm.hooks.files import read_managed
 from swarm.local.records import read_job
 from swarm.log import EventLog
+from swarm.mcp.line import can_start_broker
 from swarm.models import Model
 from swarm.models.credentials import explain_missing
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
@@ -180,7 +181,8 @@ def _offers() -> dict[str, str]:
     tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
     offers = {offer("tool", name): version for name, version in tools.items()}
     host = {offer("host", socket.gethostname()): ""}
-    return dict(sorted({**offers, **host, **{offer("tag", tag): "" for tag in tags}}.items()))
+    servers = {offer("mcp", SERVERS): ""} if can_start_broker() else {}
+    return dict(sorted({**offers, **host, **servers, **{offer("tag", tag): "" for tag in tags}}.items()))
 
 
 def note_refusal(model: str, why: str) -> None:

@@ -22,11 +22,12 @@ from celery.worker import state as worker_state
 from celery.worker.control import control_command
 from redis.exceptions import RedisError
 
-from swarm.errors import SwarmError
+from swarm.errors import SwarmError, UnknownAgent
 from swarm.exposure import find_exposures
 from swarm.local.keeping import Keeper
 from swarm.log import EventLog, shape_lines
 from swarm.runtime.scratch import scratch_root
+from swarm.runtime.servers import end_orphans
 from swarm.settings import load_settings
 from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
@@ -278,6 +279,7 @@ class Sweeper:
         if time.monotonic() >= self._orphans_at:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
             kill_orphans(scratch_root(settings), _is_alive(store))
+            end_orphans(settings, _is_over(store))
         every = max(0.2, settings.sweep_seconds * 0.9)
         turn = store.begin_sweep(process.worker_name(), every, settings.lease_seconds)
         known_at = time.monotonic()
@@ -303,6 +305,16 @@ class Sweeper:
         until = time.monotonic() + settings.sweep_seconds
         for job_id in store.unsettled():
             settle(app, store, job_id, until=until)
+
+
+def _is_over(store: Store) -> Callable[[str], bool]:
+    def over(job_id: str) -> bool:
+        try:
+            return store.job(job_id).ended
+        except UnknownAgent:
+            return True
+
+    return over
 
 
 def _is_alive(store: Store) -> Callable[[str], bool]:

@@ -225,7 +225,8 @@ def _next_for_calls(life: Life) -> Action:
         return settle(calls, _NOT_WHOLE[life.last.stop_reason])
     if life.last_words:
         return settle(calls, notes.NO_TOOLS_LEFT)
-    begun = [call for call in calls if call["id"] in life.tools_started]
+    # One that asked somebody in the middle of it is not interrupted: it is carried on with, once.
+    begun = [call for call in calls if call["id"] in life.tools_started and call["id"] not in life.waits]
     if interrupted := [call for call in begun if life.kind_of(call) is not Kind.IDEMPOTENT]:
         carried = life.spec is not None and life.spec.is_carried
         return settle(interrupted, notes.UNDONE if carried else notes.INTERRUPTED)

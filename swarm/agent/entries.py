@@ -63,6 +63,8 @@ class Started(_Entry):
     system: str = ""
     tools: list[dict[str, Any]] = []
     """Both are empty for a fork, which has its parent's."""
+    kinds: dict[str, Literal["look", "idempotent"]] = {}
+    """By name, tools of MCP servers whose calls are no effects, as those say that the job believes."""
     prefix: str = ""
     """The hash that `system` and `tools` are stored under, with the job; the store fills both in when it reads the entry."""
     instructions: str = ""
@@ -134,6 +136,8 @@ class ToolFinished(_Entry):
     """Files the call read or wrote: resolved path → modification time (ns) as the agent knows it."""
     commit: str = ""
     """What the workspace holds after the call, where that is known; with the work of agents that the call has merged."""
+    servers: dict[str, str] = {}
+    """The MCP server that carried the call out → which start of it that was."""
     usage: Usage | None = None
     """Of requests that the tool made of a model."""
     cost_usd: float = 0.0

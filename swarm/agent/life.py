@@ -67,6 +67,8 @@ class Life:
     spec: AgentSpec | None = None
     system: str = ""
     tools: list[dict[str, Any]] = field(default_factory=list)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """What calls of some tools mean, where the table of tools does not know it."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     pending: dict[str, Block] = field(default_factory=dict)
     """Calls of the last reply that have no result yet, in the order the model made them."""
@@ -136,6 +138,8 @@ class Life:
     """The sources of instruction files that came with results."""
     files_read: dict[str, int] = field(default_factory=dict)
     """Resolved path → modification time (ns) when the agent last read or wrote it."""
+    servers: dict[str, str] = field(default_factory=dict)
+    """By MCP server, which start of it carried out the last call."""
     context: Context = field(default_factory=Context)
     """How much of this its requests still hold."""
     hooks: Hooking = field(default_factory=Hooking)
@@ -166,6 +170,7 @@ class Life:
         match entry:
             case Started():
                 self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
+                self.kinds = dict(entry.kinds)
                 self.mode, self.commit = entry.spec.mode, entry.spec.base
                 self.guidance = entry.guidance
                 if entry.guidance:
@@ -207,6 +212,7 @@ class Life:
             case ToolStarted():
                 self._pending_call(entry.tool_use_id)
                 self.tools_started.add(entry.tool_use_id)
+                self.waits.pop(entry.tool_use_id, None)
             case ToolFinished():
                 self._result(entry)
             case Spawned():
@@ -238,7 +244,8 @@ class Life:
 
     def inherit(self, parent: Life) -> None:
         """Begin a fork: take over the parent's conversation, byte for byte, with a result for each call that has none yet."""
-        self.system, self.tools = parent.system, parent.tools
+        self.system, self.tools, self.kinds = parent.system, parent.tools, parent.kinds
+        self.servers = dict(parent.servers)
         self.messages = [dict(message) for message in parent.messages]
         self.files_read, self.guided, self.guidance = dict(parent.files_read), set(parent.guided), parent.guidance
         self.call_ids = set(parent.call_ids)
@@ -365,6 +372,7 @@ class Life:
             block["is_error"] = True
         self.commit = entry.commit or self.commit
         self.files_read.update(entry.files)
+        self.servers.update(entry.servers)
         self.guided.update(entry.instructions)
         self.files_seen_in.update(dict.fromkeys(entry.files, self.commit))
         self.tool_calls += 1
@@ -416,7 +424,9 @@ class Life:
 
     def kind_of(self, call: Block) -> Kind:
         """What carrying a call out means; one of a tool that the agent does not have is only refused, which changes nothing."""
-        return row_of(call["name"]).kind if call["name"] in self.tool_names() else Kind.LOOK
+        if call["name"] not in self.tool_names():
+            return Kind.LOOK
+        return Kind(self.kinds[call["name"]]) if call["name"] in self.kinds else row_of(call["name"]).kind
 
 
 def fold(agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None) -> Life:

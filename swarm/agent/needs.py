@@ -14,12 +14,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.names import canonical_tool, split_pattern
-from swarm.definitions.tools import row_of
+from swarm.definitions.tools import is_mcp, row_of
 
 ANY_MODEL = "*"
 _HOST = "host:"
 OfferKind = Literal["tool", "tag", "mcp", "host"]
-_NAMED = {"host": "the host", "tool": "the tool", "tag": "the tag", "mcp": "the MCP server"}
+_NAMED = {"host": "the host", "tool": "the tool", "tag": "the tag", "mcp": "what it takes for MCP"}
+SERVERS = "servers"
+"""What a worker offers of the kind `mcp` that can speak with MCP servers."""
 
 
 class Needs(BaseModel):
@@ -99,15 +101,17 @@ def offer(kind: OfferKind, name: str) -> str:
     return f"{kind}:{name}"
 
 
-def needs_of(spec: AgentSpec, given: Iterable[str] = ()) -> Needs:
+def needs_of(spec: AgentSpec, given: Iterable[str] = (), *, serving: bool = False) -> Needs:
     """What this agent needs: what its definition requires, and of tools from outside those that it lists, or was `given` already.
 
-    One that lists no tools gets what the worker has that begins it, and needs that from then on.
+    `serving`: its job has MCP servers for it. One that lists no tools gets what the worker has that begins it, and needs that from then on.
     """
     listed = (canonical_tool(split_pattern(entry)[0]) for entry in spec.definition.tools or ())
+    given = list(given)
     tools = {name for name in (*listed, *given) if row_of(name).origin}
     wants = {offer("tool", name) for name in tools} | {offer("tag", tag) for tag in spec.definition.requires}
     wants |= {offer("host", spec.host)} if spec.host else set()
+    wants |= {offer("mcp", SERVERS)} if serving or spec.definition.servers or any(map(is_mcp, given)) else set()
     needs = Needs(job=spec.job_id, model="" if spec.base_url else spec.model, wants=tuple(sorted(wants)))
     if spec.files is None or not spec.is_carried:
         return needs

@@ -15,7 +15,7 @@ from swarm.agent.entries import Compacted, Started
 from swarm.agent.life import Life
 
 _VERSION = 2
-_ELSEWHERE = {"spec", "system", "tools", "guidance"}
+_ELSEWHERE = {"spec", "system", "tools", "kinds", "guidance"}
 """They are in the journal's first entry, or in that of the agent that a fork began with."""
 
 
@@ -44,5 +44,5 @@ def restore(agent_id: str, started: Started, prefix: Started, entry: Compacted) 
     except ValidationError:
         return None
     life.spec, life.system, life.tools = started.spec, prefix.system, prefix.tools
-    life.guidance = prefix.guidance
+    life.guidance, life.kinds = prefix.guidance, dict(prefix.kinds)
     return life if life.agent_id == agent_id else None

@@ -29,13 +29,12 @@ _NO_COUNTERPART = frozenset(
             "lsp",
             "powershell",
             "codesearch",
-            "toolsearch",
             "monitor",
             "taskoutput",
             "enterworktree",
         ),
         *("exitworktree", "artifact", "workflow", "schedulewakeup", "croncreate", "cronlist", "crondelete"),
-        *("listmcpresourcestool", "readmcpresourcetool", "viewimage", "codeinterpreter", "sendusermessage"),
+        *("viewimage", "codeinterpreter", "sendusermessage"),
     )
 )
 """Tools of other systems that are common in their files and have none here."""

@@ -44,7 +44,7 @@ class Kind(Enum):
 Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "value"]
 """How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
 domain of an address, as a type of agent, as a name that arguments may follow, as a value of any kind."""
-Need = Literal["", "children", "several", "lead", "first", "plan", "person", "memory", "skills"]
+Need = Literal["", "children", "several", "lead", "first", "plan", "person", "memory", "skills", "servers"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ToolRow:
     """Who has a use for it: whoever can start agents (`children`); agents of a job that can have several, or only its first one (`several`,
     `lead`: unless listed, or for a teammate); a job's first agent, or who lists it (`first`); one that can leave plan mode (`plan`); a root
     whose questions somebody answers (`person`); one whose definition has a memory (`memory`), which need not list it; one of a job with
-    skills (`skills`)."""
+    skills (`skills`); one that has MCP servers which need the tool (`servers`)."""
     standing: Literal["", "last", "each"] = ""
     """What its last call says, or its last one about each subject, holds until the next one, so it is said again when a summary takes the
     conversation's place."""
@@ -193,6 +193,13 @@ _BUILTIN = (
             needs="several"),
     ToolRow("ScratchpadList", Kind.LOOK, "swarm.team.scratchpad_tools:SCRATCHPAD_LIST", internal=True, of_teammates=True,
             needs="several"),
+    ToolRow("ToolSearch", Kind.LOOK, "swarm.mcp.server_tools:TOOL_SEARCH", "query", internal=True, needs="servers"),
+    ToolRow("ListMcpResources", Kind.LOOK, "swarm.mcp.server_tools:LIST_RESOURCES", "server", "value", internal=True, needs="servers",
+            aliases="listmcpresourcestool"),
+    ToolRow("ReadMcpResource", Kind.LOOK, "swarm.mcp.server_tools:READ_RESOURCE", "uri", "value", network=True, needs="servers",
+            aliases="readmcpresourcetool"),
+    ToolRow("ListMcpPrompts", Kind.LOOK, "swarm.mcp.server_tools:LIST_PROMPTS", "server", "value", internal=True, needs="servers"),
+    ToolRow("GetMcpPrompt", Kind.LOOK, "swarm.mcp.server_tools:GET_PROMPT", "name", "value", network=True, needs="servers"),
     ToolRow("Memory", Kind.SHARED, "swarm.memory.memory_tool:MEMORY", "path", needs="memory"),
 )
 # fmt: on

@@ -117,6 +117,12 @@ def cost_usd(model: str, usage: Usage, *, prices_file: Path | None = None) -> fl
     return dollars / _TOKENS_PER_PRICE
 
 
+def context_tokens(model: str, *, prices_file: Path | None = None) -> int:
+    """How many tokens a request and its reply may have."""
+    price = price_of(model, prices_file=prices_file)
+    return price.context_window if price is not None else DEFAULT_CONTEXT_WINDOW
+
+
 def max_output(model: str, *, prices_file: Path | None = None) -> int:
     """How many tokens one reply may have."""
     price = price_of(model, prices_file=prices_file)

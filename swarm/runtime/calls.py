@@ -37,7 +37,8 @@ class Calls:
 
     def _run_effect(self, call: Block) -> None:
         """Noted, run, its files kept, its result noted: whoever dies in between, the next one knows what the call may have done."""
-        if call["id"] not in self._journal.life.tools_started:
+        life = self._journal.life
+        if call["id"] not in life.tools_started or call["id"] in life.waits:
             self._journal.append([ToolStarted(tool_use_id=call["id"])], activity=self._toolbox.activity(call))
         self._files.begin(call)
         result = self._files.keep(self._toolbox.run(call))

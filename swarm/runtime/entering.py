@@ -73,12 +73,17 @@ def begin(segment: Segment, toolbox: Toolbox, guidance: Guidance, summing: Summi
     begins = (tell_memory(segment.store, spec, now=now), preload(segment.store, spec))
     # Not validated, which would copy them: what is encoded once is known by its identity.
     opening = toolbox.open()
-    needs = needs_of(segment.claim.spec, [tool["name"] for tool in opening.tools])
+    if why := toolbox.servers.refusal:
+        return Finished(state="failed", reason=why)
+    given = [tool["name"] for tool in opening.tools]
+    needs = needs_of(segment.claim.spec, given)
     if needs.wants:
         # Before it has them: whoever goes on with it must have them, too.
         segment.store.need(segment.claim, needs)
     summing.name_job()
-    started = guidance.begin(Started(spec=spec).model_copy(update=opening._asdict()))
+    started = guidance.begin(
+        Started(spec=spec).model_copy(update={**opening._asdict(), "kinds": toolbox.servers.kinds(given)})
+    )
     task = Prompt(text="\n\n".join(filter(None, [*begins, told])))
     segment.journal.append([started, task], activity="starting")
     return None

@@ -36,6 +36,7 @@ from swarm.agent.decision import (
 )
 from swarm.agent.entries import Condition, Finished, ToolFinished
 from swarm.agent.life import Life
+from swarm.agent.needs import needs_of
 from swarm.agent.notes import refuse_mail
 from swarm.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
 from swarm.log import EventLog
@@ -62,6 +63,7 @@ from swarm.runtime.summing import Summing
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park, wait_for
 from swarm.store.values import Busy, Counters, GoOn
+from swarm.tools import AwaitsAnswer
 
 log = EventLog("swarm.segment")
 
@@ -220,6 +222,10 @@ class Loop:
     # -- the actions ---------------------------------------------------------------------------------------
 
     def _begin(self) -> Outcome | None:
+        if self.toolbox.servers.cannot_be_had:
+            needs = needs_of(self.segment.claim.spec, serving=True)
+            self.store.need(self.segment.claim, needs)
+            return self._hand_over("its worker has not what it takes for MCP servers")
         finished = begin(self.segment, self.toolbox, self.guidance, self.summing)
         return None if finished is None else self._end(finished)
 
@@ -284,7 +290,11 @@ class Loop:
                     self.spec.job_id, "denied", self.spec.agent_id, call=self.toolbox.activity(call), why=why
                 )
         if decision.run:
-            run(decision.run)
+            try:
+                run(decision.run)
+            except AwaitsAnswer as awaited:
+                asking = awaited.ask.model_dump(exclude={"to"})
+                return self._park(Condition(question=awaited.question_id), tool_use_id=awaited.tool_use_id, ask=asking)
         elif not decision.settled and decision.question is not None:
             asked_id, ask, call_id = decision.question
             question = ask.model_dump(exclude={"to"} if ask.to is None else None)

@@ -8,8 +8,9 @@ definition lists.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from swarm.agent.prompts import system_prompt
 from swarm.agent.spec import AgentSpec
@@ -36,6 +37,19 @@ class Opening(NamedTuple):
 _openings: dict[tuple[Any, ...], Opening] = {}
 
 
+class Offering(Protocol):
+    """What an agent's MCP servers bring along."""
+
+    def open(self) -> Sequence[Tool]:
+        """Their tools, before any filter."""
+
+    def add_tools_about(self, tools: list[Tool]) -> list[Tool]:
+        """The agent's tools, with those that tools of servers are of no use without."""
+
+    def introduce(self) -> str:
+        """What its system prompt says of them."""
+
+
 def opening_of(
     spec: AgentSpec,
     definitions: str,
@@ -45,8 +59,10 @@ def opening_of(
     person_there: bool,
     tags: Sequence[str] = (),
     skills: Sequence[Skill] = (),
+    servers: Offering | None = None,
 ) -> Opening:
     """The system prompt and the tools of an agent, made once in a process for all that are alike; `definitions` names its job's."""
+    served = () if servers is None else servers.open()
     key = (
         definitions,
         tuple((one.name, one.digest) for one in skills),
@@ -54,11 +70,16 @@ def opening_of(
         (spec.depth, spec.limits.max_depth, spec.parent_id is None),
         (spec.background, spec.teammate, spec.mode, spec.after_plan),
         (sandboxed, person_there, *tags),
+        (json.dumps([tool.schema() for tool in served]), "" if servers is None else servers.introduce()),
     )
     known = _openings.get(key)
     if known is None:
-        tools = choose_tools(spec, types(), sandboxed=sandboxed, person_there=person_there, tags=tags, skills=skills)
+        here = {"sandboxed": sandboxed, "person_there": person_there}
+        tools = choose_tools(spec, types(), **here, tags=tags, skills=skills, served=served)
         prompt = system_prompt(spec, {tool.name for tool in tools})
+        if servers is not None:
+            tools = servers.add_tools_about(tools)
+            prompt = "\n\n".join(filter(None, [prompt, servers.introduce()]))
         known = Opening(*clean((prompt, [tool.schema() for tool in tools])))
         if definitions:
             if len(_openings) >= _KEPT:
@@ -75,13 +96,15 @@ def choose_tools(
     person_there: bool,
     tags: Sequence[str] | None = None,
     skills: Sequence[Skill] = (),
+    served: Sequence[Tool] = (),
 ) -> list[Tool]:
     """The tools of an agent, on any worker or on one with these tags.
 
-    `types` are those that it can start, `skills` those that it may load, `person_there` says that questions are answered.
+    `types` are those that it can start, `skills` those that it may load, `served` the tools of MCP servers, `person_there` says that
+    questions are answered.
     """
     here = (tool for tool in offered_tools() if tags is None or can_offer(tool.row, tags, sandboxed=sandboxed))
-    available = {tool.name: tool for tool in here}
+    available = {tool.name: tool for tool in (*here, *served)}
     situation = Situation(
         definition=with_team_tools(spec),
         depth=spec.depth,
@@ -135,4 +158,6 @@ def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool
             return is_root and person_there
         case "skills":
             return skilled
+        case "servers":
+            return False  # they come with what servers offer
     return True

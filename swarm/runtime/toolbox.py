@@ -34,14 +34,15 @@ from swarm.runtime.consulting import Consulting
 from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment, read_record
+from swarm.runtime.servers import Servers, broker_folder, end_servers
 from swarm.skills.keeping import VARIABLE, find_skills, read_file, unpack
 from swarm.skills.skill_tool import names_in_use
 from swarm.store.connection import redis_hosts
 from swarm.store.questions import Ask
-from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools import AwaitsAnswer, Tool, ToolContext, ToolResult
 from swarm.tools.background import kill_shells
 from swarm.tools.outputs import Outputs
-from swarm.tools.registry import load_tool, validate_input
+from swarm.tools.registry import check_object, load_tool, validate_input
 from swarm.tools.truncate import fit
 from swarm.tools.web.reach import Reach, own_addresses
 from swarm.workspace.merging import Strategy
@@ -72,12 +73,18 @@ class Toolbox:
         self._outputs = Outputs(segment.store, segment.claim, spec.parent_id if spec.fork is not None else None)
         self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
         self._told_at = 0.0
+        self.servers = Servers(segment, self.context_of)
 
     def clear(self) -> None:
         """The agent is over: end what its shells left running and remove its private folder."""
         if self._scratch in private_folders(self._scratch.parent):
             kill_shells(self._scratch)
             shutil.rmtree(self._scratch, ignore_errors=True)
+        spec = self._segment.spec
+        if spec.parent_id is None:
+            end_servers(self._segment.settings, job=spec.job_id)
+        elif spec.definition.servers:
+            end_servers(self._segment.settings, owner=spec.agent_id)
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -95,10 +102,10 @@ class Toolbox:
 
     def open(self) -> Opening:
         """What this agent's requests begin with."""
-        return self.open_for(self._segment.spec)
+        return self.open_for(self._segment.spec, self.servers)
 
-    def open_for(self, spec: AgentSpec) -> Opening:
-        """The same for another agent of the job, as far as it runs on a worker like this one."""
+    def open_for(self, spec: AgentSpec, servers: Servers | None = None) -> Opening:
+        """The same for another agent of the job, as far as it runs on a worker like this one; without `servers` that of one without."""
         return opening_of(
             spec,
             self._segment.claim.definitions,
@@ -107,6 +114,7 @@ class Toolbox:
             person_there=self._segment.ask_seconds > 0,
             tags=self._segment.settings.tag_names(),
             skills=find_skills(self._segment.store, spec.job_id).for_model(),
+            servers=servers if servers is not None and servers.all else None,
         )
 
     # -- calls ---------------------------------------------------------------------------------------------
@@ -136,6 +144,7 @@ class Toolbox:
                 is_error=finished.is_error,
                 blocks=finished.blocks,
                 commit=finished.commit,
+                servers=finished.servers,
                 v=2 if finished.commit else 1,
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
@@ -174,11 +183,13 @@ class Toolbox:
     def _attempt(self, call: Block, act: Callable[[Tool, dict[str, Any]], Found]) -> Found | ToolFinished:
         name, names = call["name"], self._segment.life.tool_names()
         try:
+            if name in names and (served := self.servers.find_tool(name)) is not None:
+                return act(served, check_object(served, call["input"]))
             if name not in names or not row_of(name).home:
                 raise ToolError(f"There is no tool {name!r}; you have: {', '.join(sorted(names))}.")
             tool = load_tool(row_of(name).home)
             return act(tool, validate_input(tool, call["input"]))
-        except (RedisUnavailable, UnreadableRecord, NotOwner, AgentCancelled):
+        except (RedisUnavailable, UnreadableRecord, NotOwner, AgentCancelled, AwaitsAnswer):
             # Nothing about the call: it is made again, or reported as interrupted, by whoever has the agent then.
             raise
         except ToolError as error:
@@ -220,6 +231,8 @@ class Toolbox:
             consult=self._consulting.asker(tool_use_id, segment.stop.check) if self._consulting is not None else None,
             skill_file=lambda path: read_file(context, path),
             reach=self._reach if segment.settings.network != "off" else None,
+            servers=self.servers,
+            servers_seen=segment.life.servers,
         )
         return context
 
@@ -262,17 +275,18 @@ class Toolbox:
         if hold is not None:
             read_only, network = read_only or hold.read_only, hold.network and self._segment.ceiling.network
         if not isinstance(backend, Backend):
-            if hold is not None:
+            if hold is not None and hold.needed:
                 raise ToolError(f"this tool runs in a sandbox only, and this host has none: {backend.reason}")
             if read_only:
                 raise ToolError(backend.refusal)
             return argv
-        hidden = (self._segment.settings.state_folder(), scratch_root(self._segment.settings))
+        settings = self._segment.settings
+        hidden = (settings.state_folder(), scratch_root(settings), broker_folder(settings))
         # What holds something that stays hidden is not shown whole: not every sandbox can take a part of it away again.
         needed = [path for path in hold.readable if not any(one.is_relative_to(path) for one in hidden)] if hold else []
         policy = SandboxPolicy(
             workspace=context.workspace,
-            scratch=home_folder(context),
+            scratch=hold.home if hold is not None and hold.home is not None else home_folder(context),
             read_only=read_only,
             network=network,
             private_network=self._segment.settings.network == "private",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -51,6 +51,10 @@ class Hold:
     """It may use the network, as far as the worker allows any."""
     readable: tuple[Path, ...] = ()
     """Further files and folders that it must see."""
+    home: Path | None = None
+    """Its HOME and TMPDIR, where they are not the agent's."""
+    needed: bool = True
+    """It runs in a sandbox or not at all; else, where there is none, as the agent's shell would."""
 
 
 class ToolResult(BaseModel):
@@ -66,6 +70,29 @@ class ToolResult(BaseModel):
     """What a command changed that programs outside of its sandbox would obey, and what was done with it; `text` says it, too."""
     commit: str = ""
     """What the workspace holds after the call, if it was merged into."""
+    servers: dict[str, str] = {}
+    """The MCP server that carried the call out → which start of it that was."""
+
+
+class AwaitsAnswer(Exception):
+    """In the middle of a call somebody must be asked: the agent parks, and the call is carried on with once there is an answer."""
+
+    def __init__(self, question_id: str, ask: Ask, tool_use_id: str) -> None:
+        super().__init__(ask.title)
+        self.question_id, self.ask, self.tool_use_id = question_id, ask, tool_use_id
+
+
+class ServerPort(Protocol):
+    """What tools may ask of an agent's MCP servers."""
+
+    def names(self, what: str) -> list[str]:
+        """The servers that offer `resources`, or `prompts`."""
+
+    def ask(self, server: str, request: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        """What a server says. Raises `ToolError`."""
+
+    def deferred(self) -> list[dict[str, Any]]:
+        """The schemas of the agent's tools that a model must search for."""
 
 
 @dataclass
@@ -114,6 +141,10 @@ class ToolContext:
     """A file of one of the job's skills, by the path that agents know it by; None: there are none."""
     reach: Callable[[], Reach] | None = None
     """What may be fetched from; None: this worker's agents have no network."""
+    servers: ServerPort | None = None
+    """The agent's MCP servers."""
+    servers_seen: Mapping[str, str] = field(default_factory=dict)
+    """Which start of each server carried out the agent's last call of it."""
 
     @property
     def agent_id(self) -> str:

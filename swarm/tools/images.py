@@ -9,6 +9,7 @@ import struct
 import zlib
 
 MAX_SIDE_PIXELS = 8_000
+SHOWN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG_FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})

@@ -48,7 +48,7 @@ class Command:
         self.exit_code: int | None = None
         self.discarded = 0
         self._room = cap
-        self.contained = _become_subreaper()
+        self.contained = become_subreaper()
         if given >= 0:
             os.set_inheritable(given, given == _GIVEN)
         null = os.open(os.devnull, os.O_RDWR)
@@ -123,9 +123,9 @@ class Command:
         if not self._outer:
             self.signal_group(SIGTERM)
             return
-        for pid in _descendants():
+        for pid in descendants():
             if pid != self.pid:
-                _signal(pid, SIGTERM)
+                send_signal(pid, SIGTERM)
 
     def has_too_many(self) -> bool:
         """Whether it has run away. All tasks of the host are counted first, because that costs nothing."""
@@ -135,7 +135,7 @@ class Command:
         if grown <= MAX_PROCESSES:
             return False
         self.signal_group(SIGSTOP)  # it must not grow while it is counted
-        if len(_descendants()) <= MAX_PROCESSES:
+        if len(descendants()) <= MAX_PROCESSES:
             self.signal_group(SIGCONT)
             return False
         os.write(2, f"ended: more than {MAX_PROCESSES} processes\n".encode())
@@ -153,8 +153,8 @@ class Command:
         give_up = time.monotonic() + KILL_SECONDS
         self.signal_group(SIGKILL)
         while self.reap():
-            for pid in _descendants():
-                _signal(pid, SIGKILL)
+            for pid in descendants():
+                send_signal(pid, SIGKILL)
             if time.monotonic() > give_up:
                 self.contained = False
                 return
@@ -200,7 +200,8 @@ def supervise(command: Command, limit_seconds: float, watched: bool) -> bool:
     return timed_out
 
 
-def _become_subreaper() -> bool:
+def become_subreaper() -> bool:
+    """Have orphans among what this process starts become its children; whether that is so from now on."""
     try:
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (OSError, AttributeError):
@@ -234,7 +235,8 @@ def _one_line(text: str) -> str:
     return "".join(mark if mark.isprintable() else "?" for mark in text)
 
 
-def _signal(pid: int, number: int) -> None:
+def send_signal(pid: int, number: int) -> None:
+    """Signal a process that may be gone."""
     try:
         os.kill(pid, number)
     except OSError:
@@ -257,7 +259,8 @@ def _count_tasks() -> int:
         return 0
 
 
-def _descendants() -> list[int]:
+def descendants() -> list[int]:
+    """The process ids of all that is below this process."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if not name.isdigit():

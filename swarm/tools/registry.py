@@ -59,20 +59,26 @@ def load_tool(home: str) -> Tool:
     return tool
 
 
+def check_object(tool: Tool, given: Any) -> dict[str, Any]:
+    """`given` itself, if it is an object: of a tool that is checked where it is carried out. Raises `ToolError`."""
+    if not isinstance(given, dict):
+        raise ToolError(f"{tool.name}: the input must be an object")
+    return given
+
+
 def validate_input(tool: Tool, given: Any) -> dict[str, Any]:
     """`given` itself, if it satisfies the tool's schema. Raises `ToolError` that says in a line what does not."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    if not isinstance(given, dict):
-        raise ToolError(f"{tool.name}: the input must be an object")
-    for name in given:
+    checked = check_object(tool, given)
+    for name in checked:
         if name not in tool.parameters:
             raise ToolError(_unknown_parameter(tool, str(name)))
-    error = best_match(Draft202012Validator(tool.input_schema).iter_errors(given))
+    error = best_match(Draft202012Validator(tool.input_schema).iter_errors(checked))
     if error is not None:
         raise ToolError(f"{tool.name}: {_explain(error)}")
-    return given
+    return checked
 
 
 def _unknown_parameter(tool: Tool, name: str) -> str:

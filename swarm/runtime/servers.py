@@ -1,0 +1,244 @@
+"""The MCP servers of one running agent: which it has, the tools that it is given of them when it begins, and their calls.
+
+A worker imports nothing of the protocol: it speaks with its host's broker, which is started by the first call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from swarm.definitions.names import canonical_tool, split_pattern
+from swarm.definitions.tools import is_mcp, matches_tool
+from swarm.errors import ToolError
+from swarm.mcp.calling import Access, Calling, ServerAway
+from swarm.mcp.line import Line, can_start_broker
+from swarm.mcp.pins import Pin, PinnedTool, Pins
+from swarm.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
+from swarm.mcp.servers import JobServers, Server, tool_name
+from swarm.mcp.words import introduce
+from swarm.models.catalogue import context_tokens
+from swarm.runtime.scratch import scratch_root
+from swarm.runtime.segment import Segment, read_record
+from swarm.settings import Settings
+from swarm.tools import Tool, ToolContext
+from swarm.workspace.private import make_private_folder
+
+_KEPT = 16
+_configured: dict[str, JobServers] = {}
+"""By digest; nobody changes one."""
+_lines: dict[tuple[int, Path], Line] = {}
+"""By process and folder."""
+
+
+class Servers:
+    """Those of one segment's agent."""
+
+    def __init__(self, segment: Segment, make_context: Callable[[str], ToolContext]) -> None:
+        self._segment, self._make_context = segment, make_context
+        self._pinned: dict[str, Pin] = {}
+        self.missing: dict[str, str] = {}
+        """By name, servers that could not be started when it began, and why."""
+
+    @cached_property
+    def all(self) -> dict[str, Server]:
+        """Those that it may have tools of, by the part that the tools' names have of them."""
+        segment = self._segment
+        own = segment.spec.definition.servers
+        found = {server.key: server for server in [*self._of_job(), *own]}
+        return {key: server for key, server in found.items() if self._wants(server)}
+
+    @property
+    def cannot_be_had(self) -> bool:
+        """Whether it has servers, and this worker nothing to speak with them."""
+        return bool(self.all) and not can_start_broker()
+
+    def _of_job(self) -> list[Server]:
+        digest = self._segment.claim.documents.get("servers", "")
+        if not digest:
+            return []
+        if digest not in _configured:
+            if len(_configured) >= _KEPT:
+                _configured.clear()
+            what = f"the MCP servers of {self._segment.spec.job_id}"
+            _configured[digest] = read_record(JobServers, self._segment.store.document(digest) or "", what)
+        return _configured[digest].servers
+
+    def _wants(self, server: Server) -> bool:
+        listed = self._segment.spec.definition.tools
+        if listed is None:
+            return True
+        names = [canonical_tool(split_pattern(entry)[0]) for entry in listed]
+        prefix = tool_name(server.name, "")
+        return any(
+            name == prefix.removesuffix("__") or name.startswith(prefix) or matches_tool(name, f"{prefix}x")
+            for name in names
+        )
+
+    @property
+    def refusal(self) -> str:
+        """Why the agent cannot work without what could not be started; empty if it can."""
+        required = [server.name for server in self.all.values() if server.required and server.name in self.missing]
+        return f"the MCP server {required[0]} is required: {self.missing[required[0]]}" if required else ""
+
+    # -- when it begins ------------------------------------------------------------------------------------
+
+    def open(self) -> list[Tool]:
+        """The tools of its servers, before any filter. Servers whose tools nobody has asked for yet in this job are started."""
+        if not self.all or not can_start_broker():
+            return []
+        pins = Pins(self._segment.store, self._segment.spec.job_id)
+        known = pins.load()
+        fresh = [server for server in self.all.values() if self._place(server) not in known]
+        with ThreadPoolExecutor(max(1, min(8, len(fresh)))) as pool:
+            for server, pin in zip(fresh, pool.map(self._try_to_list, fresh), strict=True):
+                if isinstance(pin, Pin):
+                    known[self._place(server)] = pins.pin(self._place(server), pin)
+                else:
+                    self.missing[server.name] = pin
+        self._take(known)
+        return self._make_tools()
+
+    def _place(self, server: Server) -> str:
+        """One that a definition has to itself is pinned apart from another of that name."""
+        return server.key if server.scope != "definition" else f"{server.key}@{server.digest[:16]}"
+
+    def _try_to_list(self, server: Server) -> Pin | str:
+        try:
+            return self._calling.find_pin(server, self._make_context(""))
+        except ServerAway as away:
+            return away.why
+
+    def _make_tools(self) -> list[Tool]:
+        allowed = [(server, tool) for server, tool in self._each_tool() if self._may_have(tool)]
+        plain = [self._make_tool(server, tool) for server, tool in allowed]
+        room = context_tokens(self._segment.spec.model, prices_file=self._segment.settings.prices_file)
+        deferrable = [tool.schema() for (server, _), tool in zip(allowed, plain, strict=True) if not server.always_load]
+        if not must_defer(deferrable, room):
+            return list(plain)
+        return [self._make_tool(server, tool, deferred=not server.always_load) for server, tool in allowed]
+
+    def _each_tool(self) -> Iterable[tuple[Server, PinnedTool]]:
+        for key, pin in sorted(self._pinned.items()):
+            yield from ((self.all[key], tool) for tool in pin.tools)
+
+    def _may_have(self, tool: PinnedTool) -> bool:
+        """An agent that only reads gets what is known to only read, and what its definition names one by one."""
+        definition = self._segment.spec.definition
+        if not definition.read_only or tool.kind == "look":
+            return True
+        return tool.called in (split_pattern(entry)[0] for entry in definition.tools or ())
+
+    def add_tools_about(self, tools: list[Tool]) -> list[Tool]:
+        """The agent's tools, with those that tools of servers are of no use without."""
+        mine = [tool for tool in tools if isinstance(tool, ServerTool)]
+        keys = {tool.name.split("__")[1] for tool in mine}
+        pins = [pin for key, pin in self._pinned.items() if key in keys or not pin.tools]
+        about = [
+            one for what, found in ABOUT_SERVERS.items() if any(getattr(pin, what) for pin in pins) for one in found
+        ]
+        search = [TOOL_SEARCH] if any(tool.deferred for tool in mine) else []
+        barred = {canonical_tool(split_pattern(entry)[0]) for entry in self._segment.spec.definition.disallowed_tools}
+        return [*tools, *(tool for tool in [*search, *about] if tool.name not in barred)]
+
+    def introduce(self) -> str:
+        """What its system prompt says of them."""
+        return introduce(self._pinned, self.missing)
+
+    def kinds(self, names: Iterable[str]) -> dict[str, str]:
+        """Of tools whose calls are not effects, what they are."""
+        given = set(names)
+        return {
+            tool.called: tool.kind for _, tool in self._each_tool() if tool.called in given and tool.kind != "effect"
+        }
+
+    # -- its calls -----------------------------------------------------------------------------------------
+
+    def find_tool(self, name: str) -> Tool | None:
+        """The tool of that name; None if it is no tool of a server. Raises `ToolError` if its server cannot be had."""
+        if not is_mcp(name):
+            return None
+        self._load_pins()
+        for server, tool in self._each_tool():
+            if tool.called == name:
+                return self._make_tool(server, tool)
+        raise ToolError(f"The MCP server of {name} does not travel with this job any more: the call was not made.")
+
+    def _load_pins(self) -> None:
+        if not self._pinned:
+            self._take(Pins(self._segment.store, self._segment.spec.job_id).load())
+
+    def _take(self, known: dict[str, Pin]) -> None:
+        self._pinned = {key: pin for key, server in self.all.items() if (pin := known.get(self._place(server)))}
+
+    def _make_tool(self, server: Server, tool: PinnedTool, *, deferred: bool = False) -> ServerTool:
+        # The kind that holds is the one that was journaled when the agent began.
+        run = partial(self._calling.call, server, tool)
+        return ServerTool(tool.called, tool.description, {}, run=run, pinned=tool, deferred=deferred)
+
+    def names(self, what: str) -> list[str]:
+        """The servers that offer resources, or prompts."""
+        self._load_pins()
+        return [self.all[key].name for key, pin in sorted(self._pinned.items()) if getattr(pin, what)]
+
+    def ask(self, server: str, request: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        """Ask a server about its resources or prompts. Raises `ToolError`."""
+        found = next((one for one in self.all.values() if server in (one.name, one.key)), None)
+        if found is None:
+            raise ToolError(
+                f"there is no MCP server {server!r}; there are: {', '.join(one.name for one in self.all.values())}"
+            )
+        return self._calling.ask(found, request, context)
+
+    def deferred(self) -> list[dict[str, Any]]:
+        """The schemas of its tools that must be searched for."""
+        return [tool for tool in self._segment.life.tools if tool.get("defer_loading")]
+
+    @cached_property
+    def _calling(self) -> Calling:
+        segment = self._segment
+        return Calling(
+            Access(
+                line=line_of(segment.settings),
+                allowed=segment.settings.mcp_variables(),
+                network_off=segment.settings.network == "off",
+                read_only=segment.spec.definition.read_only or segment.mode == "plan",
+                ask_seconds=segment.ask_seconds,
+            )
+        )
+
+
+def broker_folder(settings: Settings) -> Path:
+    """Where this swarm's broker on this host listens."""
+    root = scratch_root(settings)
+    return root.with_name(f"{root.name}-mcp")
+
+
+def line_of(settings: Settings) -> Line:
+    """This process's line to its host's broker. Raises `ConfigurationError` if the folder is somebody else's."""
+    folder = broker_folder(settings)
+    key = (os.getpid(), folder)
+    if key not in _lines:
+        make_private_folder(folder, remedy="set TMPDIR to another folder")
+        _lines[key] = Line(folder, settings.mcp_idle_seconds)
+    return _lines[key]
+
+
+def end_servers(settings: Settings, **of: str) -> None:
+    """End the servers of a `job`, or those that an `owner` has to itself, on this host; no broker is started for that."""
+    if (broker_folder(settings) / "socket").exists():
+        line_of(settings).tell({"do": "end", **of})
+
+
+def end_orphans(settings: Settings, is_over: Callable[[str], bool]) -> None:
+    """End the servers of jobs that are over."""
+    if not (broker_folder(settings) / "socket").exists():
+        return
+    found = line_of(settings).tell({"do": "state"}).get("servers", ())
+    for job_id in {one["job"] for one in found}:
+        if is_over(job_id):
+            end_servers(settings, job=job_id)
