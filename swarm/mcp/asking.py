@@ -12,7 +12,7 @@ from typing import Any
 
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask
 
-DECLINE, CANCEL = {"action": "decline"}, {"action": "cancel"}
+DECLINE, CANCEL, ROOTS = {"action": "decline"}, {"action": "cancel"}, {"action": "roots"}
 TRIES = 3
 """How often a form is shown before what cannot be read counts as declined."""
 _TITLE_CHARACTERS = 200

@@ -14,7 +14,7 @@ from typing import Any
 from swarm.errors import SwarmError, ToolError
 from swarm.ids import question_id
 from swarm.mcp import words
-from swarm.mcp.asking import CANCEL, DECLINE, TRIES, make_ask, read_answer
+from swarm.mcp.asking import CANCEL, DECLINE, ROOTS, TRIES, make_ask, read_answer
 from swarm.mcp.launching import describe_launch, profile_of
 from swarm.mcp.line import BrokerGone, Event, Line
 from swarm.mcp.pins import Pin, PinnedTool, make_pin
@@ -146,12 +146,15 @@ class Calling:
         self, server: Server, tool: PinnedTool, context: ToolContext, asked: Event, number: int
     ) -> dict[str, Any]:
         """The answers to all that was asked. Raises `AwaitsAnswer` for the first that nobody has answered yet."""
-        if self._access.ask_seconds <= 0:
-            return dict.fromkeys(asked["requests"], DECLINE)
-        return {
-            name: self._find_answer(server, tool, context, request, f"{number}/{name}")
-            for name, request in sorted(asked["requests"].items())
-        }
+        answers = {}
+        for name, request in sorted(asked["requests"].items()):
+            if request["mode"] == "roots":
+                answers[name] = ROOTS  # the broker knows them
+            elif self._access.ask_seconds <= 0:
+                answers[name] = DECLINE
+            else:
+                answers[name] = self._find_answer(server, tool, context, request, f"{number}/{name}")
+        return answers
 
     def _find_answer(
         self, server: Server, tool: PinnedTool, context: ToolContext, request: Event, place: str

@@ -5,6 +5,7 @@ Nothing here knows the protocol of MCP. The broker is started when nobody answer
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -18,12 +19,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from swarm.mcp.places import LOG, SOCKET
+from swarm.mcp.places import LOG, SOCKET, STARTING
 from swarm.tools.environment import clean_environment
 
 START_SECONDS = 60.0
 """How long a broker may take to listen, on a machine that is very busy."""
-_AGAIN_SECONDS = 5.0
+_AGAIN_SECONDS = 20.0
 TELL_SECONDS = 5.0
 CHECK_SECONDS = 0.5
 INSTALL = "pip install 'celery-swarm[mcp]'"
@@ -117,15 +118,27 @@ class Line:
 
     def _renew(self) -> tuple[socket.socket, bool]:
         self.close()
+        with suppress(OSError):
+            return _connect(self.folder), True
         give_up, start_at = time.monotonic() + START_SECONDS, 0.0
-        while time.monotonic() < give_up:
-            with suppress(OSError):
-                return _connect(self.folder), True
-            if time.monotonic() > start_at:
-                start_broker(self.folder, self._idle_seconds)
-                start_at = time.monotonic() + _AGAIN_SECONDS
-            time.sleep(0.02)
+        # One starts it, whoever that is; should he die, another one does.
+        with open(self.folder / STARTING, "w") as starting:
+            while time.monotonic() < give_up:
+                with suppress(OSError):
+                    return _connect(self.folder), True
+                if time.monotonic() > start_at and _takes(starting.fileno()):
+                    start_broker(self.folder, self._idle_seconds)
+                    start_at = time.monotonic() + _AGAIN_SECONDS
+                time.sleep(0.02)
         raise BrokerGone(said=False)
+
+
+def _takes(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def can_start_broker() -> bool:

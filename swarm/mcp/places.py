@@ -1,3 +1,3 @@
 """What lies in the folder of a host's broker of MCP servers."""
 
-SOCKET, LOCK, LOG, HOMES = "socket", "lock", "log", "homes"
+SOCKET, LOCK, STARTING, LOG, HOMES = "socket", "lock", "starting", "log", "homes"

@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
+import fcntl
+import os
+import socket
 import sys
+import time
 from pathlib import Path
 
-from swarm.mcp.broker.serving import Broker
+from swarm.mcp.places import LOCK, SOCKET
+
+_LOOK_SECONDS = 0.05
 
 
 def main(arguments: list[str]) -> None:
     """Serve until nobody needs it."""
-    folder, idle_seconds = arguments
+    folder, idle_seconds = Path(arguments[0]), float(arguments[1])
+    # Held for as long as this process lives. The SDK is loaded only by who has it.
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    while not _takes(lock):
+        if _is_served(folder / SOCKET):
+            return
+        time.sleep(_LOOK_SECONDS)
+    import asyncio
+    import logging
+
+    from swarm.mcp.broker.serving import Broker
+
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
-    asyncio.run(Broker(Path(folder), float(idle_seconds)).run())
+    asyncio.run(Broker(folder, idle_seconds).run())
+
+
+def _takes(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_served(place: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(place))
+        except OSError:
+            return False
+    return True
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ class Held:
             answered: dict[str, Any] | None = request.get("answers")
             answers: types.InputResponses | None = None
             if answered is not None:
-                answers = {name: _answer(each) for name, each in answered.items()}
+                answers = {name: self._answer(each) for name, each in answered.items()}
             result = await self._client.session.call_tool(
                 request["tool"],
                 request["given"],
@@ -232,21 +232,30 @@ class Held:
         waiting = [call for call in self.calls.values() if not call.waits_for_answer and not call.is_over]
         if not waiting:
             return types.ElicitResult(action="cancel")
-        return _answer((await waiting[-1].ask({"": describe_question(params)}))[""])
+        return _elicited((await waiting[-1].ask({"": describe_question(params)}))[""])
 
     async def _list_roots(self, context: Any) -> types.ListRootsResult:
+        return self._roots()
+
+    def _roots(self) -> types.ListRootsResult:
         return types.ListRootsResult(roots=[types.Root(uri=f"file://{folder}") for folder in self.launch["roots"]])
 
     def _asked(self, result: types.InputRequiredResult) -> Event:
         requests: dict[str, Any] = {}
         for name, each in (result.input_requests or {}).items():
+            if isinstance(each, types.ListRootsRequest):
+                requests[name] = {"mode": "roots"}
+                continue
             if not isinstance(each, types.ElicitRequest):
                 return {"failed": "refused", "why": f"it asks for {each.method}, which is not offered here"}
             requests[name] = describe_question(each.params)
         return {"asked": {"requests": requests, "state": result.request_state, "held": False}}
 
+    def _answer(self, given: Event) -> types.ElicitResult | types.ListRootsResult:
+        return self._roots() if given["action"] == "roots" else _elicited(given)
 
-def _answer(given: Event) -> types.ElicitResult:
+
+def _elicited(given: Event) -> types.ElicitResult:
     return types.ElicitResult(action=given["action"], content=given.get("content"))
 
 

@@ -87,6 +87,7 @@ def main(argv: list[str]) -> None:
     os.dup2(null, 0)
     os.dup2(null, 1)
     code = wait_for(pid)
+    os.write(2, f"[its process ended with the exit code {code}]\n".encode())
     kill_all()
     watch.end()
     os._exit(code)

@@ -16,12 +16,9 @@ with it.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import logging
-import os
 import signal
-import socket
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -29,10 +26,10 @@ from typing import Any
 
 from swarm.mcp.broker.calls import ASKED, FINAL, Call, Event
 from swarm.mcp.broker.held import CannotStart, Held
-from swarm.mcp.places import LOCK, SOCKET
+from swarm.mcp.places import SOCKET
 
 log = logging.getLogger("swarm.mcp")
-LINGER_SECONDS = 5.0
+LINGER_SECONDS = 3.0
 """How long it stays without a worker that is connected."""
 _LOOK_SECONDS = 0.5
 _TRY_AGAIN_SECONDS = 20.0
@@ -53,13 +50,8 @@ class Broker:
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until nobody needs it; return at once if another one does already."""
-        lock = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Serve until nobody needs it. Whoever calls it has the folder's lock."""
         place = self._folder / SOCKET
-        while not _takes(lock):
-            if _is_served(place):
-                return
-            await asyncio.sleep(0.05)
         place.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, place, limit=_MAX_LINE_BYTES)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -201,20 +193,3 @@ async def _first(call: Call, reading: asyncio.Task[bytes]) -> Event | None:
         return event.result()
     event.cancel()
     return None
-
-
-def _takes(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _is_served(place: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(place))
-        except OSError:
-            return False
-    return True
