@@ -2,7 +2,8 @@
 
 Guarantees. Figures: an entry is counted in the same step that notes so, so exactly once, whatever dies. Spans: they are noted as told after
 they were taken, so none is lost; who dies in between tells the last ones again, the same to the last bit, under the same ids.
-Of several readers one tells of spans; any counts. What a job did that expired unread is not told.
+Of several readers that tell of spans one is at work, and of those that only count; the others stand by. What a job did that expired
+unread is not told.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from swarm.telemetry.spans import Fold, Span, job_span_id, run_span_id
 log = EventLog("swarm.telemetry")
 BATCH = 512
 READER_SECONDS = 60.0
-"""So long nobody else tells of spans after a reader was heard of."""
+"""So long another one stands by after a reader was heard of."""
 
 Send = Callable[[Sequence[Span]], bool]
 """Tells of spans; whether they were taken."""
+_Told = tuple[str, int, list[Span]]
+"""An agent, how far its journal was read, and the spans that this completed."""
 
 
 class Reader:
@@ -34,30 +37,30 @@ class Reader:
     def __init__(self, store: Store, provider: str, send: Send | None) -> None:
         self._store, self._provider, self._send = store, provider, send
         self._who = secrets.token_hex(8)
+        self._role = "counting" if send is None else "telling"
         self._folds: dict[str, dict[str, Fold]] = {}
         """Of jobs that are not over."""
-        self._told = False
+        self._seqs: dict[str, str] = {}
+        """Where each of them was when nothing was left of it."""
         self._feed = ""
         """The last event of all jobs that was seen; empty: all jobs are to be looked at."""
 
     def read(self) -> bool:
-        """Read what is new; whether everything was told by this reader, and taken. Raises `redis.RedisError`."""
-        tells = self._send is not None and self._step("be_reader", self._who, round(READER_SECONDS * 1000)) == 1
-        if tells and not self._told:
-            # What was read while somebody else told of spans, and perhaps did not come to it, is read again.
-            self._folds, self._feed = {}, ""
-        self._told = tells
+        """Read what is new; whether this reader did, and everything was taken. Raises `redis.RedisError`."""
+        if not self._step("be_reader", self._role, self._who, round(READER_SECONDS * 1000)):
+            # What another one does meanwhile is to be looked at again.
+            self._folds, self._seqs, self._feed = {}, {}, ""
+            return False
         feed, changed = self._look()
-        left = [job_id for job_id in changed if not self._read_job(job_id, tells)]
+        left = [job_id for job_id in changed if not self._read_job(job_id)]
         if not left:
             self._feed = feed
-            if tells or self._send is None:
-                self._store.client.set(self._store.key("telemetry", "read"), self._store.now())
-        return not left and (tells or self._send is None)
+            self._store.client.set(self._store.key("telemetry", "read"), self._store.now())
+        return not left
 
     def leave(self) -> None:
-        """Let another one tell of spans at once. Raises `redis.RedisError`."""
-        self._step("leave_reader", self._who)
+        """Let another one read at once. Raises `redis.RedisError`."""
+        self._step("leave_reader", self._role, self._who)
 
     def _step(self, name: str, *arguments: str | int) -> Any:
         return self._store.run(name, *arguments)
@@ -92,29 +95,38 @@ class Reader:
     def _mark(self) -> str:
         return "counted" if self._send is None else "told"
 
-    def _read_job(self, job_id: str, tells: bool) -> bool:
+    def _read_job(self, job_id: str) -> bool:
         """Read a job's journals; whether all of it was taken."""
         seq = self._store.client.get(self._store.key("job", job_id, "seq"))
+        if seq is not None and self._seqs.get(job_id) == seq:
+            return True
         try:
             over = self._store.job(job_id).ended
         except UnknownAgent:
-            self._folds.pop(job_id, None)
+            self._forget(job_id)
             return True
         marks = self._store.client.hgetall(self._store.key("job", job_id, "telemetry"))
-        folds, outbox = self._folds.setdefault(job_id, {}), list[tuple[str, int, list[Span]]]()
+        folds, outbox = self._folds.setdefault(job_id, {}), list[_Told]()
         # Whoever started an agent is older, and comes before it.
+        taken = True
         for agent in self._store.agents(self._find_changed(job_id, folds)):
             if agent is not None:
-                outbox += self._read_agent(agent, folds, marks, tells)
-        if not self._tell(job_id, outbox):
-            # From the beginning, next time: what was folded was not told.
-            del self._folds[job_id]
+                taken = self._read_agent(agent, folds, marks, outbox) and taken
+        if not (self._tell(job_id, outbox) and taken):
+            # From the beginning, next time: what was folded was not told, or counted by somebody else, who may have died.
+            self._forget(job_id)
             return False
-        if over and seq is not None and (tells or self._send is None):
+        if over and seq is not None:
             self._step("note_told", job_id, self._mark, seq)
-        if over:
-            del self._folds[job_id]
+        if over or seq is None:
+            self._forget(job_id)
+        else:
+            self._seqs[job_id] = seq
         return True
+
+    def _forget(self, job_id: str) -> None:
+        self._folds.pop(job_id, None)
+        self._seqs.pop(job_id, None)
 
     def _find_changed(self, job_id: str, folds: dict[str, Fold]) -> list[str]:
         """The job's agents whose journals have grown, the oldest first."""
@@ -126,25 +138,24 @@ class Reader:
         known = {agent_id: fold.number for agent_id, fold in folds.items()}
         return [one for one, length in zip(agent_ids, lengths, strict=True) if int(length or 0) > known.get(one, 0)]
 
-    def _read_agent(
-        self, agent: AgentView, folds: dict[str, Fold], marks: dict[str, str], tells: bool
-    ) -> list[tuple[str, int, list[Span]]]:
+    def _read_agent(self, agent: AgentView, folds: dict[str, Fold], marks: dict[str, str], outbox: list[_Told]) -> bool:
+        """Read what is new of a journal: count it, and have its spans be told. Returns whether nobody else has counted it."""
         fold = folds.get(agent.id) or folds.setdefault(agent.id, Fold(agent, self._provider, _find_home(agent, folds)))
         counted, told = (int(marks.get(f"{what}:{agent.id}", 0)) for what in ("counted", "told"))
-        counts, outbox = Counter[str](), list[tuple[str, int, list[Span]]]()
+        counts = Counter[str]()
         while page := self._store.stored_entries(agent.id, after=fold.number):
             spans: list[Span] = []
             for entry in page:
                 made, added = fold.take(entry)
                 spans += made if entry.number > told else []
                 counts += added if entry.number > counted else Counter()
-            if tells and fold.number > told:
+            if self._send is not None and fold.number > told:
                 outbox.append((agent.id, fold.number, spans))
-        if fold.number > counted:
-            self._step("count_entries", agent.job_id, agent.id, counted, fold.number, json.dumps(counts))
-        return outbox
+        if fold.number <= counted:
+            return True
+        return bool(self._step("count_entries", agent.job_id, agent.id, counted, fold.number, json.dumps(counts)))
 
-    def _tell(self, job_id: str, outbox: list[tuple[str, int, list[Span]]]) -> bool:
+    def _tell(self, job_id: str, outbox: list[_Told]) -> bool:
         """Tell of spans, batch by batch, and note each that was taken."""
         while outbox:
             batch, spans = list[tuple[str, int]](), list[Span]()

@@ -1,17 +1,19 @@
 -- How far journals have been counted and told, so that each entry is counted once, whoever dies or counts beside.
 --
 -- P:telemetry          hash    the figures since they were first counted: FIGURE|LABEL|… -> a whole number
--- P:telemetry:reader   string  the one exporter that tells of spans now; expires
+-- P:telemetry:ROLE     string  the one exporter that does that now: `telling` of spans, or only `counting`; expires
 -- P:telemetry:read     string  when all journals were last read to their ends
 -- P:job:ID:telemetry   hash    counted:AGENT, told:AGENT -> the last entry of its journal; counted, told -> the job's number when there
 --                              was nothing left
 
 -- Count what an agent's entries after `from`, up to `to`, add to the figures, unless somebody else has.
 --   changes  JSON: key -> whole number
--- Returns 1 if they were counted.
+-- Returns 1 if all up to `to` are counted now; 0 if some were counted by somebody else, and others were not.
 step('count_entries', function(job, id, from, to, changes)
   local key, mark = job_key(job, 'telemetry'), 'counted:' .. id
-  if not job_field(job, 'state') or count(redis.call('HGET', key, mark)) ~= tonumber(from) then return 0 end
+  local now = count(redis.call('HGET', key, mark))
+  if now >= tonumber(to) then return 1 end
+  if not job_field(job, 'state') or now ~= tonumber(from) then return 0 end
   redis.call('HSET', key, mark, to)
   keep_with_job(job, key)
   for name, by in pairs(cjson.decode(changes)) do add(P .. ':telemetry', name, by) end
@@ -27,13 +29,14 @@ step('note_told', function(job, marks)
 end, { list_after = 1 })
 
 -- Be the one reader no more.
-step('leave_reader', function(who)
-  if redis.call('GET', P .. ':telemetry:reader') == who then redis.call('DEL', P .. ':telemetry:reader') end
+step('leave_reader', function(role, who)
+  local key = P .. ':telemetry:' .. role
+  if redis.call('GET', key) == who then redis.call('DEL', key) end
 end)
 
 -- Be the one reader for so many milliseconds. Returns 1 if the caller is.
-step('be_reader', function(who, milliseconds)
-  local key = P .. ':telemetry:reader'
+step('be_reader', function(role, who, milliseconds)
+  local key = P .. ':telemetry:' .. role
   local now = redis.call('GET', key)
   if now and now ~= who then return 0 end
   redis.call('SET', key, who, 'PX', milliseconds)

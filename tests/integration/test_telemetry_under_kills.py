@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import closing
 
+from swarm.agent.entries import Assistant, Finished
 from swarm.ids import trace_id
+from swarm.models import Usage
+from swarm.store.agents import Store
+from swarm.store.values import Claim, Counters
+from swarm.telemetry.metrics import read_metrics
+from swarm.telemetry.reading import Reader
+from swarm.telemetry.spans import Span
 from tests.fleet import Fleet
+from tests.job_world import StoredJob
 from tests.telemetry_world import Receiver, find_faults, play
 
 
@@ -20,3 +29,45 @@ def test_a_trace_is_whole_and_figures_are_exact_though_workers_and_exporters_are
         assert begun and {(line["job_id"], line["trace_id"]) for line in begun} == {(job.id, trace_id(job.id))}
         sent = {metric.name for one in receiver.metrics for metric in one.resource_metrics[0].scope_metrics[0].metrics}
         assert {"gen_ai.client.inference.usage.input_tokens", "gen_ai.client.inference.duration"} <= sent
+
+
+def reply(store: Store, claim: Claim, number: int) -> None:
+    entry = Assistant(content=[], stop_reason="end_turn", usage=Usage(output_tokens=7), model="m")
+    store.append(claim, number, [entry], counters=Counters(turns=1, output=7))
+
+
+def written(store: Store) -> float:
+    return sum(one.value for one in read_metrics(store) if one.figure == "output")
+
+
+def test_readers_beside_each_other_count_once_and_whoever_takes_over_tells_what_was_not_told(
+    store: Store, unmanned: Fleet
+) -> None:
+    told: list[str] = []
+
+    def take(spans: Sequence[Span]) -> bool:
+        told.extend(span.id for span in spans)
+        return True
+
+    job = StoredJob(store, unmanned)
+    claim = job.take_claim(job.spec.agent_id)
+    counting, refused, telling = (
+        Reader(store, "p", None),
+        Reader(store, "p", lambda spans: False),
+        Reader(store, "p", take),
+    )
+    reply(store, claim, 1)
+    assert counting.read() and written(store) == 7
+    assert not refused.read(), "its receiver takes nothing"
+    assert not telling.read() and told == [], "another one is at work"
+    reply(store, claim, 2)
+    assert not refused.read() and written(store) == 14
+    refused.leave()
+    assert telling.read() and len(told) == 2
+    store.finish(claim, 3, Finished(state="completed", text="done"))
+    assert telling.read() and counting.read() and telling.read()
+    assert len(told) == len(set(told)) == 4 and written(store) == 14
+    assert read_metrics(store) and store.client.ttl(store.key("job", job.job_id, "telemetry")) > 0
+    again = Reader(store, "p", take)
+    telling.leave()
+    assert again.read() and len(told) == 4
