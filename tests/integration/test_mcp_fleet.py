@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -37,7 +38,9 @@ rules:
     reply: {text: late, latency_seconds: 60}
   - reply: {text: over}
 """
-NODE = Path(__file__).parents[1] / "node"
+FOLDER = os.environ.get("SWARM_TEST_MCP_SERVERS") or Path(__file__).parents[2] / "build/mcp-servers"
+PACKAGES = Path(FOLDER) / "node_modules"
+DRIVER = Path(__file__).parents[1] / "mcp_client.mjs"
 Call = Callable[..., dict[str, Any]]
 
 
@@ -67,9 +70,10 @@ class FromNpm:
     """A client of npm that is told what to call, line by line."""
 
     def __init__(self, fleet: Fleet, *arguments: str) -> None:
-        need((NODE / "node_modules").is_dir(), "the npm packages are not there (npm install --prefix tests/node)")
+        there = (PACKAGES / "@modelcontextprotocol/sdk").is_dir()
+        need(there, "the client of npm is not there (npm install --prefix build/mcp-servers @modelcontextprotocol/sdk)")
         self._running = subprocess.Popen(
-            [need_program("node"), str(NODE / "client.mjs"), *arguments],
+            [need_program("node"), str(DRIVER), str(PACKAGES), *arguments],
             cwd=fleet.workspace,
             env=fleet.environment(),
             stdin=subprocess.PIPE,

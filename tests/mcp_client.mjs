@@ -1,11 +1,12 @@
-// Drives an MCP server with the client that npm has: `client.mjs stdio COMMAND…` or `client.mjs http URL KEY`.
+// Drives an MCP server with the client that npm has: `mcp_client.mjs PACKAGES stdio COMMAND…` or `… PACKAGES http URL KEY`.
 // Reads calls from standard input, a line of JSON each: {tool, given} or {list: true}; writes what comes of each as a line.
 import { createInterface } from "node:readline";
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const [how, first, ...rest] = process.argv.slice(2);
+const [packages, how, first, ...rest] = process.argv.slice(2);
+const load = (name) => import(`${packages}/@modelcontextprotocol/sdk/dist/esm/client/${name}.js`);
+const { Client } = await load("index");
+const { StdioClientTransport } = await load("stdio");
+const { StreamableHTTPClientTransport } = await load("streamableHttp");
 const transport =
   how === "stdio"
     ? new StdioClientTransport({ command: first, args: rest, env: process.env })
