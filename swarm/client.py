@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from swarm.agent.entries import Entry, Mail
+from swarm.agent.entries import Entry, Exchanged, Mail
 from swarm.agent.needs import Has, find_common_lack, needs_of, read_workers
 from swarm.agent.spec import Limits
 from swarm.correspondence import Mailbox
@@ -287,7 +287,8 @@ class Swarm:
         self.store.agent(agent_id)
         # The mailbox first: what is read meanwhile is then shown as read.
         messages = list(self.store.all_mail(agent_id))
-        cursors = [entry.cursor for entry in self.store.journal(agent_id) if isinstance(entry, Mail)]
+        read = (entry for entry in self.store.journal(agent_id) if isinstance(entry, Mail | Exchanged))
+        cursors = [entry.cursor for entry in read if entry.cursor]
         return Mailbox(messages=messages, read_up_to=cursors[-1] if cursors else "0-0")
 
     def cancel(self, agent_id: str, reason: str = "cancelled by a person") -> None:

@@ -25,6 +25,7 @@ from typing import Any
 from kombu import pools
 
 from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
+from swarm.agent.programs import ProgramModel
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ToolError
 from swarm.hooks.files import read_managed
@@ -66,6 +67,8 @@ class Runtime:
 
     def model_for(self, spec: AgentSpec) -> Model:
         """The model an agent talks to: the settings' provider, or the rehearsal server its job names."""
+        if spec.definition.command:
+            return ProgramModel(spec)
         from swarm.models.anthropic import AnthropicModel
 
         with self._lock:

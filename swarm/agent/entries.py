@@ -167,6 +167,17 @@ class Mail(_Entry):
     ids: list[str] = []
 
 
+class Exchanged(_Entry):
+    """A message that a program was given while it ran, or that it sent; in the same step as the mailbox that it left or reached."""
+
+    kind: Literal["exchanged"] = "exchanged"
+    text: str
+    to: str = ""
+    """Whom it was sent to …"""
+    cursor: str = ""
+    """… or how far the agent's mailbox is taken in with it."""
+
+
 class Parked(_Entry):
     """The process was given back until the condition holds."""
 
@@ -354,6 +365,7 @@ Entry = Annotated[
     | ToolFinished
     | Spawned
     | Mail
+    | Exchanged
     | Parked
     | Answered
     | Grading

@@ -27,6 +27,7 @@ from swarm.agent.entries import (
     CompactionFailed,
     Condition,
     Entry,
+    Exchanged,
     Finished,
     Grading,
     Hooked,
@@ -195,6 +196,9 @@ class Life:
                 self._say({"type": "text", "text": entry.text})
                 superiors = set() if self.spec is None else self.spec.superiors
                 self.context.said += find_words(entry.text, self.context.runs, superiors)
+            case Exchanged():
+                self.cursor = entry.cursor or self.cursor
+                self.wrote = self.wrote or bool(entry.to)
             case Assistant():
                 self._reply(entry)
             case ModelFailed():

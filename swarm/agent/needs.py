@@ -112,7 +112,8 @@ def needs_of(spec: AgentSpec, given: Iterable[str] = (), *, serving: bool = Fals
     wants = {offer("tool", name) for name in tools} | {offer("tag", tag) for tag in spec.definition.requires}
     wants |= {offer("host", spec.host)} if spec.host else set()
     wants |= {offer("mcp", SERVERS)} if serving or spec.definition.servers or any(map(is_mcp, given)) else set()
-    needs = Needs(job=spec.job_id, model="" if spec.base_url else spec.model, wants=tuple(sorted(wants)))
+    model = "" if spec.base_url or spec.definition.command else spec.model
+    needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)))
     if spec.files is None or not spec.is_carried:
         return needs
     # The agent's own folder, and in it the workspace under its name.

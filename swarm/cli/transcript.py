@@ -148,6 +148,9 @@ class TranscriptPrinter:
                 for heading, text in read_messages(entry.text):
                     self._heading(heading)
                     self._body(text)
+            case "exchanged":
+                self._heading(f"sent to {entry.to}" if entry.to else "read by the program")
+                self._body(entry.text)
             case "parked":
                 self._print(f"⏸ waits for {describe_wait(entry.condition)}, holding no process", "dim")
             case "answered":

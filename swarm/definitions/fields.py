@@ -18,7 +18,8 @@ from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, Mode, PermissionMode
 from swarm.definitions.names import suggest
 from swarm.definitions.placing import read_placing
-from swarm.definitions.requirements import read_requirements
+from swarm.definitions.programs import read_program
+from swarm.definitions.requirements import read_requirements, read_skills
 from swarm.definitions.servers import read_servers
 from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
@@ -69,6 +70,8 @@ _KEYS = (
         "skills",
         "mcpServers",
         "hooks",
+        "command",
+        "restart",
     ),
 )
 
@@ -117,7 +120,6 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _MAX_DESCRIPTION = 4_000
 _MAX_WARNINGS = 20
 _MAX_KEYS = 200
-_MAX_SKILLS = 50
 
 
 def normalise_keys(table: Table) -> dict[str, Any]:
@@ -172,11 +174,13 @@ def build_definition(
     name = _read_name(keys, fallback_name, name_expected, warnings)
     prompt = _read_string(keys, "prompt").strip()
     values: dict[str, Any] = {}
+    if (program := read_program(keys, _read_string(keys, "description"), warnings)) and not prompt:
+        prompt = program["prompt"]
     if not prompt:
         if prompt_required:
             raise Unusable("it has no prompt", "Write the agent's instructions below the frontmatter.")
         prompt = _inherit_from_base(name, bases, values, warnings)
-    values |= {"name": name, "prompt": prompt, "source": show_path(path)}
+    values |= program | {"name": name, "prompt": prompt, "source": show_path(path)}
     if description := _read_description(keys, prompt, "description" in values, warnings):
         values["description"] = description
     _read_model_and_limits(keys, values, warnings)
@@ -272,7 +276,7 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     if keys.get("background") is not None:
         values["background"] = _read_flag(keys, "background", default=False)
     _read_memory(keys, values, warnings)
-    _read_skills(keys, values, warnings)
+    values |= read_skills(keys, warnings)
     if keys.get("instructionfiles") is not None:
         values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
     values |= read_requirements(keys, warnings)
@@ -288,17 +292,6 @@ def _read_memory(keys: Table, values: dict[str, Any], warnings: list[str]) -> No
     elif scope not in (None, False, "", "none"):
         known = ", ".join(get_args(MemoryScope))
         warnings.append(f"unknown `memory` {show(given)}; it is ignored (known: {known})")
-
-
-def _read_skills(keys: Table, values: dict[str, Any], warnings: list[str]) -> None:
-    """Names, as a list or parted by commas. Codex's table switches skills on and off, and names none to begin with."""
-    given = keys.get("skills")
-    if isinstance(given, str):
-        given = given.split(",")
-    if isinstance(given, list):
-        values["skills"] = [name for one in given if (name := as_text(one).strip().lstrip("/"))][:_MAX_SKILLS]
-    elif given is not None:
-        warnings.append("`skills` is no list of names; it has no effect")
 
 
 def read_model(model: str, warnings: list[str]) -> str | None:

@@ -72,6 +72,10 @@ class AgentDefinition(BaseModel):
     """It is given the instruction files of people and projects; who only finds things out has no need of them."""
     memory: MemoryScope | None = None
     """It remembers across jobs, on that scope's shelf of its type and on its project's shared one."""
+    command: list[str] = []
+    """It is no model's prompt but this program, run in the sandbox of each agent, which speaks JSON lines."""
+    restart: bool = False
+    """The program may be run again from the beginning where it was interrupted: nothing that it did is wrong if done twice."""
     skills: list[str] = []
     """Skills whose text it is given to begin with."""
     network: bool = False

@@ -9,6 +9,8 @@ from typing import Any
 from swarm.definitions.sources import Unusable, as_text, show
 from swarm.tags import split_tags
 
+_MAX_SKILLS = 50
+
 
 def read_requirements(keys: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
     """The fields of a definition that its keys `requires` and `resultSchema` are. Raises `Unusable`."""
@@ -34,3 +36,15 @@ def _read_tags(value: Any) -> list[str]:
         return split_tags(" ".join(as_text(part) for part in parts))
     except ValueError as error:
         raise Unusable(f"`requires` is {show(value)}: {error}", "Write tags of workers, for example [gpu].") from error
+
+
+def read_skills(keys: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """Names, as a list or parted by commas. Codex's table switches skills on and off, and names none to begin with."""
+    given = keys.get("skills")
+    if isinstance(given, str):
+        given = given.split(",")
+    if isinstance(given, list):
+        return {"skills": [name for one in given if (name := as_text(one).strip().lstrip("/"))][:_MAX_SKILLS]}
+    if given is not None:
+        warnings.append("`skills` is no list of names; it has no effect")
+    return {}

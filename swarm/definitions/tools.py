@@ -44,7 +44,7 @@ class Kind(Enum):
 Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "value"]
 """How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
 domain of an address, as a type of agent, as a name that arguments may follow, as a value of any kind."""
-Need = Literal["", "children", "several", "lead", "first", "plan", "person", "memory", "skills", "servers"]
+Need = Literal["", "children", "several", "lead", "first", "plan", "person", "memory", "skills", "servers", "program"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ToolRow:
     """Who has a use for it: whoever can start agents (`children`); agents of a job that can have several, or only its first one (`several`,
     `lead`: unless listed, or for a teammate); a job's first agent, or who lists it (`first`); one that can leave plan mode (`plan`); a root
     whose questions somebody answers (`person`); one whose definition has a memory (`memory`), which need not list it; one of a job with
-    skills (`skills`); one that has MCP servers which need the tool (`servers`)."""
+    skills (`skills`); one that has MCP servers which need the tool (`servers`); one that is a program (`program`), and has nothing else."""
     standing: Literal["", "last", "each"] = ""
     """What its last call says, or its last one about each subject, holds until the next one, so it is said again when a summary takes the
     conversation's place."""
@@ -125,6 +125,8 @@ class ToolRow:
         return self.internal or self.kind not in (Kind.LOOK, Kind.EFFECT, Kind.IDEMPOTENT)
 
 
+PROGRAM, PROGRAM_AGAIN = "Program", "ProgramAgain"
+"""What an agent calls that is a program: it is run once, or again where it was interrupted."""
 EDIT, READ, SHELL = "Edit", "Read", "Bash"
 """Whose rules speak of all that change files, of all that look at them, of shell commands."""
 
@@ -152,6 +154,8 @@ _BUILTIN = (
     ToolRow("Skill", Kind.LOOK, "swarm.skills.skill_tool:SKILL", "skill", "name", needs="skills", standing="each"),
     ToolRow("SlashCommand", Kind.EFFECT, "", "command", "name"),
 
+    ToolRow(PROGRAM, Kind.EFFECT, "swarm.tools.program:ONCE", "command", "command", needs="program"),
+    ToolRow(PROGRAM_AGAIN, Kind.IDEMPOTENT, "swarm.tools.program:AGAIN", "command", "command", needs="program"),
     ToolRow("Agent", Kind.SPAWN, "swarm.tools.agents:AGENT", "subagent_type", "type", adds_agents=True, activity="Agent {description}",
             aliases="task subagent delegate delegatetask spawnagent resumeagent spawnteammate startasynctask"),
     ToolRow("WaitAgents", Kind.WAIT, "swarm.tools.agents:WAIT_AGENTS", needs="children", activity="waiting for agents",

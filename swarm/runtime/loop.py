@@ -49,6 +49,7 @@ from swarm.runtime.commands import Commands
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.entering import begin, enter
+from swarm.runtime.exchanging import Exchanging
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.hooking import Hooking, hooking_of
 from swarm.runtime.isolation import Isolation
@@ -80,7 +81,8 @@ class Loop:
         self.messaging = Messaging(segment)
         self.files = keeping_of(segment, draining)
         self.isolation = Isolation(segment, self.files)
-        self.toolbox = Toolbox(segment, Consulting(segment, model), self.isolation.merge)
+        exchange = Exchanging(segment) if self.spec.definition.command else None
+        self.toolbox = Toolbox(segment, Consulting(segment, model), self.isolation.merge, exchange)
         self.guidance = Guidance(segment)
         self.approvals = Approvals(segment, self.toolbox)
         self.calls = Calls(segment, self.toolbox, self.guidance, self.files)
@@ -242,7 +244,7 @@ class Loop:
             return handed_over
         between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
         # What does not fit into one turn stays in the mailbox for the next ones.
-        room = self.life.mail_taken < PAGE_BYTES
+        room = self.life.mail_taken < PAGE_BYTES and not self.spec.definition.command  # which reads it as it comes
         if self.journal.unread and between_turns and room and self.messaging.take_mail():
             return None
         if (parked := self._wait_until(action.not_before)) is not None:

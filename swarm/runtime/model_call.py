@@ -131,7 +131,8 @@ class ModelCall:
     @property
     def reserves(self) -> bool:
         """Whether what a call takes is set aside before it."""
-        return self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
+        limited = self._spec.limits.max_tokens is not None or self._spec.limits.budget_usd is not None
+        return limited and not self._spec.definition.command
 
     def closing(self, children: int, *, graded: bool = True) -> tuple[int, int]:
         """What to keep, in tokens and nano-dollars, for the last reply of an agent that is about to start children, and for its grader."""

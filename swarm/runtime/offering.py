@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from swarm.agent.prompts import system_prompt
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import AgentDefinition
-from swarm.definitions.tools import Kind, ToolRow, all_rows
+from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN, Kind, ToolRow, all_rows
 from swarm.permissions.filter import Situation, filter_tools
 from swarm.plain import clean
 from swarm.skills.model import Skill
@@ -105,6 +105,8 @@ def choose_tools(
     """
     here = (tool for tool in offered_tools() if tags is None or can_offer(tool.row, tags, sandboxed=sandboxed))
     available = {tool.name: tool for tool in (*here, *served)}
+    if spec.definition.command:
+        return [available[PROGRAM_AGAIN if spec.definition.restart else PROGRAM]]
     situation = Situation(
         definition=with_team_tools(spec),
         depth=spec.depth,
@@ -160,4 +162,6 @@ def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool
             return skilled
         case "servers":
             return False  # they come with what servers offer
+        case "program":
+            return bool(spec.definition.command)
     return True

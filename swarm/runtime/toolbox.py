@@ -42,6 +42,7 @@ from swarm.store.questions import Ask
 from swarm.tools import AwaitsAnswer, Tool, ToolContext, ToolResult
 from swarm.tools.background import kill_shells
 from swarm.tools.outputs import Outputs
+from swarm.tools.program import Exchange
 from swarm.tools.registry import check_object, load_tool, validate_input
 from swarm.tools.truncate import fit
 from swarm.tools.web.reach import Reach, own_addresses
@@ -67,8 +68,9 @@ class Toolbox:
         segment: Segment,
         consulting: Consulting | None = None,
         merge: Callable[[AgentView, Strategy], ToolResult] | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
-        self._segment, self._consulting, self._merge = segment, consulting, merge
+        self._segment, self._consulting, self._merge, self._exchange = segment, consulting, merge, exchange
         spec = segment.spec
         self._outputs = Outputs(segment.store, segment.claim, spec.parent_id if spec.fork is not None else None)
         self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
@@ -134,6 +136,8 @@ class Toolbox:
             result = tool.run(context, given)
             if result.held:
                 self._tell_held(result.held)
+            if tool.row.needs == "program":
+                return result  # the agent's answer, whole
             return result.model_copy(update={"text": fit(self._outputs, call["id"], result.text)})
 
         finished = self._attempt(call, carry_out)
@@ -229,6 +233,7 @@ class Toolbox:
             now=segment.claim.now,
             waited=waited,
             consult=self._consulting.asker(tool_use_id, segment.stop.check) if self._consulting is not None else None,
+            exchange=self._exchange,
             skill_file=lambda path: read_file(context, path),
             reach=self._reach if segment.settings.network != "off" else None,
             servers=self.servers,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from swarm.agent.entries import Mail, encode_entry
+from swarm.agent.entries import Exchanged, Mail, encode_entry
 from swarm.errors import (
     AgentCancelled,
     MailboxFull,
@@ -64,7 +64,7 @@ class Mailboxes(Roster):
             raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
         return int(answer[1])
 
-    def take_mail(self, claim: Claim, number: int, entry: Mail, messages: Sequence[Message]) -> int | None:
+    def take_mail(self, claim: Claim, number: int, entry: Mail | Exchanged, messages: Sequence[Message]) -> int | None:
         """Append the entry that holds these messages; returns how many are left unread, if it was not done already."""
         notices = sum(message.kind == "notification" for message in messages)
         document, counts = encode_entry(entry), (len(messages), notices)

@@ -31,6 +31,7 @@ from swarm.workspace import shown
 from swarm.workspace.merging import Strategy
 
 if TYPE_CHECKING:
+    from swarm.tools.program import Exchange
     from swarm.tools.web.reach import Reach
 
 MAX_OUTPUT_CHARACTERS = 50_000
@@ -137,6 +138,8 @@ class ToolContext:
     """What the call has waited for, once that has come."""
     consult: Consult | None = None
     """Asks a small model, at the job's expense."""
+    exchange: Exchange | None = None
+    """Of an agent that is a program: what it is told while it runs, and tells others."""
     skill_file: Callable[[str], bytes] | None = None
     """A file of one of the job's skills, by the path that agents know it by; None: there are none."""
     reach: Callable[[], Reach] | None = None

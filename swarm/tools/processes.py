@@ -103,13 +103,14 @@ def run_command(
     limit_seconds: float,
     *,
     argv: list[str] | None = None,
+    given: int | None = None,
     heard: Callable[[bytes], None] | None = None,
     overtime_seconds: float = 15.0,
 ) -> Outcome:
     """Run `command` to its end, asking `ctx.check` meanwhile; whatever happens, nothing of it is left running.
 
-    It is a shell's, or what the program `argv`, confined already, is given as descriptor 20. `heard` is told now and then what it has
-    written so far.
+    It is a shell's, or what the program `argv`, confined already, is given as descriptor 20; `given` is another descriptor for that.
+    `heard` is told now and then what it has written so far.
 
     `overtime_seconds` is how much longer than its limit a supervisor may take before it counts as stopped by its own
     command.
@@ -117,7 +118,9 @@ def run_command(
     shell_id = new_shell_id()
     argv, file = _prepare(ctx, confine, argv)
     with file as output:
-        process = _spawn(ctx, command, argv, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True)
+        process = _spawn(
+            ctx, command, argv, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True, given=given
+        )
         assert process.stdin and process.stdout
         report = None
         try:
@@ -186,11 +189,12 @@ def _spawn(
     report: IO[bytes] | int,
     *,
     lifeline: bool,
+    given: int | None = None,
 ) -> subprocess.Popen[bytes]:
     environment = clean_environment(os.environ) | {"TMPDIR": str(scratch_folder(ctx))} | ctx.environment
     environment[MARKER] = shell_id
     launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(limit_seconds), str(MAX_OUTPUT_BYTES), str(int(lifeline))]
-    given = _keep_text(command)
+    given = _keep_text(command) if given is None else given
     try:
         return subprocess.Popen(
             [*launch, str(given), shutil.which(argv[0], path=environment.get("PATH")) or argv[0], *argv[1:]],

@@ -1,0 +1,197 @@
+"""Runs the program that an agent is: in the agent's sandbox, with JSON lines on its standard input and output.
+
+It is told `start` first, then each `message` that comes for it and what became of each that it sent; it says `say`, `send`, `result` or
+`error`. What it writes else is shown, and is its result if it ends well without one. Nothing of it outlives the call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN
+from swarm.errors import ToolError
+from swarm.mailbox import Message
+from swarm.tools import Hold, Tool, ToolContext, ToolResult
+from swarm.tools.processes import run_command
+
+_TAIL_CHARACTERS = 4_000
+_ENTER = 'exec "$@" <&20 20<&-'
+
+
+class Exchange(Protocol):
+    """What reaches a running program from outside, and what of it reaches others."""
+
+    limit_seconds: float
+    """How long one run of it may take."""
+
+    def receive(self) -> Sequence[Message]:
+        """Messages that have come since; whoever has been given them is not given them again."""
+        ...
+
+    def send(self, to: str, text: str) -> str:
+        """Send a message; returns why it was not sent, or nothing."""
+        ...
+
+
+class _Over(Exception):
+    """The program has said its result: what it still does is nobody's any more."""
+
+
+class _Input:
+    """The program's standard input. A program that reads nothing holds nobody up."""
+
+    def __init__(self) -> None:
+        self.end, write = os.pipe()
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._feed, args=(write,), name="program-input", daemon=True)
+        self._thread.start()
+
+    def put(self, line: dict[str, Any]) -> None:
+        self._lines.put(json.dumps(line, ensure_ascii=True).encode() + b"\n")
+
+    def close(self) -> None:
+        self._lines.put(None)
+        self._thread.join(5)
+
+    def _feed(self, write: int) -> None:
+        with contextlib.suppress(OSError), open(write, "wb", buffering=0) as file:
+            while (line := self._lines.get()) is not None:
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[file.write(rest) :]
+
+
+class _Conversation:
+    """What one run of a program says, line by line."""
+
+    def __init__(self, context: ToolContext, exchange: Exchange, told: _Input) -> None:
+        self._context, self._exchange, self._told = context, exchange, told
+        self._read = 0
+        self.result: str | None = None
+        self.error = ""
+        self.output: list[str] = []
+
+    def hear(self, written: bytes) -> None:
+        """Take in what it has written so far, and pass on what has come for it. Raises `_Over` when it has said its result."""
+        end = written.rfind(b"\n") + 1
+        for line in written[self._read : end].splitlines():
+            self._take(line.decode("utf-8", "replace"))
+        self._read = max(self._read, end)
+        if self.result is not None or self.error:
+            raise _Over
+        for message in self._exchange.receive():
+            self._told.put({"type": "message", "from": message.sender_name, "kind": message.kind, "text": message.body})
+
+    def finish(self, written: bytes) -> None:
+        """Take in the rest of what it has written, now that it has ended."""
+        with contextlib.suppress(_Over):
+            self.hear(written if written.endswith(b"\n") or not written else written + b"\n")
+
+    def _take(self, text: str) -> None:
+        if self.result is not None or self.error:
+            return
+        line = _read_line(text)
+        match line:
+            case {"type": "result"}:
+                data = line.get("data")
+                words = str(line.get("text") or "")
+                self.result = words if data is None else json.dumps(data, ensure_ascii=False)
+            case {"type": "error"}:
+                self.error = str(line.get("text") or line.get("message") or "it says no more")
+            case {"type": "say"}:
+                self._context.tell(str(line.get("text", "")))
+            case {"type": "send"}:
+                to = str(line.get("to") or "parent")
+                why = self._exchange.send(to, str(line.get("text", "")))
+                told = {"type": "refused", "to": to, "reason": why} if why else {"type": "sent", "to": to}
+                self._told.put(told | ({"id": line["id"]} if "id" in line else {}))
+            case _:
+                self.output.append(text)
+                self._context.tell(text)
+
+
+def run_program(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Run the program of the agent's definition to its end."""
+    definition, exchange = context.spec.definition, context.exchange
+    if not definition.command or exchange is None or context.confine is None:
+        raise ToolError("this agent is no program")
+    # In a sandbox or not at all: whoever wrote the definition has written a program for every host of the fleet.
+    context.hold = Hold(network=context.spec.network)
+    argv = context.confine(context, ["bash", "-c", _ENTER, "program", *definition.command])
+    told = _Input()
+    told.put(_start_line(context, given))
+    heard = _Conversation(context, exchange, told)
+    try:
+        outcome = run_command(
+            context, "", context.confine, exchange.limit_seconds, argv=argv, given=told.end, heard=heard.hear
+        )
+    except _Over:
+        return _conclude(heard)
+    finally:
+        told.close()
+    heard.finish(outcome.output)
+    output = "\n".join(heard.output).strip()
+    if heard.result is None and not heard.error:
+        if outcome.timed_out:
+            heard.error = f"it was ended after {exchange.limit_seconds:g} s, its time limit"
+        elif outcome.discarded_bytes:
+            heard.error = "it wrote more than 10 MiB"
+        elif outcome.exit_code:
+            heard.error = f"it ended with the exit code {outcome.exit_code}"
+        else:
+            heard.result = output
+        if heard.error and output:
+            heard.error += f"; its last words:\n{output[-_TAIL_CHARACTERS:]}"
+    return _conclude(heard).model_copy(update={"held": outcome.held})
+
+
+def _conclude(heard: _Conversation) -> ToolResult:
+    if heard.error:
+        return ToolResult(text=f"the program failed: {heard.error}", is_error=True)
+    return ToolResult(text=heard.result or "")
+
+
+def _start_line(context: ToolContext, given: dict[str, Any]) -> dict[str, Any]:
+    spec = context.spec
+    return {
+        "type": "start",
+        "v": 1,
+        "prompt": given["prompt"],
+        "earlier": given.get("earlier", []),
+        "agent": {"id": spec.agent_id, "type": spec.definition.name, "name": spec.name or "", "depth": spec.depth},
+        "job": spec.job_id,
+        "key": context.idempotency_key,
+    }
+
+
+def _read_line(text: str) -> dict[str, Any]:
+    if not text.startswith("{"):
+        return {}
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return {}
+    return line if isinstance(line, dict) else {}
+
+
+def _make(name: str) -> Tool:
+    return Tool(
+        name=name,
+        description="Runs the program that this agent is.",
+        parameters={
+            "command": {"type": "string"},
+            "prompt": {"type": "string"},
+            "earlier": {"type": "array", "items": {"type": "string"}},
+        },
+        required=["command", "prompt"],
+        run=run_program,
+    )
+
+
+ONCE, AGAIN = _make(PROGRAM), _make(PROGRAM_AGAIN)
