@@ -70,8 +70,8 @@ def without(*removed: str) -> list[str]:
 
 
 def test_the_tools_here_are_all_there_are() -> None:
-    about_servers = {row.name for row in all_rows() if row.needs == "servers"}
-    assert {*ALL, "Memory", *about_servers} - set(MCP) == {row.name for row in all_rows() if not row.origin}
+    on_condition = {row.name for row in all_rows() if row.needs in ("servers", "program")}
+    assert {*ALL, "Memory", *on_condition} - set(MCP) == {row.name for row in all_rows() if not row.origin}
 
 
 @pytest.mark.parametrize("read_only", [False, True])
