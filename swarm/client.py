@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,9 @@ from swarm.jobs import Job as Job
 from swarm.jobs import show_lack
 from swarm.log import EventLog
 from swarm.mailbox import USER
+from swarm.mapping.lines import check_lines
+from swarm.mapping.maps import Maps, MapView
+from swarm.maps import DEFAULT_AT_ONCE, Map, fill_prompts, place_map
 from swarm.memory.files import take_in
 from swarm.memory.pages import Memories
 from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
@@ -171,6 +174,46 @@ class Swarm:
             broker=broker,
         )
         return self.place(prepare_order(order, self.settings))
+
+    def map(
+        self,
+        prompt: str,
+        over: Iterable[str | Mapping[str, Any]],
+        *,
+        max_running: int = DEFAULT_AT_ONCE,
+        retries: int = 0,
+        budget_usd: float | None = None,
+        title: str | None = None,
+        **order: Any,
+    ) -> Map:
+        """Give the same order for each line of `over`, as a job of its own; the map is durable when this returns.
+
+        In the prompt `{name}` stands for the line, or for that field of a line that is a mapping. `max_running` is how many lines are
+        at work at once, `retries` how often one that failed is tried again, `budget_usd` what all of it may cost: once that is spent no
+        further line begins. `order` is what else `submit` takes, for each line: its `limits` are those of one line.
+
+        Raises `ConfigurationError` for input that cannot be used, and as `submit`.
+        """
+        for unfit in ("idempotency_key", "on_end", "broker"):
+            if order.get(unfit) is not None:
+                raise ConfigurationError(f"a map cannot be given {unfit}, which is for one job")
+        lines = check_lines(over)
+        prompts = fill_prompts(prompt, lines)
+        prepared = prepare_order(
+            Order(prompt=prompts[0], **{"ask_seconds": 0.0, "commands": False, **order}), self.settings
+        )
+        bounds = {"max_running": max_running, "retries": retries, "budget_usd": budget_usd}
+        return place_map(self, prepared, lines, prompts, title=title or prompt, **bounds)  # type: ignore[arg-type]
+
+    def find_map(self, map_id: str) -> Map:
+        """The handle of an existing map. Raises `UnknownMap`."""
+        found = Map(self, map_id)
+        found.view()
+        return found
+
+    def maps(self, count: int = 50) -> list[MapView]:
+        """The newest maps, newest first."""
+        return Maps(self.store).all(count)
 
     def place(self, prepared: PreparedJob) -> Job:
         """Put a job that was prepared on the queue; it is durable when this returns.

@@ -88,6 +88,14 @@ class UnknownAgent(SwarmError):
     """No agent (or job) has that id."""
 
 
+class UnknownMap(UnknownAgent):
+    """No map has that id."""
+
+    def __init__(self, map_id: str) -> None:
+        self.map_id = map_id
+        super().__init__(f"no map {map_id}; `swarm map list` lists those that exist")
+
+
 class IdempotencyConflict(SwarmError):
     """An idempotency key came again with another order; nothing was submitted."""
 

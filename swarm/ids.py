@@ -16,6 +16,16 @@ def job_id_for(idempotency_key: str) -> str:
     return "job-" + _digest("job", idempotency_key)
 
 
+def new_map_id() -> str:
+    """A fresh id of a map, `map-` and 16 hex digits."""
+    return "map-" + secrets.token_hex(8)
+
+
+def line_job_id(map_id: str, number: int, attempt: int) -> str:
+    """The id of the job that an attempt at a line of a map is; derived, so that the same attempt is one job."""
+    return "job-" + _digest("map", map_id, str(number), str(attempt))
+
+
 def root_agent_id(job_id: str) -> str:
     """The id of a job's root agent: derived, so that submitting a job twice makes one root."""
     return _derived("root", job_id)

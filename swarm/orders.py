@@ -208,7 +208,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     folder = find_workspace(order.workspace)
     if not order.home_workspace:
         refuse_home(folder)
-    _check_prompt(order.prompt)
+    check_prompt(order.prompt)
     if order.base_url is not None and urlsplit(order.base_url).hostname not in _LOOPBACK:
         raise ConfigurationError(
             f"{order.base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
@@ -223,7 +223,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         place = Place(folder, permissions.rules, settings)
         chosen = None if order.agent == DEFAULT_AGENT else order.agent
         if (called := call_command(order.prompt, chosen, found.skills, catalogue, place)) is not None:
-            _check_prompt(called.prompt)
+            check_prompt(called.prompt)
             agent, model = called.agent or order.agent, order.model or called.model
             order = replace(order, prompt=called.prompt, agent=agent, model=model)
     definition = catalogue.get(order.agent)
@@ -305,7 +305,8 @@ def _place_workspace(folder: Path, job_id: str, settings: Settings, isolation: I
     return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), folder.name)
 
 
-def _check_prompt(prompt: str) -> None:
+def check_prompt(prompt: str) -> None:
+    """Raise `ConfigurationError` for a prompt that no job can have."""
     if not prompt.strip():
         raise ConfigurationError("the prompt is empty; say what is to be done")
     try:

@@ -16,19 +16,19 @@ from typing import Any
 from pydantic import ValidationError
 
 from swarm.agent.entries import Condition, Entry, Finished, Grading, Spawned, Started, decode_entry, encode_entry
-from swarm.agent.needs import Needs, needs_of
+from swarm.agent.needs import Needs
 from swarm.agent.spec import AgentSpec
 from swarm.errors import AgentCancelled, JournalError, UnknownAgent, UnknownBroker
 from swarm.log import EventLog
 from swarm.plain import clean, clean_text
 from swarm.records import Counters
+from swarm.store.fields import agent_fields, child_fields, job_fields
 from swarm.store.judging import Judging
 from swarm.store.library import STEPS
 from swarm.store.prefixes import digest_of
 from swarm.store.sequels import Sequel, Sequels
 from swarm.store.showing import Showing
 from swarm.store.values import (
-    NANO,
     Appended,
     Busy,
     Claim,
@@ -42,7 +42,6 @@ from swarm.store.values import (
     Signals,
     Submitted,
     Wish,
-    normal_role,
 )
 from swarm.store.works import Works
 
@@ -78,40 +77,24 @@ class Store(Works, Showing, Judging):
         where the root works on a copy; `memory` says where its agents find what they remember.
         Raises `UnknownBroker` for a sequel that no worker could publish.
         """
-        limits = spec.limits
         spec = clean(spec)
-        job: dict[str, Any] = {
-            "title": spec.description,
-            "workspace": folder or spec.workspace,
-            "rules": rules,
-            "memory": memory,
-            "ask_seconds": ask_seconds,
-            "limits": limits.model_dump_json(),
-            "retention": int(retention_seconds),
-            "max_depth": limits.max_depth,
-            "max_agents": limits.max_agents,
-            "max_running": limits.max_running,
-            "weight": weight,
-            "max_resumes": limits.max_resumes,
-        }
-        if order:
-            job["order"] = order
-        if spec.files is not None:
-            job["files"] = "carried" if spec.is_carried else "snapshots"
-        if sequel is not None:
-            job |= {"sequel": sequel.model_dump_json(), "sequel_broker": sequel.broker}
-        if spec.base_url is not None:
-            job["rehearsed"] = 1
-        if limits.max_tokens is not None:
-            job["max_tokens"] = limits.max_tokens
-        if limits.budget_usd is not None:
-            job["max_cost"] = round(limits.budget_usd * NANO)
+        job = job_fields(
+            spec,
+            retention_seconds=retention_seconds,
+            rules=rules,
+            ask_seconds=ask_seconds,
+            weight=weight,
+            order=order,
+            folder=folder,
+            sequel=sequel,
+            memory=memory,
+        )
         given = (
             spec.job_id,
             spec.agent_id,
             json.dumps(job),
-            json.dumps(_agent_fields(spec)),
-            "" if limits.timeout_seconds is None else limits.timeout_seconds,
+            json.dumps(agent_fields(spec)),
+            "" if spec.limits.timeout_seconds is None else spec.limits.timeout_seconds,
             digest_of(catalogue),
         )
         carried = {name: digest_of(text) for name, text in (documents or {}).items()}
@@ -267,7 +250,7 @@ class Store(Works, Showing, Judging):
         """
         shared = prefixes or {}
         documents = [
-            json.dumps(_child_fields(child, tools) | ({"prefix": name} if (name := shared.get(child.agent_id)) else {}))
+            json.dumps(child_fields(child, tools) | ({"prefix": name} if (name := shared.get(child.agent_id)) else {}))
             for child in children
         ]
         answer = self.run("spawn", claim.agent_id, claim.generation, number, encode_entry(entry), *closing, *documents)
@@ -374,27 +357,3 @@ def _clock_from(now: float) -> Callable[[], float]:
     """A clock that goes on from there, whatever becomes of this machine's."""
     began = time.monotonic()
     return lambda: now + time.monotonic() - began
-
-
-def _agent_fields(spec: AgentSpec, tools: Sequence[str] = ()) -> dict[str, str]:
-    spec = clean(spec)
-    fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
-    needs = needs_of(spec, tools)
-    fields |= {"needs": needs.model_dump_json(), "wants": " ".join(needs.wants), "model": spec.model}
-    if spec.base_url is not None:
-        fields["rehearsed"] = "1"
-    if spec.name is not None:
-        fields["name"] = spec.name
-    if spec.isolation != "none":
-        fields["isolation"] = spec.isolation
-    if spec.role:
-        fields["role"] = normal_role(spec.role)
-    if spec.definition.outcome is not None and spec.definition.outcome.rubric:
-        fields["graded"] = "1"
-    return fields | {flag: "1" for flag in ("background", "teammate", "helper") if getattr(spec, flag)}
-
-
-def _child_fields(child: AgentSpec | Continuation, tools: Sequence[str]) -> dict[str, str]:
-    if isinstance(child, Continuation):
-        return {"id": child.agent_id, "resume": clean_text(child.prompt), "background": str(int(child.background))}
-    return {"id": child.agent_id, **_agent_fields(child, tools if child.fork is not None else ())}

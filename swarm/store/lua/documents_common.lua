@@ -1,13 +1,16 @@
 -- Texts that many jobs have in common (the definitions that travel with them, what their requests begin with), each kept once.
 --
 -- P:document:DIGEST       string  the text whose sha256 this is
--- P:document:DIGEST:jobs  set     the jobs that refer to it; those whose records have expired are found out when it is looked at
+-- P:document:DIGEST:jobs  set     the jobs and maps that refer to it; those whose records have expired are found out when it is looked at
 -- P:documents             zset    documents by when they are looked at next
 --
 -- A job refers to a document in the step that first needs it, so one that a job with a record refers to is there. Whoever refers to
 -- one that is not there is told so, and says it again with the text.
 
 local LOOKED_AFTER = 3600
+
+-- A map refers to documents as the jobs do that it is still to begin.
+local function is_there(owner) return redis.call('EXISTS', job_key(owner), P .. ':map:' .. owner) > 0 end
 
 -- Have a job refer to a document; `text` may be '' where it is there already. Returns whether it is.
 local function refer_to(job, digest, text)
@@ -28,7 +31,7 @@ local function forget_documents()
   for _, digest in ipairs(redis.call('ZRANGEBYSCORE', P .. ':documents', '-inf', NOW, 'LIMIT', 0, 5)) do
     local key = P .. ':document:' .. digest
     local job = redis.call('SRANDMEMBER', key .. ':jobs')
-    while job and left_at_once > 0 and redis.call('EXISTS', job_key(job)) == 0 do
+    while job and left_at_once > 0 and not is_there(job) do
       left_at_once = left_at_once - 1
       redis.call('SREM', key .. ':jobs', job)
       job = redis.call('SRANDMEMBER', key .. ':jobs')
@@ -36,7 +39,7 @@ local function forget_documents()
     if not job then
       redis.call('DEL', key)
       redis.call('ZREM', P .. ':documents', digest)
-    elseif redis.call('EXISTS', job_key(job)) == 1 then
+    elseif is_there(job) then
       redis.call('ZADD', P .. ':documents', NOW + LOOKED_AFTER, digest)
     end
   end

@@ -19,20 +19,6 @@ step('submit', function(job, root, job_record, agent_record, seconds, digest, de
   for _, other in ipairs(cjson.decode(others)) do
     if not refer_to(job, other[1], other[2]) then return { 'document' } end
   end
-  for name, value in pairs(record) do redis.call('HSET', job_key(job), name, value) end
-  redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)
-  if next(digests) then redis.call('HSET', job_key(job), 'carried', cjson.encode(digests)) end
-  for name, value in pairs(cjson.decode(agent_record)) do redis.call('HSET', agent_key(root), name, value) end
-  redis.call('HSET', agent_key(root), 'job', job, 'parent', '', 'depth', 0, 'gen', 0, 'created', NOW)
-  redis.call('ZADD', P .. ':jobs', NOW, job)
-  redis.call('ZADD', job_key(job, 'agents'), NOW, root)
-  if seconds ~= '' then
-    set_deadline(job, tonumber(seconds))
-  end
-  redis.call('HSET', job_key(job, 'names'), 'root', root)
-  put_on_queue(root)
-  emit(job, 'job_started', root)
-  tally('jobs')
-  tally('agents')
+  begin_job(job, root, record, cjson.decode(agent_record), seconds, digest, next(digests) and cjson.encode(digests) or '')
   return { 'ok', publish }
 end)

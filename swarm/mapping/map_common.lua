@@ -1,0 +1,106 @@
+-- Maps: the same order for each line of a list, a job for each line, so many of them at once. The step that ends a line's job notes what came
+-- of it and begins the next one, so a map goes on whoever looks, and nobody has to.
+--
+-- P:maps            zset    all maps by creation time
+-- P:map:ID          hash    state: gathering -> running -> completed | stopped (its money is spent) | cancelled; created, ended, total,
+--                           max_running, budget, and what all its jobs have in common: `job`, `agent` (JSON), `spec` (JSON without its
+--                           closing brace), seconds, definitions, carried, documents (hashes); and what it has counted: completed, failed, cost …
+-- P:map:ID:lines    hash    number -> JSON {input, label, own, attempts}: what the line is, and the part of the spec that is the line's own (JSON
+--                           without braces); of each attempt {job, root, further own parts}
+-- P:map:ID:waiting  list    the numbers of the lines whose turn is to come
+-- P:map:ID:running  zset    the jobs that run for it, by the number of their line
+-- P:map:ID:tried    hash    number -> how many attempts were begun
+-- P:map:ID:failed   zset    the numbers of the lines that failed for good
+-- P:map:ID:results  stream  what came of each line, and a last entry at its end; after a retry it goes on
+-- Of a job: `map`, `map_line`.
+
+-- How many lines one step begins at most: each end begins as many again, so a map reaches its size soon.
+local LINES_AT_ONCE = 20
+local MAP_PARTS = { 'lines', 'waiting', 'running', 'tried', 'failed', 'results' }
+
+local function map_key(map, part) return P .. ':map:' .. map .. (part and ':' .. part or '') end
+
+-- Have the keys of a map expire in so many seconds; '': never.
+local function keep_map(map, seconds)
+  local function apply(key)
+    if seconds == '' then redis.call('PERSIST', key) else redis.call('EXPIRE', key, math.ceil(tonumber(seconds))) end
+  end
+  apply(map_key(map))
+  -- There may be no `ipairs` yet while a library is loaded, but this runs later.
+  for _, part in ipairs(MAP_PARTS) do apply(map_key(map, part)) end
+end
+
+local function begin_line(map, number)
+  local line = cjson.decode(redis.call('HGET', map_key(map, 'lines'), number))
+  local record, fields, spec, seconds, digest, carried, documents =
+    read(map_key(map), 'job', 'agent', 'spec', 'seconds', 'definitions', 'carried', 'documents')
+  local job, root, further = unpack(line.attempts[redis.call('HINCRBY', map_key(map, 'tried'), number, 1)])
+  record, fields = cjson.decode(record), cjson.decode(fields)
+  record.title, record.map, record.map_line = line.label, map, number
+  fields.label = fields.definition .. ': ' .. line.label
+  fields.spec = spec .. ',"job_id":"' .. job .. '","agent_id":"' .. root .. '",' .. line.own .. further .. '}'
+  redis.call('ZADD', map_key(map, 'running'), number, job)
+  for _, document in ipairs(cjson.decode(documents)) do refer_to(job, document, '') end
+  begin_job(job, root, record, fields, seconds, digest, carried)
+end
+
+-- Begin the next lines as far as there is room for them; returns how many. Where nothing runs any more the map has ended.
+local function begin_lines(map)
+  local state, most, budget, cost, seconds = read(map_key(map), 'state', 'max_running', 'budget', 'cost', 'retention')
+  local begun, running = 0, redis.call('ZCARD', map_key(map, 'running'))
+  while state == 'running' and running < tonumber(most) and begun < LINES_AT_ONCE do
+    local left = redis.call('LLEN', map_key(map, 'waiting'))
+    if left > 0 and budget ~= '' and count(cost) >= tonumber(budget) then
+      state = 'stopped'
+      redis.call('HSET', map_key(map), 'state', state)
+    elseif left == 0 then
+      break
+    else
+      begin_line(map, redis.call('LPOP', map_key(map, 'waiting')))
+      begun, running = begun + 1, running + 1
+    end
+  end
+  if running == 0 and redis.call('HGET', map_key(map), 'ended') == '' then
+    if state == 'running' then state = 'completed' end
+    redis.call('HSET', map_key(map), 'state', state, 'ended', NOW)
+    redis.call('XADD', map_key(map, 'results'), '*', 'kind', 'end', 'state', state)
+    keep_map(map, seconds)
+  end
+  return begun
+end
+
+-- A map goes on after its end.
+local function reopen_map(map)
+  redis.call('HSET', map_key(map), 'state', 'running', 'ended', '')
+  keep_map(map, '')
+end
+
+-- The job of a line has ended: note what came of it, and go on. Once for each job, however often that ends.
+local function end_line(map, job, root)
+  if redis.call('ZREM', map_key(map, 'running'), job) == 0 then return end
+  local number = job_field(job, 'map_line')
+  local state, text, reason, data, stopped_at, created = fields(root, 'state', 'text', 'reason', 'data', 'stopped_at', 'created')
+  local tokens, cost = 0, count(job_field(job, 'cost'))
+  for _, name in ipairs({ 'input', 'output', 'cache_write', 'cache_read' }) do tokens = tokens + count(job_field(job, name)) end
+  add(map_key(map), 'cost', cost)
+  add(map_key(map), 'tokens', tokens)
+  local tried = tonumber(redis.call('HGET', map_key(map, 'tried'), number))
+  local again = #cjson.decode(redis.call('HGET', map_key(map, 'lines'), number)).attempts > tried
+  if again and (state == 'failed' or state == 'timed_out') then
+    redis.call('RPUSH', map_key(map, 'waiting'), number)
+    add(map_key(map), 'retried', 1)
+  else
+    local completed = state == 'completed'
+    if not completed then redis.call('ZADD', map_key(map, 'failed'), number, number) end
+    add(map_key(map), completed and 'completed' or 'failed', 1)
+    redis.call('XADD', map_key(map, 'results'), '*', 'kind', 'line', 'line', number, 'job', job, 'state', state, 'text', text or '',
+      'reason', reason or '', 'data', data or '', 'stopped_at', stopped_at or '', 'tokens', tokens, 'cost', string.format('%.0f', cost),
+      'tried', tried, 'seconds', NOW - tonumber(created or NOW))
+  end
+  begin_lines(map)
+end
+
+at_end(function(job, id)
+  local root, map = job_fields(job, 'root', 'map')
+  if map and root == id then end_line(map, job, id) end
+end)

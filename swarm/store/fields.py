@@ -1,0 +1,81 @@
+"""What the records of jobs and agents begin as: fields of their hashes, made of what they are started with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from swarm.agent.needs import needs_of
+from swarm.agent.spec import AgentSpec
+from swarm.plain import clean, clean_text
+from swarm.store.sequels import Sequel
+from swarm.store.values import NANO, Continuation, normal_role
+
+
+def job_fields(
+    spec: AgentSpec,
+    *,
+    retention_seconds: float,
+    rules: str = "",
+    ask_seconds: float = 0.0,
+    weight: int = 1,
+    order: str = "",
+    folder: str = "",
+    sequel: Sequel | None = None,
+    memory: str = "",
+) -> dict[str, Any]:
+    """A job's, whose root this is; the arguments are those of `Store.submit`."""
+    limits = spec.limits
+    job: dict[str, Any] = {
+        "title": spec.description,
+        "workspace": folder or spec.workspace,
+        "rules": rules,
+        "memory": memory,
+        "ask_seconds": ask_seconds,
+        "limits": limits.model_dump_json(),
+        "retention": int(retention_seconds),
+        "max_depth": limits.max_depth,
+        "max_agents": limits.max_agents,
+        "max_running": limits.max_running,
+        "weight": weight,
+        "max_resumes": limits.max_resumes,
+    }
+    if order:
+        job["order"] = order
+    if spec.files is not None:
+        job["files"] = "carried" if spec.is_carried else "snapshots"
+    if sequel is not None:
+        job |= {"sequel": sequel.model_dump_json(), "sequel_broker": sequel.broker}
+    if spec.base_url is not None:
+        job["rehearsed"] = 1
+    if limits.max_tokens is not None:
+        job["max_tokens"] = limits.max_tokens
+    if limits.budget_usd is not None:
+        job["max_cost"] = round(limits.budget_usd * NANO)
+    return job
+
+
+def agent_fields(spec: AgentSpec, tools: Sequence[str] = ()) -> dict[str, str]:
+    """An agent's; `tools` are its parent's, where it begins with those."""
+    spec = clean(spec)
+    fields = {"spec": spec.model_dump_json(), "label": spec.label, "definition": spec.definition.name}
+    needs = needs_of(spec, tools)
+    fields |= {"needs": needs.model_dump_json(), "wants": " ".join(needs.wants), "model": spec.model}
+    if spec.base_url is not None:
+        fields["rehearsed"] = "1"
+    if spec.name is not None:
+        fields["name"] = spec.name
+    if spec.isolation != "none":
+        fields["isolation"] = spec.isolation
+    if spec.role:
+        fields["role"] = normal_role(spec.role)
+    if spec.definition.outcome is not None and spec.definition.outcome.rubric:
+        fields["graded"] = "1"
+    return fields | {flag: "1" for flag in ("background", "teammate", "helper") if getattr(spec, flag)}
+
+
+def child_fields(child: AgentSpec | Continuation, tools: Sequence[str]) -> dict[str, str]:
+    """Those of an agent that another one starts, or that is to go on."""
+    if isinstance(child, Continuation):
+        return {"id": child.agent_id, "resume": clean_text(child.prompt), "background": str(int(child.background))}
+    return {"id": child.agent_id, **agent_fields(child, tools if child.fork is not None else ())}

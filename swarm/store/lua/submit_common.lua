@@ -1,0 +1,23 @@
+-- Beginning a job, for the steps that do: submit.lua, and those of capabilities that begin jobs of their own accord.
+
+-- Make a job's records, and put its root on the queue. The documents that it refers to are there.
+--   record, fields  tables: of the job, of its root
+--   seconds         until the job must be over, or ''
+--   digest, carried hash of its definitions; JSON {name: hash} of what else travels with it, or ''
+local function begin_job(job, root, record, fields, seconds, digest, carried)
+  for name, value in pairs(record) do redis.call('HSET', job_key(job), name, value) end
+  redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)
+  if carried ~= '' then redis.call('HSET', job_key(job), 'carried', carried) end
+  for name, value in pairs(fields) do redis.call('HSET', agent_key(root), name, value) end
+  redis.call('HSET', agent_key(root), 'job', job, 'parent', '', 'depth', 0, 'gen', 0, 'created', NOW)
+  redis.call('ZADD', P .. ':jobs', NOW, job)
+  redis.call('ZADD', job_key(job, 'agents'), NOW, root)
+  if seconds ~= '' then
+    set_deadline(job, tonumber(seconds))
+  end
+  redis.call('HSET', job_key(job, 'names'), 'root', root)
+  put_on_queue(root)
+  emit(job, 'job_started', root)
+  tally('jobs')
+  tally('agents')
+end
