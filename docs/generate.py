@@ -46,7 +46,7 @@ def _python() -> str:
         if name != "StreamEvent":
             parts.append(_describe(name, found))
     parts.append("# swarm.aio\n\n" + _clean(aio.__doc__))
-    parts += [_describe(f"aio.{one.__name__}", one) for one in (aio.Swarm, aio.Job)]
+    parts += [_describe(f"aio.{one.__name__}", one) for one in (aio.Swarm, aio.Job, aio.Map)]
     return "\n".join(parts)
 
 

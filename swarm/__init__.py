@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from swarm.client import Job, Swarm
     from swarm.definitions.model import AgentDefinition
     from swarm.errors import JobFailed, SwarmError, ToolError
+    from swarm.mapping.maps import LineResult, MapView
+    from swarm.maps import Map
     from swarm.own.context import ToolContext
     from swarm.own.declaration import tool
     from swarm.own.results import ToolImage
@@ -30,6 +32,9 @@ __all__ = [
     "JobFailed",
     "JobView",
     "Limits",
+    "LineResult",
+    "Map",
+    "MapView",
     "Settings",
     "StreamEvent",
     "Swarm",
@@ -50,6 +55,9 @@ _HOMES = {
     "JobFailed": "swarm.errors",
     "JobView": "swarm.records",
     "Limits": "swarm.agent.spec",
+    "LineResult": "swarm.mapping.maps",
+    "Map": "swarm.maps",
+    "MapView": "swarm.mapping.maps",
     "Settings": "swarm.settings",
     "StreamEvent": "swarm.streaming.events",
     "signature": "swarm.canvas",

@@ -15,12 +15,13 @@ no thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from swarm import client
+from swarm import client, maps
 from swarm.errors import JobLost, UnknownAgent
+from swarm.mapping.maps import LineResult, MapView
 from swarm.records import Event, JobView, read_event
 from swarm.settings import Settings
 from swarm.store.connection import connect_async
@@ -119,6 +120,49 @@ class Job(_OnThread):
         return await self.view()
 
 
+class Map(_OnThread):
+    """A handle on one map."""
+
+    def __init__(self, swarm: Swarm, made: maps.Map) -> None:
+        self._swarm, self._sync = swarm, made
+        self.id, self.warnings = made.id, made.warnings
+
+    view = _on_thread(maps.Map.view)
+    failures = _on_thread(maps.Map.failures)
+    go_on = _on_thread(maps.Map.go_on)
+    retry = _on_thread(maps.Map.retry)
+    cancel = _on_thread(maps.Map.cancel)
+    _interpret = _on_thread(maps.Map.interpret)
+
+    async def results(self, *, after: str = "0") -> AsyncIterator[LineResult]:
+        """As `swarm.Map.results`: what came of each line, as it comes, up to the map's end."""
+        key, outage = self._swarm.sync.store.key("map", self.id, "results"), Outage(self._swarm.sync.tell, who=self.id)
+        while True:
+            try:
+                found = await self._swarm.redis.xread({key: after}, count=500, block=int(_BLOCK_SECONDS * 1000))
+                results, over = await self._interpret([entry for _, entries in found or () for entry in entries])
+            except REDIS_ERRORS as error:
+                if not is_away(error):
+                    raise
+                outage.note(error)
+                await asyncio.sleep(_AWAY_SECONDS)
+                continue
+            except UnknownAgent as error:
+                raise JobLost(self.id) from error
+            outage.over()
+            after = found[-1][1][-1][0] if found else after
+            for result in results:
+                yield result
+            if over:
+                return
+
+    async def wait(self) -> MapView:
+        """Wait for its end; the map as it then is."""
+        async for _ in self.results():
+            pass
+        return await self.view()
+
+
 class Swarm(_OnThread):
     """A connection to one swarm, for one event loop; connects on first use."""
 
@@ -138,6 +182,8 @@ class Swarm(_OnThread):
     workers = _on_thread(client.Swarm.workers)
     _submit = _on_thread(client.Swarm.submit)
     _job = _on_thread(client.Swarm.job)
+    maps = _on_thread(client.Swarm.maps)
+    _find_map = _on_thread(client.Swarm.find_map)
 
     async def submit(self, prompt: str, **order: Any) -> Job:
         """As `swarm.Swarm.submit`, with the same arguments."""
@@ -146,6 +192,14 @@ class Swarm(_OnThread):
     async def job(self, job_id: str) -> Job:
         """The handle of an existing job. Raises `UnknownAgent`."""
         return Job(self, await self._job(job_id))
+
+    async def map(self, prompt: str, over: Iterable[str | Mapping[str, Any]], **order: Any) -> Map:
+        """As `swarm.Swarm.map`, with the same arguments."""
+        return Map(self, await asyncio.to_thread(self.sync.map, prompt, over, **order))
+
+    async def find_map(self, map_id: str) -> Map:
+        """The handle of an existing map. Raises `UnknownMap`."""
+        return Map(self, await self._find_map(map_id))
 
     async def __aenter__(self) -> Swarm:
         return self

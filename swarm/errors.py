@@ -93,7 +93,7 @@ class UnknownMap(UnknownAgent):
 
     def __init__(self, map_id: str) -> None:
         self.map_id = map_id
-        super().__init__(f"no map {map_id}; `swarm map list` lists those that exist")
+        super().__init__(f"no map {map_id}; `swarm maps list` lists those that exist")
 
 
 class IdempotencyConflict(SwarmError):

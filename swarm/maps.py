@@ -70,11 +70,8 @@ class Map:
         """As `results`, with None whenever nothing has come for so long. Raises `JobLost` if Redis comes back without the map."""
         while True:
             try:
-                found = self._maps.read(self.id, after, idle_seconds)
-                # The last entry may be the end of an earlier time.
-                over = bool(found) and isinstance(found[-1], End) and self.view().ended
-                if not found and self.view().ended:
-                    return
+                found = self._swarm.store.wait_entries(f"map:{self.id}", "results", after, idle_seconds)
+                results, over = self.interpret(found)
             except REDIS_ERRORS as error:
                 if not is_away(error):
                     raise
@@ -85,14 +82,26 @@ class Map:
             except UnknownMap as error:
                 raise JobLost(self.id) from error
             self._outage.over()
-            for each in found:
-                after = each.position
-                if isinstance(each, LineResult):
-                    yield each
+            after = found[-1][0] if found else after
+            yield from results
             if over:
                 return
             if not found:
                 yield None
+
+    def interpret(self, found: Sequence[tuple[str, dict[str, str]]]) -> tuple[list[LineResult], bool]:
+        """The results that some entries of the map's stream tell, and whether no more will come. Raises `UnknownMap`."""
+        read = self._maps.interpret(self.id, found)
+        # An end may be that of an earlier time, and whoever asks for what comes after the last one is told at once.
+        over = (not read or isinstance(read[-1], End)) and self.view().ended
+        return [each for each in read if isinstance(each, LineResult)], over
+
+    def results_so_far(self) -> Iterator[LineResult]:
+        """The results that are there now."""
+        after = "0"
+        while found := self._maps.read(self.id, after, 0):
+            after = found[-1].position
+            yield from (each for each in found if isinstance(each, LineResult))
 
     def wait(self) -> MapView:
         """Wait for its end; the map as it then is."""
@@ -102,11 +111,8 @@ class Map:
 
     def failures(self) -> list[LineResult]:
         """The lines that failed for good, by number, with why."""
-        failed, last = set(self._maps.failed(self.id)), {}
-        after = "0"
-        while found := self._maps.read(self.id, after, 0):
-            after = found[-1].position
-            last.update({each.line: each for each in found if isinstance(each, LineResult) and each.line in failed})
+        failed = set(self._maps.failed(self.id))
+        last = {each.line: each for each in self.results_so_far() if each.line in failed}
         return [last[number] for number in sorted(last)]
 
     def go_on(self, *, max_running: int | None = None, budget_usd: float | None = None) -> None:

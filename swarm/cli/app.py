@@ -13,6 +13,8 @@ from typer.core import TyperCommand, TyperGroup
 SECTIONS = {
     "Jobs": {
         "run": "run:run",
+        "map": "map:map_lines",
+        "maps": "maps:maps",
         "attach": "attach:attach",
         "top": "top:top",
         "jobs": "jobs:list_jobs",

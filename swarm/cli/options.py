@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import select
 import sys
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -88,6 +89,16 @@ def read_prompt(argument: str | None, *, usage: str, max_bytes: int) -> str:
         return prompt
     piped = _read_pipe("what is piped in", max_bytes)
     return f"{prompt}\n\n<stdin>\n{piped.rstrip()}\n</stdin>" if piped.strip() else prompt
+
+
+def read_schema(path: Path) -> Any:
+    """The JSON of a file; whether it is a schema is checked with the order. Raises `ConfigurationError`."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"the schema {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"the schema {path} is not JSON: {error}") from None
 
 
 def _read_pipe(name: str, max_bytes: int) -> str:

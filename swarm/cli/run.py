@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from swarm.cli.options import (
     parse_duration,
     parse_patience,
     read_prompt,
+    read_schema,
 )
 from swarm.cli.outcomes import describe_verdict
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_count, show_number
@@ -229,7 +229,7 @@ def run(
         deny=deny or (),
         network=network,
         ask_seconds=ask_timeout,
-        result_schema=None if schema is None else _read_schema(schema),
+        result_schema=None if schema is None else read_schema(schema),
         check=check,
         rubric=None if rubric is None else _read_rubric(rubric),
         tries=tries,
@@ -258,15 +258,6 @@ def _begin_conversation() -> str | None:
         if sys.stdin is None or not sys.stdin.isatty() or (terminal := open_terminal(opened)) is None:
             return None
         return read_line(terminal, "What is to be done? (Ctrl-D ends)")
-
-
-def _read_schema(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise ConfigurationError(f"the schema {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise ConfigurationError(f"the schema {path} is not JSON: {error}") from None
 
 
 def _read_rubric(path: Path) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from swarm import Swarm
+from swarm import Swarm, aio
 from swarm.agent.entries import Finished
 from swarm.errors import ConfigurationError, UnknownMap
 from swarm.mapping.maps import Maps
@@ -111,7 +112,7 @@ def test_what_no_map_can_be_is_refused(swarm: Swarm, unmanned: Fleet) -> None:
             swarm.map(prompt, lines, workspace=unmanned.workspace)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="which is for one job"):
         make(swarm, unmanned, idempotency_key="x")
-    with pytest.raises(UnknownMap, match="swarm map list"):
+    with pytest.raises(UnknownMap, match="swarm maps list"):
         swarm.find_map("map-none")
     assert swarm.maps() == []
 
@@ -147,3 +148,17 @@ def test_lines_are_done_by_workers_and_their_results_read_as_they_come(at_work: 
     results = list(made.results())
     assert sorted((one.line, one.text) for one in results) == [(n + 1, f"did n{n}") for n in range(12)]
     assert made.wait().completed == 12 and made.view().cost_usd == 0.0 and made.view().tokens > 0
+
+
+def test_results_come_to_programs_of_asyncio_as_well(at_work: Fleet) -> None:
+    server = at_work.rehearse(ECHO)
+
+    async def run() -> list[tuple[int, str]]:
+        async with aio.Swarm(at_work.settings) as swarm:
+            made = await swarm.map("do {it}", ["x", "y"], base_url=server.url, workspace=at_work.workspace)
+            found = await swarm.find_map(made.id)
+            results = [(one.line, one.text) async for one in found.results()]
+            assert (await made.wait()).completed == 2 and (await swarm.maps(1))[0].id == made.id
+            return results
+
+    assert sorted(asyncio.run(run())) == [(1, "did x"), (2, "did y")]

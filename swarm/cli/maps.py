@@ -1,0 +1,101 @@
+"""`swarm maps`: the maps that there are."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from swarm.cli.map_output import describe_result
+from swarm.cli.map_watching import describe_failure, describe_now
+from swarm.cli.opening import open_swarm
+from swarm.cli.options import JsonOption
+from swarm.cli.output import (
+    one_line,
+    output_console,
+    print_json,
+    print_json_text,
+    print_line,
+    print_note,
+    show_ago,
+    show_number,
+)
+from swarm.cli.tables import Column, Listing
+from swarm.mapping.maps import MapView
+
+group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+MapArgument = Annotated[str, typer.Argument(metavar="MAP", help="As `swarm maps list` shows it.")]
+
+
+@group.callback()
+def maps() -> None:
+    """List, show and cancel maps; `swarm map` makes them and goes on with them."""
+
+
+@group.command("list")
+def list_maps(
+    count: Annotated[int, typer.Option(min=1, max=1_000, help="So many of the newest.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """List the newest maps."""
+    with open_swarm() as swarm:
+        found = swarm.maps(count)
+    if as_json:
+        print_json([view.model_dump(mode="json") for view in found])
+        return
+    listing = Listing(
+        Column("map"), Column("state"), Column("lines"), Column("made", drop=1), Column("what", flexible=True)
+    )
+    for view in found:
+        listing.add_row(
+            view.id, view.state, _lines(view), show_ago(time.time() - view.created_at), one_line(view.title, 60)
+        )
+    if found:
+        listing.print(output_console())
+    else:
+        print_note("there are no maps; `swarm map 'Review {path}' --over COMMAND` makes one")
+
+
+@group.command("show")
+def show_map(
+    map_id: MapArgument,
+    results: Annotated[
+        bool, typer.Option("--results", help="Print the results that there are, as JSON lines.")
+    ] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Print the lines that failed, as JSON lines.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how far a map is, or print its results or failures."""
+    with open_swarm() as swarm:
+        found = swarm.find_map(map_id)
+        view = found.view()
+        failures = found.failures() if view.failed else []
+        if results or failed:
+            for each in failures if failed else found.results_so_far():
+                print_json_text(json.dumps(describe_result(map_id, each), ensure_ascii=False))
+            return
+    if as_json:
+        print_json(view.model_dump(mode="json"))
+        return
+    print_line(f"{view.id}  {view.state}  {one_line(view.title, 100)}")
+    print_line(f"{_lines(view)}; {view.waiting} waiting, {describe_now(view)}; {view.max_running} at once")
+    for failure in failures:
+        print_line(f"  {describe_failure(failure)}")
+    if not view.ended or view.failed:
+        print_note(f"go on with it: swarm map --resume {view.id}{' --retry-failed' if view.ended else ''}")
+
+
+@group.command("cancel")
+def cancel_map(map_id: MapArgument) -> None:
+    """Begin no further lines of a map, and cancel those that run; its results stay."""
+    with open_swarm() as swarm:
+        found = swarm.find_map(map_id)
+        found.cancel()
+        view = found.view()
+    print_note(f"{map_id}: {view.state}, {_lines(view)}")
+
+
+def _lines(view: MapView) -> str:
+    return f"{view.completed} of {show_number(view.total, 'line')}"
