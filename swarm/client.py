@@ -31,7 +31,7 @@ from swarm.log import EventLog
 from swarm.mailbox import USER
 from swarm.mapping.lines import check_lines
 from swarm.mapping.maps import Maps, MapView
-from swarm.maps import DEFAULT_AT_ONCE, Map, fill_prompts, place_map
+from swarm.maps import PATIENT_AGENT, Map, fill_prompts, place_map
 from swarm.memory.files import take_in
 from swarm.memory.pages import Memories
 from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
@@ -110,6 +110,7 @@ class Swarm:
         isolation: Isolation | None = None,
         on_end: Mapping[str, Any] | None = None,
         broker: str | None = None,
+        patient: bool = False,
     ) -> Job:
         """Put a job on the queue and return its handle; the job is durable when this returns.
 
@@ -140,6 +141,9 @@ class Swarm:
         `on_end` is the signature of a Celery task of your own application: it is published when the job has ended, however it has,
         and given `{"id", "state", "text", "data", "reason"}` before its own arguments, if it is not immutable. `broker` is the name by
         which the swarm's workers know where (`SWARM_BROKERS`). It is published once in effect: under an id that the job has.
+
+        With `patient` the one request that it takes goes with others by the Message Batches API: at half the price, within an hour
+        mostly, and within a day. It takes an `agent` without tools, as `answer` is.
 
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`, `GitFailed`.
@@ -172,6 +176,7 @@ class Swarm:
             isolation=isolation,
             on_end=on_end,
             broker=broker,
+            patient=patient,
         )
         return self.place(prepare_order(order, self.settings))
 
@@ -180,7 +185,7 @@ class Swarm:
         prompt: str,
         over: Iterable[str | Mapping[str, Any]],
         *,
-        max_running: int = DEFAULT_AT_ONCE,
+        max_running: int | None = None,
         retries: int = 0,
         budget_usd: float | None = None,
         title: str | None = None,
@@ -189,7 +194,8 @@ class Swarm:
         """Give the same order for each line of `over`, as a job of its own; the map is durable when this returns.
 
         In the prompt `{name}` stands for the line, or for that field of a line that is a mapping. `max_running` is how many lines are
-        at work at once, `retries` how often one that failed is tried again, `budget_usd` what all of it may cost: once that is spent no
+        at work at once (20; with `patient`, where they only wait, 10,000), `retries` how often one that failed is tried again,
+        `budget_usd` what all of it may cost: once that is spent no
         further line begins. `order` is what else `submit` takes, for each line: its `limits` are those of one line.
 
         Raises `ConfigurationError` for input that cannot be used, and as `submit`.
@@ -199,11 +205,18 @@ class Swarm:
                 raise ConfigurationError(f"a map cannot be given {unfit}, which is for one job")
         lines = check_lines(over)
         prompts = fill_prompts(prompt, lines)
-        prepared = prepare_order(
-            Order(prompt=prompts[0], **{"ask_seconds": 0.0, "commands": False, **order}), self.settings
+        own = {"ask_seconds": 0.0, "commands": False, "agent": PATIENT_AGENT if order.get("patient") else DEFAULT_AGENT}
+        prepared = prepare_order(Order(prompt=prompts[0], **{**own, **order}), self.settings)
+        return place_map(
+            self,
+            prepared,
+            lines,
+            prompts,
+            title=title or prompt,
+            max_running=max_running,
+            retries=retries,
+            budget_usd=budget_usd,
         )
-        bounds = {"max_running": max_running, "retries": retries, "budget_usd": budget_usd}
-        return place_map(self, prepared, lines, prompts, title=title or prompt, **bounds)  # type: ignore[arg-type]
 
     def find_map(self, map_id: str) -> Map:
         """The handle of an existing map. Raises `UnknownMap`."""

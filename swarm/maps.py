@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 DEFAULT_AT_ONCE = 20
 """Lines at work at once: a map is one of those who share the fleet."""
+MOST_PATIENT = 10_000
+"""The same of lines that wait for a batch, which take nothing from others meanwhile."""
+PATIENT_AGENT = "answer"
 MAX_RETRIES = 10
 _OWN = {"agent_id", "job_id", "prompt", "description"}
 _OWN_FILES = {"workspace", "base"}
@@ -148,7 +151,7 @@ def place_map(
     prompts: Sequence[str],
     *,
     title: str,
-    max_running: int,
+    max_running: int | None,
     retries: int,
     budget_usd: float | None,
 ) -> Map:
@@ -156,6 +159,8 @@ def place_map(
 
     Raises `ConfigurationError`, `RedisUnavailable`, and `GitFailed` where files cannot be sent to the hub.
     """
+    if max_running is None:
+        max_running = MOST_PATIENT if prepared.spec.patient else DEFAULT_AT_ONCE
     check_bounds(max_running, retries, budget_usd)
     map_id, spec = new_map_id(), clean(prepared.spec)
     template = _template(spec)
@@ -184,6 +189,8 @@ def place_map(
     }
     if spec.base_url is not None:
         about["rehearsed"] = 1
+    if spec.patient:
+        about["patient"] = 1
     catalogue, carried = prepared.catalogue.model_dump_json(), prepared.documents
     about |= {
         "definitions": digest_of(catalogue),

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec, Files, Limits
+from swarm.batching.admission import refuse_more_turns
 from swarm.context.instructions import Instructions
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
@@ -85,6 +86,7 @@ class Order:
     broker: str | None = None
     commands: bool = False
     """A prompt that begins with `/name` calls that command, or that skill."""
+    patient: bool = False
 
     @property
     def digest(self) -> str:
@@ -241,6 +243,10 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     definition = definition.model_copy(update={"outcome": _find_outcome(order, definition.outcome)})
     if definition.result_schema is not None and (fault := check_schema(definition.result_schema)):
         raise ConfigurationError(f"the result schema cannot be used: {fault}")
+    if order.patient:
+        copies = settings.hub is not None or (order.isolation or definition.isolation or "none") != "none"
+        provider = settings.provider if order.base_url is None else "anthropic"
+        refuse_more_turns(definition, provider, summaries=order.summaries, copies=copies)
     mode = first_mode(definition, order.mode or permissions.default_mode or DEFAULT_MODE)
     isolation = _choose_isolation(order, definition, settings)
     job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
@@ -261,6 +267,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         network=order.network or definition.network,
         base_url=order.base_url,
         summaries=order.summaries,
+        patient=order.patient,
         limits=limits,
         created_at=time.time(),
     )

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kombu import pools
 
@@ -46,6 +46,9 @@ from swarm.tasks.publish import carry_out
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.registry import find_offers
 
+if TYPE_CHECKING:
+    from swarm.models.anthropic import AnthropicModel
+
 log = EventLog("swarm.process")
 STOP_SIGNAL = signal.SIGUSR2
 """Sent by the main process to the child that runs an agent which must stop; whose id it finds in memory that they share."""
@@ -62,21 +65,27 @@ class Runtime:
             read_managed(settings.managed_hooks)  # a worker that cannot have them takes no agent
         self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
         self.disk = Disk(self.store.client, self.store.key("synced"), settings.durability)
-        self._models: dict[str | None, Model] = {}
+        self._models: dict[str | None, AnthropicModel] = {}
         self._lock = threading.Lock()
 
     def model_for(self, spec: AgentSpec) -> Model:
         """The model an agent talks to: the settings' provider, or the rehearsal server its job names."""
+<<<<<<< HEAD
         if spec.definition.command:
             return ProgramModel(spec)
+=======
+        return self.model_at(spec.base_url)
+
+    def model_at(self, url: str | None) -> AnthropicModel:
+        """The model of the settings' provider, or of a rehearsal server."""
+>>>>>>> e067d05 (Send what has time by the batch API, at half the price)
         from swarm.models.anthropic import AnthropicModel
 
         with self._lock:
-            model = self._models.get(spec.base_url)
+            model = self._models.get(url)
             if model is None:
-                url = spec.base_url
                 model = AnthropicModel.rehearsing(self.settings, url) if url else AnthropicModel(self.settings)
-                self._models[spec.base_url] = model
+                self._models[url] = model
             return model
 
     def forget_models(self) -> None:

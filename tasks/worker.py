@@ -33,6 +33,7 @@ from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
 from swarm.tasks import process
 from swarm.tasks.app import app
+from swarm.tasks.batching import LOOK_EVERY_SECONDS, Batching
 from swarm.tasks.cleaning import CLEAN_SECONDS, Cleaning
 from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
@@ -174,6 +175,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
             self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), fetching)
         self._spawn("silence", LOOK_SECONDS, Silence())
         self._spawn("clean", CLEAN_SECONDS, Cleaning(settings, process.runtime().store))
+        self._spawn("batches", min(LOOK_EVERY_SECONDS, settings.batch_seconds), Batching(process.runtime()))
         for name, url in settings.brokers.items():
             self._spawn(f"sequels-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
 

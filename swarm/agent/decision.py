@@ -312,7 +312,7 @@ def _next_after_reply(life: Life, bounds: Bounds | None) -> Action:
     schema = life.spec.definition.result_schema
     if schema is not None:
         data, error = read_result(finished.text, schema)
-        if error and life.corrections < MAX_CORRECTIONS:
+        if error and life.corrections < MAX_CORRECTIONS and not life.spec.patient:
             return Say(Prompt(text=error, purpose="schema"))
         if error:
             return _end(life, "completed", "")

@@ -79,6 +79,8 @@ class AgentSpec(BaseModel):
     """It begins with its parent's conversation, as the first so many entries of the parent's journal tell it."""
     summaries: bool = False
     """A small model tells people what it does, meanwhile and at the end."""
+    patient: bool = False
+    """It has time: its one request goes by the Message Batches API, at half the price."""
     base_url: str | None = None
     """A rehearsal server's URL; only loopback addresses are honoured, and only with a worthless key."""
     limits: Limits = Limits()

@@ -35,7 +35,7 @@ from swarm.client import Swarm
 from swarm.errors import ConfigurationError
 from swarm.local.stack import running, status, temporary_stack
 from swarm.mapping.lines import Format, Line, check_lines, read_lines
-from swarm.maps import DEFAULT_AT_ONCE, MAX_RETRIES, Map, check_bounds, fill_prompts, place_map
+from swarm.maps import DEFAULT_AT_ONCE, MAX_RETRIES, PATIENT_AGENT, Map, check_bounds, fill_prompts, place_map
 from swarm.orders import DEFAULT_AGENT, Order
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
@@ -83,9 +83,16 @@ def map_lines(
         bool, typer.Option("--retry-failed", help="With --resume: try the lines again that failed.")
     ] = False,
     agent: Annotated[
-        str,
-        typer.Option("--agent", "-a", metavar="TYPE", help="Type of each line's agent.", autocompletion=complete_type),
-    ] = DEFAULT_AGENT,
+        str | None,
+        typer.Option(
+            "--agent",
+            "-a",
+            metavar="TYPE",
+            help="Type of each line's agent.",
+            autocompletion=complete_type,
+            show_default="build; with --patient answer",
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="MODEL", help="Model of each line's agent.", autocompletion=complete_model),
@@ -113,6 +120,13 @@ def map_lines(
         float | None,
         typer.Option(parser=parse_duration, metavar="TIME", help="Time for each line.", show_default="none"),
     ] = None,
+    patient: Annotated[
+        bool,
+        typer.Option(
+            "--patient",
+            help="Send the lines by the batch API: half the price, within an hour mostly. Only what takes one request and no tool.",
+        ),
+    ] = False,
     workspace: WorkspaceOption = Path(),
     mode: ModeOption = None,
     allow: AllowOption = None,
@@ -160,7 +174,7 @@ def map_lines(
         raise typer.BadParameter("say what is to be done with each line, as in 'Review {path}'", param_hint="PROMPT")
     if detach and rehearse is not None:
         raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
-    check_bounds(max_running or DEFAULT_AT_ONCE, retries, budget)
+    check_bounds(max_running or 1, retries, budget)
     check_new(output)
     given: dict[str, Any] = {
         "max_turns": max_turns,
@@ -172,7 +186,8 @@ def map_lines(
     prompts = fill_prompts(prompt, lines)
     order = Order(
         prompt=prompts[0],
-        agent=agent,
+        agent=agent or (PATIENT_AGENT if patient else DEFAULT_AGENT),
+        patient=patient,
         model=model,
         workspace=workspace,
         limits=Limits(**{name: value for name, value in given.items() if value is not None}),
@@ -214,7 +229,7 @@ class _Making:
             self.lines,
             self.prompts,
             title=self.title,
-            max_running=self.bounds.max_running or DEFAULT_AT_ONCE,
+            max_running=self.bounds.max_running,
             retries=self.bounds.retries,
             budget_usd=self.bounds.budget_usd,
         )

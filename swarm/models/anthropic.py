@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
 from swarm.models import Hear, ModelRequest, Progress, Reply
+from swarm.models.batches import BatchLane
 from swarm.models.catalogue import describe_aliases, max_output
 from swarm.models.encoding import Encoder
 from swarm.models.failures import credentials_failure, response_failure, stream_failure
@@ -167,6 +168,10 @@ class AnthropicModel:
                 known = False
             self._summarizing[model] = known
         return known
+
+    def batches(self) -> BatchLane:
+        """The same server's batches."""
+        return BatchLane(self._client, self._request_failure)
 
     def close(self) -> None:
         """Close this process's connections. The model stays usable: the next request opens new ones."""

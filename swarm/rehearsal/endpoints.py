@@ -18,6 +18,7 @@ from typing import Any
 from swarm.log import EventLog
 from swarm.models.catalogue import price_of
 from swarm.rehearsal import wire
+from swarm.rehearsal.batches import BatchDesk
 from swarm.rehearsal.checks import RequestRefused, check_request
 from swarm.rehearsal.connection import Headers, Request, format_chunk, format_head, format_response
 from swarm.rehearsal.conversation import Conversation, read_conversation
@@ -70,6 +71,11 @@ class Endpoints:
         self._cache = PromptCache(scenario.cache_minimum_tokens)
         self._limiter = RateLimiter(scenario.rate_limits)
         self._numbers = itertools.count(1)
+        self._batches = BatchDesk(scenario.batches, self._answer_batched)
+
+    def stats(self) -> dict[str, Any]:
+        """What has happened so far, in totals."""
+        return {**self._ledger.stats(), "batches": self._batches.stats()}
 
     def serve(self, request: Request, send: Send) -> bool:
         """Answer one request; False means that the connection must be closed."""
@@ -83,8 +89,7 @@ class Endpoints:
     def _route(self, request: Request, send: Send, request_id: str) -> bool:
         path = request.path.rstrip("/")
         if (request.method, path) == ("GET", "/rehearsal/stats"):
-            stats = {"scenario": self._scenario.name, **self._ledger.stats()}
-            send(format_response(200, [], wire.encode_json(stats)))
+            send(format_response(200, [], wire.encode_json({"scenario": self._scenario.name, **self.stats()})))
             return True
         if (request.method, path) == ("POST", "/v1/messages"):
             self._ledger.begin()
@@ -105,9 +110,46 @@ class Endpoints:
             model = path.removeprefix("/v1/models/")
             self._check_model(model)
             self._send_json(send, self._describe_model(model), request_id)
+        elif path.startswith("/v1/messages/batches"):
+            return self._serve_batches(request, path.removeprefix("/v1/messages/batches").strip("/"), send, request_id)
         else:
             raise RequestRefused(f"{request.method} {path}: not found", status=404, kind="not_found_error")
         return True
+
+    def _serve_batches(self, request: Request, rest: str, send: Send, request_id: str) -> bool:
+        base = f"http://{request.headers.get('host', '')}"
+        match request.method, rest.split("/"):
+            case "POST", [""]:
+                batch, heard = self._batches.post(_read_json(request.body))
+                if heard:
+                    self._send_json(send, batch, request_id)
+                return heard
+            case "GET", [""]:
+                self._send_json(send, self._batches.page(base), request_id)
+            case "GET", [batch_id]:
+                self._send_json(send, self._batches.get(batch_id, base), request_id)
+            case "GET", [batch_id, "results"]:
+                lines = b"".join(wire.encode_json(result) + b"\n" for result in self._batches.results(batch_id))
+                send(format_response(200, self._headers(request_id), lines))
+            case _:
+                raise RequestRefused(f"{request.method} {request.path}: not found", status=404, kind="not_found_error")
+        return True
+
+    def _answer_batched(self, body: dict[str, Any]) -> dict[str, Any]:
+        body = check_request(body, may_end_with_assistant=self._scenario.pauses)
+        self._check_model(body["model"])
+        conversation = read_conversation(body)
+        fault = self._faults.pick(conversation)
+        if fault is not None and fault.kind in ERRORS:
+            raise _rehearsed_error(fault, fault.kind)
+        answer, prefix = self._script.answer(conversation), measure_request(body)
+        if answer is None:
+            raise self._note_unmatched(conversation)
+        room = self._window(body["model"]) - prefix.total_tokens
+        content, stop_reason = self._compose(body, prefix, answer.reply, min(room, body["max_tokens"]), room)
+        usage = wire.build_usage(self._cache.look_up(body["model"], prefix), answer.reply.usage, content)
+        message_id = f"msg_rehearsed{next(self._numbers):012d}"
+        return wire.build_message(message_id, body["model"], content, stop_reason, {**usage, "service_tier": "batch"})
 
     # -- one message --------------------------------------------------------------------------------------
 

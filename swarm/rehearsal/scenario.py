@@ -225,6 +225,15 @@ class RateLimits(_Part):
     """Answer 429 with `retry-after` when one is used up, instead of only reporting."""
 
 
+class BatchRules(_Part):
+    """How batches go."""
+
+    seconds: float = Field(default=0.0, ge=0)
+    """How long each takes."""
+    unheard: int = Field(default=0, ge=0)
+    """So many of the first are taken in, and their senders told nothing: the connection breaks."""
+
+
 class Scenario(_Part):
     """A whole scenario; `script` names a part of it that is written in Python and asked when no rule matches."""
 
@@ -237,6 +246,7 @@ class Scenario(_Part):
     cache_minimum_tokens: int = Field(default=0, ge=0)
     """Prefixes shorter than this are silently not cached."""
     rate_limits: RateLimits = RateLimits()
+    batches: BatchRules = BatchRules()
     context_windows: dict[str, int] = {}
     """By model, how many tokens a request and its reply may have; of others it is what the table of prices says."""
     summarizes: bool = True

@@ -49,8 +49,8 @@ class RehearsalServer:
         return self._ledger.requests
 
     def stats(self) -> dict[str, Any]:
-        """Totals: requests, by status, by model, faults, tokens by class, requests in flight, unmatched ones."""
-        return self._ledger.stats()
+        """Totals: requests, by status, by model, faults, tokens by class, requests in flight, unmatched ones; and of batches."""
+        return self._listener.endpoints.stats()
 
     def start(self) -> RehearsalServer:
         """Serve in a thread of its own, and return."""

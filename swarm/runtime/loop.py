@@ -43,6 +43,7 @@ from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.batching import leave_to_batch, refuse_turn
 from swarm.runtime.calls import Calls
 from swarm.runtime.children import SPAWNED_AT_ONCE, Children
 from swarm.runtime.commands import Commands
@@ -240,12 +241,19 @@ class Loop:
         return None
 
     def _call_model(self, action: CallModel) -> Outcome | None:
+        if self.spec.patient and (refusal := refuse_turn(self.segment)) is not None:
+            return self._end(refusal)
         if (handed_over := self._give_way()) is not None:
             return handed_over
         between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
         # What does not fit into one turn stays in the mailbox for the next ones.
+<<<<<<< HEAD
         room = self.life.mail_taken < PAGE_BYTES and not self.spec.definition.command  # which reads it as it comes
         if self.journal.unread and between_turns and room and self.messaging.take_mail():
+=======
+        room = self.life.mail_taken < PAGE_BYTES
+        if self.journal.unread and between_turns and room and not self.spec.patient and self.messaging.take_mail():
+>>>>>>> e067d05 (Send what has time by the batch API, at half the price)
             return None
         if (parked := self._wait_until(action.not_before)) is not None:
             return parked
@@ -254,6 +262,9 @@ class Loop:
                 return self._end(finished)
             case Busy(tokens=tokens, cost=cost):
                 return self._park(Condition(purse=(tokens, cost)))
+            case Reserved() as reserved if self.spec.patient:
+                awaited = leave_to_batch(self.segment, self.model_call, action, reserved)
+                return None if awaited is None else self._park(awaited)
             case Reserved() as reserved:
                 self.summing.consider()
                 self.model_call.request(action, reserved)
@@ -348,6 +359,7 @@ class Loop:
         finished = self.journal.stamp(finished.model_copy(update={"commit": self.isolation.leave()}))
         # Whoever is asked something while it gives its answer takes the question in and goes on.
         unless_mail = finished.state == "completed" and self.life.last_words is None and not self.life.leaving
+        unless_mail = unless_mail and not self.spec.patient
         answer = self.store.finish(
             self.segment.claim,
             self.journal.next_number,

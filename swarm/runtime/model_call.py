@@ -65,7 +65,7 @@ class ModelCall:
     def request(self, action: CallModel, reserved: Reserved) -> None:
         """Ask for the next reply, and journal it, or why there is none. Raises `Interrupted`, `UnfitWorker`."""
         try:
-            room = reserved.room or reply_room(self._life, self._prices)
+            room = self.room(reserved)
             # Built without validation: walking the whole conversation again would make late turns dearer than early ones.
             request = ModelRequest.model_construct(
                 model=self._spec.model,
@@ -85,9 +85,17 @@ class ModelCall:
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
             self.note_failure(error)
             return
+        self.keep(reply, seconds=time.monotonic() - began)
+
+    def room(self, reserved: Reserved) -> int:
+        """How many tokens the next reply may have."""
+        return reserved.room or reply_room(self._life, self._prices)
+
+    def keep(self, reply: Reply, *, seconds: float, price_share: float = 1.0) -> None:
+        """Journal a reply, which took so long and costs that share of its price."""
         content = tell_apart(reply.content, self._life.call_ids, self._life.turns)
         reply = reply.model_copy(update={"content": content})
-        cost = self.cost(reply.model, reply.usage)
+        cost = self.cost(reply.model, reply.usage) * price_share
         entry = Assistant(
             content=content,
             stop_reason=reply.stop_reason,
@@ -96,7 +104,7 @@ class ModelCall:
             model=reply.model,
             request_id=reply.request_id,
             request_sha=reply.request_sha,
-            duration_seconds=time.monotonic() - began,
+            duration_seconds=seconds,
         )
         effect = self._journal.append(
             [entry],

@@ -12,6 +12,7 @@ from swarm.definitions.catalogue import Catalogue, check_path, load_catalogue
 from swarm.errors import UnknownDefinition
 
 SHIPPED = {
+    "answer",
     "general-purpose",
     "explore",
     "plan",
@@ -83,7 +84,9 @@ def test_roots_and_children_are_chosen_by_mode(home: Path) -> None:
         *("code-reviewer", "explore", "general-purpose", "plan", "researcher", "verification", "worker")
     ]
     primary = [name for name, definition in catalogue.definitions.items() if definition.mode != "subagent"]
-    assert sorted(primary) == [*("build", "code-reviewer", "coordinator", "general-purpose", "plan", "verification")]
+    assert sorted(primary) == [
+        *("answer", "build", "code-reviewer", "coordinator", "general-purpose", "plan", "verification")
+    ]
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones(home: Path) -> None:

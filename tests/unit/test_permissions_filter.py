@@ -269,6 +269,7 @@ def test_the_whole_matrix_of_situations(lists: str, mode: PermissionMode) -> Non
 COLUMNS = ("Bash", "Read", "Write", "Edit", "Glob", "Grep", "LS", "TodoWrite", "Agent")
 SHIPPED_MATRIX = {
     # bash, read, write, edit, glob, grep, list, todo, agent; "s": only in a sandbox
+    "answer": "---------",
     "build": "+++++++++",
     "general-purpose": "+++++++++",
     "worker": "+++++++++",

@@ -1,7 +1,7 @@
 -- What the life of an agent is made of: its journal, its mail, waking it, ending it, and whether a write is its owner's.
 
 -- What a parked agent waits for, besides its children and the time.
-local WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'idle' }
+local WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'wait_batch', 'idle' }
 
 local function wake(id, why)
   local state, job = fields(id, 'state', 'job')

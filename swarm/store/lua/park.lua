@@ -1,6 +1,6 @@
 -- Give the process back until a condition holds, unless it holds already.
 -- Whatever can make a condition true looks at the same keys in one step of its own, so no wake-up is lost.
---   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, purse?}
+--   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, purse?, batch?}
 --     children, mode  agents whose end, or idleness, is awaited: 'all' of them or 'any'
 --     tasks, mode     tasks of the board whose completion is awaited: 'all' of them or 'any'
 --     mail            'any' message, or 'talk': one that the runtime did not write
@@ -8,8 +8,9 @@
 --     rest            nothing is left to do: wait for mail while a child is at work; a teammate waits in any case, and its lead is
 --                     told, with what it `said` last; but a task of the board that fits it is offered to it first
 --     purse           tokens and money: that calls under way are settled, of which so much may be left then: purse_common.lua
+--     batch           the reply to a request that was left to a batch: batch_common.lua
 --     question, ask   the answer to a question, which is asked in this step unless it was before: questions_common.lua
--- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'purse' | 'nothing'} | {'repeat'} | {'stale'}
+-- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'purse' | 'batch' | 'nothing'} | {'repeat'} | {'stale'}
 --   | {'cancelled'}
 
 local function is_at_work(id)
@@ -55,6 +56,7 @@ step('park', function(id, gen, number, entry, condition)
     if not state and ask_the_past(wait.question, id, job, wait.ask) then return { 'go on', 'answer' } end
   end
   if wait.purse and judge(purse_of(job), wait.purse[1], wait.purse[2]) ~= 'wait' then return { 'go on', 'purse' } end
+  if wait.batch and redis.call('EXISTS', reply_key(wait.batch)) == 1 then return { 'go on', 'batch' } end
   local idle = false
   if wait.rest then
     idle = not has_child_at_work(id)
@@ -84,6 +86,7 @@ step('park', function(id, gen, number, entry, condition)
     redis.call('HSET', agent_key(id), 'wait_tokens', wait.purse[1], 'wait_cost', wait.purse[2], 'activity', "waiting for others' calls")
     redis.call('ZADD', job_key(job, 'purse'), (64 - tonumber(field(id, 'depth'))) * 1e10 + NOW, id)
   end
+  if wait.batch then redis.call('HSET', agent_key(id), 'wait_batch', wait.batch, 'activity', 'waiting for its batch') end
   redis.call('DEL', await_key(id))
   for _, child in ipairs(alive) do redis.call('SADD', await_key(id), child) end
   if wait.question then

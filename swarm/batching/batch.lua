@@ -1,0 +1,116 @@
+-- Have an agent's request sent with others.
+--   server  where to, '' for the workers' own
+-- Returns {'reply', JSON} | {'asked'} | {'cancelled'} | {'stale'}
+step('ask_batch', function(id, gen, request, server, body)
+  local refused = refusal(id, gen, {})
+  if refused then return { refused } end
+  local reply = redis.call('GET', reply_key(request))
+  if reply then return { 'reply', reply } end
+  if redis.call('EXISTS', request_key(request)) == 0 then
+    redis.call('SET', request_key(request), cjson.encode({ agent = id, server = server, body = body }))
+    redis.call('ZADD', P .. ':batch:waiting', NOW, request)
+    keep_with_job(field(id, 'job'), request_key(request))
+  end
+  return { 'asked' }
+end)
+
+-- Make a lot of the requests that wait, once the first of them has waited for so long or there are so many.
+--   bytes    the most that their bodies may have together
+--   patience how long nobody else looks at it: it is being sent
+-- Returns {server, request, body, request, body…} | {}
+step('make_lot', function(lot, seconds, most, bytes, patience)
+  local waiting = P .. ':batch:waiting'
+  local first = redis.call('ZRANGE', waiting, 0, 0, 'WITHSCORES')[2]
+  if not first or (NOW - tonumber(first) < tonumber(seconds) and redis.call('ZCARD', waiting) < tonumber(most)) then return {} end
+  local found, server, size = {}, nil, 0
+  for _, request in ipairs(redis.call('ZRANGE', waiting, 0, tonumber(most) - 1)) do
+    local document = redis.call('GET', request_key(request))
+    local given = document and cjson.decode(document)
+    if not given or has_ended(given.agent) then
+      redis.call('ZREM', waiting, request)
+    elseif (server == nil or server == given.server) and (size == 0 or size + #given.body <= tonumber(bytes)) then
+      server, size = given.server, size + #given.body
+      found[#found + 1], found[#found + 2] = request, given.body
+      redis.call('ZREM', waiting, request)
+      redis.call('SADD', lot_key(lot, 'open'), request)
+    end
+  end
+  if not server then return {} end
+  redis.call('HSET', lot_key(lot), 'server', server, 'made', NOW, 'count', #found / 2, 'batch', '', 'sure', '', 'not', '[]')
+  redis.call('ZADD', P .. ':batch:lots', NOW + tonumber(patience), lot)
+  table.insert(found, 1, server)
+  return found
+end)
+
+-- Take the lots that somebody should look at; nobody else does for so long.
+-- Returns {now, batches of all lots as JSON, lot, server, made, count, batch, sure, not, lot…}
+step('due_lots', function(patience)
+  local found, batches = { tostring(NOW), '' }, {}
+  for _, lot in ipairs(redis.call('ZRANGE', P .. ':batch:lots', 0, -1)) do
+    local batch = redis.call('HGET', lot_key(lot), 'batch')
+    if batch and batch ~= '' then batches[#batches + 1] = batch end
+  end
+  found[2] = #batches > 0 and cjson.encode(batches) or '[]'
+  for _, lot in ipairs(redis.call('ZRANGEBYSCORE', P .. ':batch:lots', '-inf', NOW, 'LIMIT', 0, 20)) do
+    redis.call('ZADD', P .. ':batch:lots', NOW + tonumber(patience), lot)
+    found[#found + 1] = lot
+    for _, value in ipairs({ read(lot_key(lot), 'server', 'made', 'count', 'batch', 'sure', 'not') }) do found[#found + 1] = value end
+  end
+  return found
+end)
+
+-- What became of sending a lot: it is this batch ('' if that is not known), to be looked at again after so long.
+--   sure   '1': the API said so
+--   wrong  a batch that it is not, or ''
+step('note_lot', function(lot, batch, sure, seconds, wrong)
+  if redis.call('EXISTS', lot_key(lot)) == 0 then return 'unknown' end
+  if wrong ~= '' then
+    local known = cjson.decode(redis.call('HGET', lot_key(lot), 'not'))
+    known[#known + 1] = wrong
+    redis.call('HSET', lot_key(lot), 'not', cjson.encode(known))
+  end
+  redis.call('HSET', lot_key(lot), 'batch', batch, 'sure', sure)
+  redis.call('ZADD', P .. ':batch:lots', NOW + tonumber(seconds), lot)
+  return 'ok'
+end)
+
+-- The requests of a lot that are to be sent again, as they were. Returns {request, body…}
+step('read_lot', function(lot)
+  local found = {}
+  for _, request in ipairs(redis.call('SMEMBERS', lot_key(lot, 'open'))) do
+    local document = redis.call('GET', request_key(request))
+    if document then found[#found + 1], found[#found + 2] = request, cjson.decode(document).body end
+  end
+  return found
+end)
+
+-- Replies have come: whoever waits for one goes on.
+--   replies  request, JSON, request, JSON…
+-- Returns {publish}
+step('reply_batch', function(lot, replies)
+  for i = 1, #replies, 2 do
+    local request = replies[i]
+    redis.call('SREM', lot_key(lot, 'open'), request)
+    local document = redis.call('GET', request_key(request))
+    if document and redis.call('EXISTS', reply_key(request)) == 0 then
+      local agent = cjson.decode(document).agent
+      redis.call('SET', reply_key(request), replies[i + 1])
+      keep_with_job(field(agent, 'job'), reply_key(request))
+      if field(agent, 'wait_batch') == request then wake(agent, 'batch') end
+    end
+  end
+  return { publish }
+end, { list_after = 1 })
+
+-- The batch of a lot has ended and its replies were given. Returns the requests that it said nothing of; none: the lot is over.
+step('close_lot', function(lot)
+  local left = {}
+  for _, request in ipairs(redis.call('SMEMBERS', lot_key(lot, 'open'))) do
+    if redis.call('EXISTS', reply_key(request)) == 0 and redis.call('EXISTS', request_key(request)) == 1 then left[#left + 1] = request end
+  end
+  if #left == 0 then
+    redis.call('DEL', lot_key(lot), lot_key(lot, 'open'))
+    redis.call('ZREM', P .. ':batch:lots', lot)
+  end
+  return left
+end)

@@ -1,0 +1,119 @@
+"""The Message Batches API: many requests at half the price, all answered when the last one is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from swarm.errors import ModelError
+from swarm.models import ModelRequest, Reply, Usage
+from swarm.models.failures import stream_failure
+from swarm.models.request import build_request
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic
+
+Answer = TypeVar("Answer")
+PRICE_SHARE = 0.5
+"""Of the price of the same request by itself."""
+POST_SECONDS = 60.0
+_LISTED = 100
+_MOST_LISTED = 1_000
+_EARLIER_SECONDS = 600.0
+"""By how much the API's clock and Redis' may differ."""
+
+
+class Found(NamedTuple):
+    """A batch as the API lists it."""
+
+    id: str
+    ended: bool
+    requests: int
+
+
+class BatchLane:
+    """The batches of the account whose key this worker has. Every method raises `ModelError`."""
+
+    def __init__(self, client: Callable[[], Any], explain: Callable[[Exception, str], ModelError | None]) -> None:
+        self._client, self._explain = client, explain
+
+    def post(self, bodies: Mapping[str, dict[str, Any]]) -> str:
+        """Send requests as one batch; its id. If this fails the batch may be there all the same, but for a refusal."""
+        requests: list[Any] = [{"custom_id": name, "params": body} for name, body in bodies.items()]
+        return str(self._ask(lambda api: api.messages.batches.create(requests=requests, timeout=POST_SECONDS).id))
+
+    def look(self, batch: str) -> Found:
+        """A batch as it stands."""
+        return self._ask(lambda api: _found(api.messages.batches.retrieve(batch)))
+
+    def since(self, moment: float) -> list[Found]:
+        """The batches that were made after that moment (Unix seconds) or shortly before it, newest first."""
+        earliest = datetime.fromtimestamp(moment - _EARLIER_SECONDS, UTC)
+
+        def read(api: Anthropic) -> list[Found]:
+            listed: list[Found] = []
+            for batch in api.messages.batches.list(limit=_LISTED):
+                if batch.created_at < earliest or len(listed) == _MOST_LISTED:
+                    break
+                listed.append(_found(batch))
+            return listed
+
+        return self._ask(read)
+
+    def results(self, batch: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What came of each request of a batch that has ended: its `custom_id`, and the result as the API gives it."""
+        found = self._ask(lambda api: api.messages.batches.results(batch))
+        entries = iter(found)
+        while (entry := self._ask(lambda _: next(entries, None))) is not None:
+            yield entry.custom_id, entry.result.to_dict(mode="json")
+
+    def _ask(self, act: Callable[[Anthropic], Answer]) -> Answer:
+        try:
+            return act(self._client())
+        except ModelError:
+            raise
+        except Exception as error:
+            failure = self._explain(error, "")
+            if failure is None:
+                raise
+            raise failure from error
+
+
+def batch_body(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
+    """A request as a batch takes it: without cache marks, for what they write is paid for and hardly ever read there."""
+    body = build_request(request, max_output=max_output)
+    body["messages"] = [
+        {**message, "content": [_unmarked(block) for block in message["content"]]} for message in body["messages"]
+    ]
+    if "system" in body:
+        body["system"] = [_unmarked(block) for block in body["system"]]
+    return body
+
+
+def read_result(result: Mapping[str, Any], *, model: str, aliases: str) -> Reply:
+    """The reply that a request's result holds. Raises `ModelError` for one that failed."""
+    if result["type"] == "succeeded":
+        message = result["message"]
+        counts = {name: message["usage"].get(name) or 0 for name in Usage.model_fields}
+        return Reply(
+            content=message["content"],
+            stop_reason=message["stop_reason"] or "end_turn",
+            usage=Usage(**counts),
+            model=message["model"],
+        )
+    error = result.get("error") or {}
+    if result["type"] != "errored":
+        # It expired, or somebody cancelled the batch: nothing is wrong with the request.
+        error = {"error": {"type": "api_error", "message": f"its batch {result['type']} before its turn came"}}
+    raise stream_failure(error, model=model, provider="anthropic", aliases=aliases)
+
+
+def _found(batch: Any) -> Found:
+    counts = batch.request_counts
+    total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
+    return Found(batch.id, batch.processing_status == "ended", total)
+
+
+def _unmarked(block: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in block.items() if name != "cache_control"}
