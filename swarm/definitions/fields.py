@@ -15,137 +15,25 @@ from pydantic import ValidationError
 
 from swarm.definitions.duties import read_duties
 from swarm.definitions.hook_tables import read_hooks
+from swarm.definitions.keys import Table, normalise_keys, show_key, warn_about_the_rest
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, Mode, PermissionMode
-from swarm.definitions.names import suggest
 from swarm.definitions.placing import read_placing
 from swarm.definitions.programs import read_program
 from swarm.definitions.requirements import read_requirements, read_skills
 from swarm.definitions.servers import read_servers
-from swarm.definitions.sources import Unusable, as_text, enumerate_briefly, show, show_path
+from swarm.definitions.sources import Unusable, as_text, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
 
-Table = Mapping[str, Any]
 Bases = Mapping[str, AgentDefinition]
 """Definitions that a file may change in part, by name, instead of describing a new one."""
-
-_SPELLINGS = {
-    "allowedtools": "tools",
-    "disabledtools": "disallowedtools",
-    "steps": "maxturns",
-    "maxsteps": "maxturns",
-    "reasoningeffort": "effort",
-    "modelreasoningeffort": "effort",
-    "outputschema": "resultschema",
-    "system": "prompt",
-    "developerinstructions": "prompt",
-    "disabled": "disable",
-    "permissions": "permission",
-}
-"""Other spellings of our keys, in lower case and without `-` and `_`."""
-
-_KEYS = (
-    *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
-    *(
-        "maxTurns",
-        "background",
-        "isolation",
-        "kind",
-        "timeoutMins",
-        "effort",
-        "resultSchema",
-        "permission",
-        "disable",
-        "sandboxMode",
-    ),
-    *(
-        "approvalPolicy",
-        "requires",
-        "check",
-        "checkTimeout",
-        "rubric",
-        "tries",
-        "instructionFiles",
-        "memory",
-        "coordination",
-        "skills",
-        "mcpServers",
-        "hooks",
-        "command",
-        "restart",
-    ),
-)
-
-_UNSUPPORTED = frozenset(
-    (
-        *(
-            "initialprompt",
-            "options",
-            "websearch",
-            "servicetier",
-        ),
-        *("modelprovider", "modelcontextwindow", "features", "profiles", "shellenvironmentpolicy", "notify"),
-        *("sandboxworkspacewrite", "projectdocmaxbytes"),
-    )
-)
-"""Keys that the other systems document and that mean nothing here. Codex allows any key of its configuration."""
-
-_NOISE = frozenset(
-    (
-        *("color", "temperature", "topp", "topk", "variant", "hidden", "nicknamecandidates", "personality", "icon"),
-        *("emoji", "vibe", "modelverbosity", "modelreasoningsummary", "author", "authors", "version", "tags", "tag"),
-        *(
-            "category",
-            "categories",
-            "metadata",
-            "license",
-            "keywords",
-            "title",
-            "displayname",
-            "id",
-            "created",
-            "updated",
-        ),
-        *("createdat", "updatedat", "lastupdated", "date", "status", "homepage", "url", "repository", "argumenthint"),
-    )
-)
-"""Keys about taste and keys for people: nobody misses what they would do."""
 
 _MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "inherit"})
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _LESS_THAN_LOW = ("none", "minimal")
 _PERMISSION_SPELLINGS = {mode.lower(): mode for mode in get_args(PermissionMode)} | {"manual": "default"}
-RESTRICTING = frozenset({"tools", "disallowedtools", "permission", "permissionmode", "readonly", "sandboxmode"})
-"""Keys that bound what an agent may do: of two of them none may win silently."""
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _MAX_DESCRIPTION = 4_000
 _MAX_WARNINGS = 20
-_MAX_KEYS = 200
-
-
-def normalise_keys(table: Table) -> dict[str, Any]:
-    """The table under our spellings: `disallowed-tools`, `disallowed_tools` and `disallowedTools` are one key."""
-    if len(table) > _MAX_KEYS:
-        raise Unusable(f"it has more than {_MAX_KEYS} keys", "Keep those that describe the agent.")
-    result: dict[str, Any] = {}
-    for key, value in table.items():
-        plain = normalise_key(as_text(key))
-        if plain in result and plain in RESTRICTING:
-            raise Unusable(f"`{as_text(key)}` is there twice, in two spellings", "Keep one.")
-        result.setdefault(plain, value)
-    return result
-
-
-def normalise_key(key: str) -> str:
-    """Our spelling of one key, in lower case and without `-` and `_`."""
-    plain = re.sub(r"[-_\s]", "", key).lower()
-    return _SPELLINGS.get(plain, plain)
-
-
-def is_key(word: str) -> bool:
-    """Whether a word at a line's beginning is a key that definitions have, or one of them misspelt, and no part of a text."""
-    plain = normalise_key(word)
-    understood = {key.lower() for key in _KEYS}
-    return plain in understood | _UNSUPPORTED | _NOISE or bool(suggest(plain, _KEYS, likeness=0.8))
 
 
 def is_disabled(table: Table) -> bool:
@@ -190,7 +78,7 @@ def build_definition(
     _read_permissions(keys, values, warnings, general)
     values["hooks"], faults = read_hooks(keys.get("hooks"), "project", values["source"])
     warnings += [f"`hooks`: {fault}" for fault in faults]
-    _warn_about_the_rest(keys, table, warnings)
+    warn_about_the_rest(keys, table, warnings)
     try:
         return AgentDefinition(**values, warnings=_limit(warnings))
     except ValidationError as error:
@@ -359,39 +247,13 @@ def _read_approval(keys: Table, values: dict[str, Any], warnings: list[str]) -> 
         )
 
 
-def _warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None:
-    """A warning about the keys that have no effect: people and other programs keep notes of their own there."""
-    understood = {key.lower() for key in _KEYS}
-    written = {normalise_key(as_text(key)): as_text(key) for key in table}
-    unsupported: list[str] = []
-    unknown: list[str] = []
-    for key in keys:
-        shown = f"`{written.get(key, key)[:60]}`"
-        if key in _NOISE:
-            continue
-        if key in _UNSUPPORTED:
-            unsupported.append(shown)
-        elif key not in understood and (hint := suggest(key, _KEYS, likeness=0.8)):
-            warnings.append(f"unknown key {shown}{hint}; it has no effect")
-        elif key not in understood:
-            unknown.append(shown)
-    if unsupported:
-        warnings.append(f"not supported here and without effect: {enumerate_briefly(unsupported)}")
-    if unknown:
-        warnings.append(f"unknown and without effect: {enumerate_briefly(unknown)}")
-
-
 def _read_string(keys: Table, key: str) -> str:
     value = keys.get(key)
     if value is None:
         return ""
     if isinstance(value, (Mapping, list)):
-        raise Unusable(f"`{_shown(key)}` is {show(value)}, not text", "Write it as text.")
+        raise Unusable(f"`{show_key(key)}` is {show(value)}, not text", "Write it as text.")
     return as_text(value)
-
-
-def _shown(key: str) -> str:
-    return next((known for known in _KEYS if known.lower() == key), key)
 
 
 def _read_flag(keys: Table, key: str, *, default: bool) -> bool:
@@ -401,4 +263,4 @@ def _read_flag(keys: Table, key: str, *, default: bool) -> bool:
     word = as_text(value).strip().lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
-    raise Unusable(f"`{_shown(key)}` is {show(value)}, neither true nor false", "Write true or false.")
+    raise Unusable(f"`{show_key(key)}` is {show(value)}, neither true nor false", "Write true or false.")

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from swarm.definitions.fields import RESTRICTING, is_key, normalise_key
+from swarm.definitions.keys import RESTRICTING, is_key, normalise_key
 from swarm.definitions.sources import Unusable, show
 
 MAX_BLOCK_CHARACTERS = 64 * 1024

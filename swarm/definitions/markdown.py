@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from swarm.definitions.fields import Bases, Table, build_definition, is_disabled
+from swarm.definitions.fields import Bases, build_definition, is_disabled
 from swarm.definitions.frontmatter import has_frontmatter, parse_frontmatter, split_frontmatter
+from swarm.definitions.keys import Table
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.opencode import OpenCodeConfig, merge_tables
 from swarm.definitions.sources import ReadResult, Unusable, read_text, show_path

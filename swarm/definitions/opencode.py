@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from swarm.definitions.fields import Bases, build_definition, is_disabled, normalise_key
+from swarm.definitions.fields import Bases, build_definition, is_disabled
 from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.keys import normalise_key
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show, show_path
 from swarm.definitions.tool_lists import Entry, read_entries, read_switches

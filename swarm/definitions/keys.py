@@ -1,0 +1,151 @@
+"""The keys of a definition: which there are, how other systems spell them, and what is said of those that mean nothing here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from swarm.definitions.names import suggest
+from swarm.definitions.sources import Unusable, as_text, enumerate_briefly
+
+Table = Mapping[str, Any]
+
+_SPELLINGS = {
+    "allowedtools": "tools",
+    "disabledtools": "disallowedtools",
+    "steps": "maxturns",
+    "maxsteps": "maxturns",
+    "reasoningeffort": "effort",
+    "modelreasoningeffort": "effort",
+    "outputschema": "resultschema",
+    "system": "prompt",
+    "developerinstructions": "prompt",
+    "disabled": "disable",
+    "permissions": "permission",
+}
+"""Other spellings of our keys, in lower case and without `-` and `_`."""
+
+_KEYS = (
+    *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
+    *(
+        "maxTurns",
+        "background",
+        "isolation",
+        "kind",
+        "timeoutMins",
+        "effort",
+        "resultSchema",
+        "permission",
+        "disable",
+        "sandboxMode",
+    ),
+    *(
+        "approvalPolicy",
+        "requires",
+        "check",
+        "checkTimeout",
+        "rubric",
+        "tries",
+        "instructionFiles",
+        "memory",
+        "coordination",
+        "skills",
+        "mcpServers",
+        "hooks",
+        "command",
+        "restart",
+    ),
+)
+
+_UNSUPPORTED = frozenset(
+    (
+        *(
+            "initialprompt",
+            "options",
+            "websearch",
+            "servicetier",
+        ),
+        *("modelprovider", "modelcontextwindow", "features", "profiles", "shellenvironmentpolicy", "notify"),
+        *("sandboxworkspacewrite", "projectdocmaxbytes"),
+    )
+)
+"""Keys that the other systems document and that mean nothing here. Codex allows any key of its configuration."""
+
+_NOISE = frozenset(
+    (
+        *("color", "temperature", "topp", "topk", "variant", "hidden", "nicknamecandidates", "personality", "icon"),
+        *("emoji", "vibe", "modelverbosity", "modelreasoningsummary", "author", "authors", "version", "tags", "tag"),
+        *(
+            "category",
+            "categories",
+            "metadata",
+            "license",
+            "keywords",
+            "title",
+            "displayname",
+            "id",
+            "created",
+            "updated",
+        ),
+        *("createdat", "updatedat", "lastupdated", "date", "status", "homepage", "url", "repository", "argumenthint"),
+    )
+)
+"""Keys about taste and keys for people: nobody misses what they would do."""
+
+RESTRICTING = frozenset({"tools", "disallowedtools", "permission", "permissionmode", "readonly", "sandboxmode"})
+"""Keys that bound what an agent may do: of two of them none may win silently."""
+_MAX_KEYS = 200
+
+
+def normalise_keys(table: Table) -> dict[str, Any]:
+    """The table under our spellings: `disallowed-tools`, `disallowed_tools` and `disallowedTools` are one key."""
+    if len(table) > _MAX_KEYS:
+        raise Unusable(f"it has more than {_MAX_KEYS} keys", "Keep those that describe the agent.")
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        plain = normalise_key(as_text(key))
+        if plain in result and plain in RESTRICTING:
+            raise Unusable(f"`{as_text(key)}` is there twice, in two spellings", "Keep one.")
+        result.setdefault(plain, value)
+    return result
+
+
+def normalise_key(key: str) -> str:
+    """Our spelling of one key, in lower case and without `-` and `_`."""
+    plain = re.sub(r"[-_\s]", "", key).lower()
+    return _SPELLINGS.get(plain, plain)
+
+
+def is_key(word: str) -> bool:
+    """Whether a word at a line's beginning is a key that definitions have, or one of them misspelt, and no part of a text."""
+    plain = normalise_key(word)
+    understood = {key.lower() for key in _KEYS}
+    return plain in understood | _UNSUPPORTED | _NOISE or bool(suggest(plain, _KEYS, likeness=0.8))
+
+
+def warn_about_the_rest(keys: Table, table: Table, warnings: list[str]) -> None:
+    """A warning about the keys that have no effect: people and other programs keep notes of their own there."""
+    understood = {key.lower() for key in _KEYS}
+    written = {normalise_key(as_text(key)): as_text(key) for key in table}
+    unsupported: list[str] = []
+    unknown: list[str] = []
+    for key in keys:
+        shown = f"`{written.get(key, key)[:60]}`"
+        if key in _NOISE:
+            continue
+        if key in _UNSUPPORTED:
+            unsupported.append(shown)
+        elif key not in understood and (hint := suggest(key, _KEYS, likeness=0.8)):
+            warnings.append(f"unknown key {shown}{hint}; it has no effect")
+        elif key not in understood:
+            unknown.append(shown)
+    if unsupported:
+        warnings.append(f"not supported here and without effect: {enumerate_briefly(unsupported)}")
+    if unknown:
+        warnings.append(f"unknown and without effect: {enumerate_briefly(unknown)}")
+
+
+def show_key(key: str) -> str:
+    """A key as we write it."""
+    return next((known for known in _KEYS if known.lower() == key), key)
