@@ -70,15 +70,12 @@ class Runtime:
 
     def model_for(self, spec: AgentSpec) -> Model:
         """The model an agent talks to: the settings' provider, or the rehearsal server its job names."""
-<<<<<<< HEAD
         if spec.definition.command:
             return ProgramModel(spec)
-=======
         return self.model_at(spec.base_url)
 
     def model_at(self, url: str | None) -> AnthropicModel:
         """The model of the settings' provider, or of a rehearsal server."""
->>>>>>> e067d05 (Send what has time by the batch API, at half the price)
         from swarm.models.anthropic import AnthropicModel
 
         with self._lock:

@@ -247,13 +247,8 @@ class Loop:
             return handed_over
         between_turns = self.life.messages[-1]["role"] == "user" and self.life.last_words is None
         # What does not fit into one turn stays in the mailbox for the next ones.
-<<<<<<< HEAD
         room = self.life.mail_taken < PAGE_BYTES and not self.spec.definition.command  # which reads it as it comes
-        if self.journal.unread and between_turns and room and self.messaging.take_mail():
-=======
-        room = self.life.mail_taken < PAGE_BYTES
         if self.journal.unread and between_turns and room and not self.spec.patient and self.messaging.take_mail():
->>>>>>> e067d05 (Send what has time by the batch API, at half the price)
             return None
         if (parked := self._wait_until(action.not_before)) is not None:
             return parked

@@ -26,7 +26,15 @@ import redis
 
 from swarm.store.connection import refuse_old_server
 
-PACKAGES = ("swarm.store.lua", "swarm.team", "swarm.memory", "swarm.telemetry", "swarm.mcp", "swarm.mapping", "swarm.batching")
+PACKAGES = (
+    "swarm.store.lua",
+    "swarm.team",
+    "swarm.memory",
+    "swarm.telemetry",
+    "swarm.mcp",
+    "swarm.mapping",
+    "swarm.batching",
+)
 """Where the swarm's own parts and steps lie. What comes later may use what comes earlier."""
 KEPT_SECONDS = 30 * 86_400.0
 _LOADED_AT = re.compile(r"^-- loaded (\d+)$", re.MULTILINE)
