@@ -26,6 +26,7 @@ _WITHOUT_EFFECT = {
     "disallowedtools": "its `disallowed-tools` take nothing away from who loads it",
 }
 """Keys whose absence somebody may miss; what is only about taste, or could only loosen something, is passed over."""
+_LINE = re.compile(r"^([A-Za-z][\w-]*):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _FALSE = ("false", "no", "off", "0")
 
 
@@ -101,7 +102,11 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
     if not has_frontmatter(text):
         return {}, text
     block, body, line = split_frontmatter(text)
-    table, _ = parse_frontmatter(block, line)
+    try:
+        table, _ = parse_frontmatter(block, line)
+    except Unusable:
+        # Nothing in it permits anything, so what cannot be read of it is not missed.
+        table = {match[1]: match[2].strip("\"'") for match in _LINE.finditer(block)}
     return _normalise(table), body
 
 

@@ -21,6 +21,7 @@ WILD = {
     "license: MIT\ndescription: >\n  Folded\n  text.\n---\nDo it.",
     ".claude/skills/meta/SKILL.md": "---\nname: meta\ndescription: Has more.\nmetadata:\n  author: me\ncompatibility: any\nmodel: sonnet\n"
     "effort: high\ncontext: fork\nagent: Explore\nwhen_to_use: Now.\npaths: ['*.py']\nargument-hint: '[file]'\n---\nDo it.",
+    ".claude/skills/odd/SKILL.md": "---\nname: odd\ndescription: Odd.\nmetadata:\n  a: [b\n  c: 'd\n---\nDo it.",
     ".claude/skills/own/SKILL.md": "---\ndescription: For people.\ndisable-model-invocation: true\n---\nDo it.",
     ".claude/skills/quiet/SKILL.md": "---\ndescription: For agents.\nuser-invocable: false\n---\nDo it.",
     ".agents/skills/group/nested/SKILL.md": "---\nname: nested\ndescription: Deeper.\n---\nDo it.",
@@ -63,7 +64,7 @@ def test_skills_and_commands_of_the_wild_are_read_without_a_word(project: Path) 
     )
     found = load(project)
     assert found.problems == [] and not any(one.notes for one in found.skills)
-    names = "bare colon cx fix git:commit lint meta My-Grand-Skill nested oc own plain prompts:ship quiet test"
+    names = "bare colon cx fix git:commit lint meta My-Grand-Skill nested oc odd own plain prompts:ship quiet test"
     assert sorted(one.name for one in found.skills) == sorted(names.split())
     by_name = {one.name: one for one in found.skills}
     assert by_name["colon"].description == "Use when: a form, or: two"
