@@ -119,7 +119,9 @@ class Settings(BaseSettings):
     """Without a hub: keep the workspace's files in a snapshot after each call that may change them, on the worker's host."""
     workspaces: str | None = None
     """Of a worker: the only folders, separated by colons, that workspaces may be or lie below. Unset: any folder."""
-    mode_ceiling: Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "bypassPermissions"] | None = None
+    mode_ceiling: Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "auto", "bypassPermissions"] | None = (
+        None
+    )
     """Of a worker: the most permissive mode that its agents work in, whatever a job asks for. Unset: any."""
     network: Literal["off", "public", "private"] = "public"
     """Of a worker: what agents reach whose job has the network. Never this host, link-local addresses or Redis."""

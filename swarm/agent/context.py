@@ -52,4 +52,6 @@ class Context:
     said: list[Said] = field(default_factory=list)
     standing: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By tool, the input of the last call that still holds."""
+    denials: dict[str, int] = field(default_factory=dict)
+    """How often in this run calls were denied, by what they have in common."""
     runs: int = 1

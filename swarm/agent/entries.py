@@ -136,6 +136,8 @@ class ToolFinished(_Entry):
     """The sources of the instruction files whose text follows what the call returned."""
     files: dict[str, int] = {}
     """Files the call read or wrote: resolved path → modification time (ns) as the agent knows it."""
+    denied: str = ""
+    """Why the call was not run, if it was denied: by what rule, or about what."""
     commit: str = ""
     """What the workspace holds after the call, where that is known; with the work of agents that the call has merged."""
     servers: dict[str, str] = {}
@@ -202,6 +204,19 @@ class Answered(_Entry):
     """The permission mode that holds from now on."""
     plan: str = ""
     """A plan about which nobody could be asked: it is the agent's answer."""
+
+
+class Ruled(_Entry):
+    """What a small model said of a call that its agent's mode would have a person asked about (the mode `auto`)."""
+
+    kind: Literal["ruled"] = "ruled"
+    tool_use_id: str
+    answer: Literal["allow", "deny", "ask"]
+    """`ask`: the person is asked."""
+    reason: str
+    model: str = ""
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
 
 
 class Grading(_Entry):
@@ -370,6 +385,7 @@ Entry = Annotated[
     | Exchanged
     | Parked
     | Answered
+    | Ruled
     | Grading
     | Verdict
     | Compacted

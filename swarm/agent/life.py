@@ -37,6 +37,7 @@ from swarm.agent.entries import (
     Parked,
     Prompt,
     Resumed,
+    Ruled,
     Spawned,
     Started,
     ToolFinished,
@@ -86,6 +87,8 @@ class Life:
     """The tool_use ids whose child's end is not waited for."""
     answers: dict[str, Answered] = field(default_factory=dict)
     """What was answered about calls of the last reply."""
+    ruled: dict[str, Ruled] = field(default_factory=dict)
+    """What a small model said of calls of the last reply."""
     mode: PermissionMode = "default"
     """The permission mode in force: the agent's own, until a person lets it leave plan mode."""
     waits: dict[str, Condition] = field(default_factory=dict)
@@ -237,6 +240,10 @@ class Life:
                 self.hooks.begin(entry)
             case Hooked():
                 self._hear(entry)
+            case Ruled():
+                self._pending_call(entry.tool_use_id)
+                self.ruled[entry.tool_use_id] = entry
+                self._pay(entry)
             case Grading():
                 self.grading = entry
             case Verdict():
@@ -275,6 +282,7 @@ class Life:
         self.warned = set()
         self.verdicts, self.judged, self.grading = [], {}, None
         self.context.runs += 1
+        self.context.denials = {}
         self.context.overflows, self.context.bare = 0, False
         if not self.pending:
             self.last = None
@@ -345,7 +353,7 @@ class Life:
         self.pending = {call["id"]: call for call in self._calls}
         self.call_ids.update(self.pending)
         self.tools_started = set()
-        self.waits, self.answers = {}, {}
+        self.waits, self.answers, self.ruled = {}, {}, {}
         self.hooks.forget_turn()
 
     def _compact(self, entry: Compacted) -> None:
@@ -359,7 +367,7 @@ class Life:
         self._pay(entry)
         self.context = note_cut(self.context, entry, cuts, turns=self.turns, tokens=self.tokens_to_send())
 
-    def _pay(self, entry: Compacted | CompactionFailed) -> None:
+    def _pay(self, entry: Compacted | CompactionFailed | Ruled) -> None:
         self.usage += entry.usage
         self.cost_usd += entry.cost_usd
 
@@ -374,6 +382,8 @@ class Life:
         block: Block = {"type": "tool_result", "tool_use_id": entry.tool_use_id, "content": entry.blocks or entry.text}
         if entry.is_error:
             block["is_error"] = True
+        if entry.denied:
+            self.context.denials[entry.denied] = self.context.denials.get(entry.denied, 0) + 1
         self.commit = entry.commit or self.commit
         self.files_read.update(entry.files)
         self.servers.update(entry.servers)

@@ -155,6 +155,12 @@ class TranscriptPrinter:
                 self._print(f"⏸ waits for {describe_wait(entry.condition)}, holding no process", "dim")
             case "answered":
                 self._print_answer(entry)
+            case "ruled":
+                word = {"allow": "allowed", "deny": "denied", "ask": "left to a person"}[entry.answer]
+                self._print(
+                    f"⚖ {self._calls.get(entry.tool_use_id, 'a call')} is {word} by a small model: {one_line(entry.reason)}",
+                    "dim",
+                )
             case "grading":
                 self._print(f"⤷ started the grader {entry.grader} for attempt {entry.attempt}", "cyan")
             case "verdict":

@@ -161,6 +161,8 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
             warnings.append(f"`effort` {show(effort)} is not supported here; 'low' is used")
         else:
             warnings.append(f"unknown `effort` {show(effort)}; it is ignored (known: {', '.join(_EFFORTS)})")
+    if keys.get("abortsiblings") is not None:
+        values["abort_siblings"] = _read_flag(keys, "abortsiblings", default=False)
     if keys.get("background") is not None:
         values["background"] = _read_flag(keys, "background", default=False)
     _read_memory(keys, values, warnings)
@@ -219,8 +221,6 @@ def _read_permissions(keys: Table, values: dict[str, Any], warnings: list[str], 
     if mode := _read_string(keys, "permissionmode").strip():
         if known := _PERMISSION_SPELLINGS.get(mode.lower()):
             values["permission_mode"] = known
-        elif mode.lower() == "auto":
-            warnings.append("`permissionMode` 'auto' is not supported here; 'default' is used")
         else:
             warnings.append(f"unknown `permissionMode` {show(mode)}; 'default' is used")
     if keys.get("readonly") is not None:

@@ -53,6 +53,7 @@ _KEYS = (
         "skills",
         "mcpServers",
         "hooks",
+        "abortSiblings",
         "command",
         "restart",
     ),

@@ -20,7 +20,7 @@ Isolation = Literal["none", "worktree", "remote"]
 Execution = Literal["forked", "local", "remote", "teammate"]
 """How an agent runs: as all do, in a process of its own somewhere in the fleet; on its parent's host; anywhere, for a bounded time; or it
 lives on after its task, as a member of a team."""
-PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble"]
+PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble", "auto"]
 
 
 Phase = Literal["research", "implementation", "verification"]
@@ -92,6 +92,8 @@ class AgentDefinition(BaseModel):
     kind: Execution = "forked"
     timeout_seconds: float | None = Field(default=None, gt=0)
     """How long a run of it may take; None: as long as its job, or `REMOTE_SECONDS` of a remote one."""
+    abort_siblings: bool = False
+    """If one of these fails, those that were started beside it, in the same reply, are ended: their work is worth nothing without it."""
     effort: str | None = None
     result_schema: dict[str, Any] | None = None
     """A JSON schema that the final answer must satisfy."""

@@ -154,8 +154,8 @@ _BUILTIN = (
     ToolRow("Skill", Kind.LOOK, "swarm.skills.skill_tool:SKILL", "skill", "name", needs="skills", standing="each"),
     ToolRow("SlashCommand", Kind.EFFECT, "", "command", "name"),
 
-    ToolRow(PROGRAM, Kind.EFFECT, "swarm.tools.program:ONCE", "command", "command", needs="program"),
-    ToolRow(PROGRAM_AGAIN, Kind.IDEMPOTENT, "swarm.tools.program:AGAIN", "command", "command", needs="program"),
+    ToolRow(PROGRAM, Kind.EFFECT, "swarm.tools.program:ONCE", "command", "command", needs_shell=True, needs="program"),
+    ToolRow(PROGRAM_AGAIN, Kind.IDEMPOTENT, "swarm.tools.program:AGAIN", "command", "command", needs_shell=True, needs="program"),
     ToolRow("Agent", Kind.SPAWN, "swarm.tools.agents:AGENT", "subagent_type", "type", adds_agents=True, activity="Agent {description}",
             aliases="task subagent delegate delegatetask spawnagent resumeagent spawnteammate startasynctask"),
     ToolRow("WaitAgents", Kind.WAIT, "swarm.tools.agents:WAIT_AGENTS", needs="children", activity="waiting for agents",

@@ -25,6 +25,8 @@ class Verdict:
     action: Action
     reason: str
     rule: Rule | None = None
+    by_person: bool = False
+    """Of a question: none but a person answers it."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,9 @@ def judge_call(call: Call) -> Verdict:
     if call.row.writes_files and not planned and call.mode != "bypassPermissions":
         path = _path_of(call)
         if path is not None and is_protected(path, call.workspace):
-            return Verdict("ask", f"{path} is configuration that tools obey; changing it is always asked about")
+            return Verdict(
+                "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
+            )
     for rule in call.rules.about("allow", call.tool):
         if matches(rule, call):
             return by_rule("allow", rule)

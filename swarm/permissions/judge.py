@@ -7,6 +7,7 @@ survives every mode, and nothing but a person gets past a rule that asks.
 |---|---|
 | `default`, `bubble` | looking is allowed; edits, shell commands that do more than look, and the network are asked about |
 | `acceptEdits` | edits in the workspace too, and shell commands that a sandbox holds to it |
+| `auto` | as `acceptEdits`; of what would be asked about, a small model may allow or deny what it is sure of |
 | `plan` | looking only, and the plan file |
 | `dontAsk` | as `default`, but whatever would be asked is denied |
 | `bypassPermissions` | everything; the recursive removal of a critical folder is asked about |
@@ -27,6 +28,9 @@ __all__ = ["Call", "Verdict", "judge", "may_read"]
 
 def judge(call: Call) -> Verdict:
     """Decide about a call."""
+    if call.mode == "auto":
+        # Who answers its questions is another matter.
+        call = replace(call, mode="acceptEdits")
     verdict = judge_shell(call) if call.row.matching == "command" else judge_call(call)
     if call.mode == "dontAsk" and verdict.action == "ask":
         return replace(verdict, action="deny", reason=f"{verdict.reason}; nobody is asked in the mode dontAsk")

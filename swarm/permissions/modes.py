@@ -16,11 +16,12 @@ from swarm.permissions.shell.parse import parse_command
 from swarm.permissions.shell.patterns import escape_pattern
 from swarm.permissions.web_rules import host_of
 
-MODES: tuple[PermissionMode, ...] = ("plan", "dontAsk", "bubble", "default", "acceptEdits", "bypassPermissions")
+MODES: tuple[PermissionMode, ...] = ("plan", "dontAsk", "bubble", "default", "acceptEdits", "auto", "bypassPermissions")
 """From the strictest to the most permissive.
 
 `plan` is below `dontAsk`, since rules may allow that one effects; `dontAsk` is below the asking modes, since nobody can
-lift its denials; `bubble` asks exactly where `default` does, but always the person at the top.
+lift its denials; `bubble` asks exactly where `default` does, but always the person at the top; `auto` allows what `acceptEdits` does, and
+a small model may lift its questions.
 """
 
 _MULTI_COMMAND = frozenset(

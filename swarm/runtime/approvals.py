@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
+from swarm.agent.denials import advise, key_of
 from swarm.agent.entries import Answered, Hooked, ToolFinished
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
@@ -23,6 +24,7 @@ from swarm.models import Block
 from swarm.permissions.judge import Call, Verdict, judge
 from swarm.permissions.modes import always_rule, at_most
 from swarm.permissions.rules import Rules
+from swarm.runtime.auto_mode import AutoMode
 from swarm.runtime.messaging import REQUEST_SECONDS
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox
@@ -48,8 +50,8 @@ class Decision:
 class Approvals:
     """Decides about the calls of one running agent."""
 
-    def __init__(self, segment: Segment, toolbox: Toolbox) -> None:
-        self._segment, self._toolbox = segment, toolbox
+    def __init__(self, segment: Segment, toolbox: Toolbox, auto: AutoMode | None = None) -> None:
+        self._segment, self._toolbox, self._auto = segment, toolbox, auto
         self._questions = Questions(segment.store)
 
     def decide(self, calls: Sequence[Block]) -> Decision:
@@ -77,7 +79,11 @@ class Approvals:
             )
         )
         verdict = _hear_hooks(verdict, segment.life.hooks.leave.get(call["id"]))
-        if verdict.action == "ask":
+        ruled = self._auto.rule(call, verdict) if verdict.action == "ask" and self._auto is not None else None
+        if ruled is not None and ruled.answer != "ask":
+            allowed, reason = ruled.answer == "allow", f"{ruled.reason} (a small model says so, in the mode auto)"
+            words = f"Not allowed: {reason}."
+        elif verdict.action == "ask":
             answer = self._find_answer(call, self._ask_leave(call, verdict), decision)
             if answer is None:
                 return
@@ -88,8 +94,11 @@ class Approvals:
         if allowed:
             decision.run.append(call)
         else:
-            text = f"{words} {notes.NOT_APPROVED}"
-            decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True))
+            kind = key_of(call["name"], f"({verdict.rule.text})" if verdict.rule is not None else _subject(call))
+            now = [one.denied for one in decision.settled if isinstance(one, ToolFinished)]
+            count = segment.life.context.denials.get(kind, 0) + now.count(kind) + 1
+            text = f"{words} {notes.NOT_APPROVED}{advise(count)}"
+            decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
             decision.denied.append((call, reason))
 
     def _ask_leave(self, call: Block, verdict: Verdict) -> Ask:

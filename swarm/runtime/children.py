@@ -8,6 +8,8 @@ from typing import Any
 
 from swarm.agent.entries import Spawned, ToolFinished
 from swarm.agent.notes import child_result
+from swarm.definitions.model import DEFAULT_TYPE
+from swarm.definitions.names import canonical_type
 from swarm.models import Block
 from swarm.runtime.carrying import Keeping
 from swarm.runtime.evidence import add_to_report
@@ -86,6 +88,27 @@ class Children:
             return True
         refuse(plan, answer, self._spec.limits.max_agents)
         return False
+
+    def abort_siblings(self, children: dict[str, str], alive: Sequence[str]) -> bool:
+        """End those who are still at work if one has failed whose failure ends the others; returns whether there are such."""
+        bound = [agent_id for call_id, agent_id in children.items() if self._binds(call_id)]
+        ended = self._store.ended([agent_id for agent_id in bound if agent_id not in alive])
+        failed = next((one for one in ended.values() if one.state in ("failed", "timed_out")), None)
+        if failed is not None:
+            why = f"{failed.called} ({failed.label}), which was started beside it, failed"
+            for agent_id in alive:
+                self._segment.publish(
+                    self._store.cancel(agent_id, why, by=(self._spec.agent_id, self._segment.claim.generation))
+                )
+        return bool(bound)
+
+    def _binds(self, call_id: str) -> bool:
+        given = self._journal.life.pending[call_id]["input"]
+        if "abort_siblings" in given:
+            return bool(given["abort_siblings"])
+        kind = canonical_type(str(given.get("subagent_type") or DEFAULT_TYPE))
+        definition = self._toolbox.catalogue.definitions.get(kind)
+        return definition is not None and definition.abort_siblings
 
     def collect(self, children: dict[str, str]) -> list[str]:
         """Take in the results of these children (tool_use id → agent id), unless some still live: their ids."""

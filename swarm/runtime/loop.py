@@ -43,6 +43,7 @@ from swarm.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.auto_mode import AutoMode
 from swarm.runtime.batching import leave_to_batch, refuse_turn
 from swarm.runtime.calls import Calls
 from swarm.runtime.children import SPAWNED_AT_ONCE, Children
@@ -83,9 +84,10 @@ class Loop:
         self.files = keeping_of(segment, draining)
         self.isolation = Isolation(segment, self.files)
         exchange = Exchanging(segment) if self.spec.definition.command else None
-        self.toolbox = Toolbox(segment, Consulting(segment, model), self.isolation.merge, exchange)
+        consulting = Consulting(segment, model)
+        self.toolbox = Toolbox(segment, consulting, self.isolation.merge, exchange)
         self.guidance = Guidance(segment)
-        self.approvals = Approvals(segment, self.toolbox)
+        self.approvals = Approvals(segment, self.toolbox, AutoMode(segment, consulting))
         self.calls = Calls(segment, self.toolbox, self.guidance, self.files)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
         self.children = Children(segment, self.toolbox, self.model_call, self.isolation, self.files)
@@ -312,7 +314,11 @@ class Loop:
 
     def _collect(self, children: dict[str, str]) -> Outcome | None:
         alive = self.children.collect(children)
-        return self._park(Condition(children=alive)) if alive else None
+        if not alive:
+            return None
+        # Whose failure ends the others must be seen as soon as it is there.
+        watched = self.children.abort_siblings(children, alive)
+        return self._park(Condition(children=alive, mode="any" if watched else "all"))
 
     # -- ways out ------------------------------------------------------------------------------------------
 

@@ -265,6 +265,10 @@ AGENT = Tool(
                 "`teammate` says. Default: the type's, else forked: a process of its own, as all have."
             ),
         },
+        "abort_siblings": {
+            "type": "boolean",
+            "description": "If it fails, those that you start beside it in the same reply are ended. Default: the type's.",
+        },
         "role": {"type": "string", "description": "A teammate's role: which tasks of the board are for it."},
         "result_schema": {
             "type": "object",

@@ -128,9 +128,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
             ]
         },
     ),
-    "claude/unsupported-mode.md": Loaded(
-        {"permission_mode": "default", "disallowed_tools": ["Skill", "LSP"]}, ["'auto' is not supported here"]
-    ),
+    "claude/auto-mode.md": Loaded({"permission_mode": "auto", "disallowed_tools": ["Skill", "LSP"]}, []),
     "claude/conversation-in-description.md": Loaded(
         {
             "name": "conversing",

@@ -348,6 +348,7 @@ FETCH, MCP, SPAWN = ("WebFetch", {"url": "https://x.y"}), ("mcp__a__b", {}), ("A
         ("default", ("ask", "ask", "allow", "ask", "ask", "ask", "ask", "allow")),
         ("bubble", ("ask", "ask", "allow", "ask", "ask", "ask", "ask", "allow")),
         ("acceptEdits", ("allow", "ask", "allow", "ask", "allow", "ask", "ask", "allow")),
+        ("auto", ("allow", "ask", "allow", "ask", "allow", "ask", "ask", "allow")),
         ("plan", ("deny", "deny", "allow", "deny", "deny", "ask", "deny", "allow")),
         ("dontAsk", ("deny", "deny", "allow", "deny", "deny", "deny", "deny", "allow")),
         ("bypassPermissions", ("allow",) * 8),

@@ -51,7 +51,9 @@ def judge_shell(call: Call) -> Verdict:
     if on_paths is not None:
         return on_paths
     if removes_critical_folder(command, call.workspace):
-        return Verdict("ask", "it removes a whole system folder, home or workspace; that is always asked about")
+        return Verdict(
+            "ask", "it removes a whole system folder, home or workspace; that is always asked about", by_person=True
+        )
     if call.mode == "bypassPermissions":
         return Verdict("allow", "allowed in the mode bypassPermissions")
     return _allow_shell(command, call, folders, looks=looks)
@@ -141,7 +143,9 @@ def _judge_paths(
         ]
         for path in (*named_files, *targets):
             if UNKNOWN not in path and is_protected(path, call.workspace):
-                return Verdict("ask", f"{path} is configuration that tools obey; changing it is always asked about")
+                return Verdict(
+                    "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
+                )
     return worst
 
 
