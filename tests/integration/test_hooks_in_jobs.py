@@ -17,7 +17,7 @@ import pytest
 from swarm.agent.entries import Entry, Hooked, ToolFinished
 from swarm.agent.life import fold
 from swarm.client import Job
-from swarm.orders import find_grants
+from swarm.gathering import find_grants
 from swarm.permissions.trust import TrustStore
 from tests.fleet import Fleet
 
