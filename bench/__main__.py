@@ -28,6 +28,7 @@ NAMES = (
     "quick_start",
     "help",
     "sandbox",
+    "mcp",
     "snapshot",
     "page",
     "page_view",
