@@ -239,6 +239,8 @@ def describe_bound(event: Event) -> str | None:
     match event.kind:
         case "bounded":
             return f"bounded by its worker: {event.agent_id} {one_line(event.fields['why'], 300)}"
+        case "server":
+            return f"goes without an MCP server: {event.agent_id} {one_line(event.fields['why'], 300)}"
         case "held":
             return f"kept from being obeyed outside: {event.agent_id} left {one_line(event.fields['what'], 500)}"
     return None

@@ -57,6 +57,7 @@ def describe_launch(
         "name": server.name,
         "job": profile.job_id,
         "owner": profile.agent_id,
+        "workspace": profile.workspace,
         "start_seconds": server.start_seconds,
         "roots": [profile.workspace, *profile.folders],
     }

@@ -29,6 +29,7 @@ from swarm.tools import Tool, ToolContext
 from swarm.workspace.private import make_private_folder
 
 _KEPT = 16
+_MAX_TOLD = 500
 _configured: dict[str, JobServers] = {}
 """By digest; nobody changes one."""
 _lines: dict[tuple[int, Path], Line] = {}
@@ -99,9 +100,15 @@ class Servers:
                 if isinstance(pin, Pin):
                     known[self._place(server)] = pins.pin(self._place(server), pin)
                 else:
-                    self.missing[server.name] = pin
+                    self._miss(server, pin)
         self._take(known)
         return self._make_tools()
+
+    def _miss(self, server: Server, why: str) -> None:
+        self.missing[server.name] = why
+        spec = self._segment.spec
+        told = f"{server.name} could not be started: {' '.join(why.split())}"
+        self._segment.store.emit_once(spec.job_id, "server", spec.agent_id, why=told[:_MAX_TOLD])
 
     def _place(self, server: Server) -> str:
         """One that a definition has to itself is pinned apart from another of that name."""
@@ -229,7 +236,10 @@ def line_of(settings: Settings) -> Line:
 
 
 def end_servers(settings: Settings, **of: str) -> None:
-    """End the servers of a `job`, or those that an `owner` has to itself, on this host; no broker is started for that."""
+    """End the servers of a `job`, of it those in one `workspace`, or those that an `owner` has to itself, on this host.
+
+    No broker is started for that.
+    """
     if (broker_folder(settings) / "socket").exists():
         line_of(settings).tell({"do": "end", **of})
 

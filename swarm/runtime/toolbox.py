@@ -85,6 +85,8 @@ class Toolbox:
         spec = self._segment.spec
         if spec.parent_id is None:
             end_servers(self._segment.settings, job=spec.job_id)
+        elif spec.isolation != "none" or spec.is_carried:
+            end_servers(self._segment.settings, job=spec.job_id, workspace=spec.workspace)
         elif spec.definition.servers:
             end_servers(self._segment.settings, owner=spec.agent_id)
 

@@ -152,8 +152,8 @@ class Notice(_Told):
 
     type: Literal["notice"] = "notice"
     kind: str
-    """The event's name: `denied`, `hooked`, `bounded`, `held`, `verdict`, `compacted`, `board`, `pad`, `team` or one that newer
-    versions have."""
+    """The event's name: `denied`, `hooked`, `bounded`, `held`, `server` (an MCP server did not start), `verdict`, `compacted`, `board`,
+    `pad`, `team` or one that newer versions have."""
     about: dict[str, str]
 
 

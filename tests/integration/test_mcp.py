@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,13 +16,16 @@ import pytest
 from swarm.agent.entries import Started, ToolFinished
 from swarm.client import Job
 from swarm.runtime.servers import broker_folder
+from swarm.web.panels.servers import read_servers
 from tests.fleet import Fleet
+from tests.flower import free_port
 from tests.mcp_world import configure, find_server, running
 from tests.waiting import wait_for
 
 OWN = Path(__file__).parents[1] / "mcp_server.py"
 PUBLISHED = ("everything", "filesystem", "memory", "git", "time")
-NAMES = ("everything", "files", "memory", "git", "clock", "desk")
+NAMES = ("everything", "files", "memory", "git", "clock", "desk", "far")
+FAR_PORT = free_port()
 ALL = tuple(f"mcp__{name}__*" for name in NAMES)
 
 
@@ -39,10 +43,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             "git": {"command": find_server("git")},
             "clock": {"command": find_server("time"), "args": ["--local-timezone", "UTC"]},
             "desk": {"command": sys.executable, "args": [str(OWN)]},
+            "far": {"type": "http", "url": f"http://127.0.0.1:{FAR_PORT}/mcp"},
+            "broken": {"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]},
         }
         agents = fleet.workspace / ".claude" / "agents"
         agents.mkdir(parents=True)
-        for name in ("desk", "everything"):
+        for name in ("desk", "everything", "far", "broken"):
             (agents / f"{name}.md").write_text(
                 f"---\nname: {name}\ndescription: d\ntools: mcp__{name}__*\n---\nUse it.\n"
             )
@@ -251,3 +257,26 @@ def test_a_question_whose_call_is_gone_is_told_with_the_answer(served: Fleet) ->
     served.swarm.answer(question.id, "name: Ada")
     [result] = results(served, job.wait(60).root_id)
     assert result.is_error and "was gone when the answer came" in result.text and '"name": "Ada"' in result.text
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_server_behind_a_url_is_used_and_one_that_does_not_start_is_told(served: Fleet) -> None:
+    with subprocess.Popen([sys.executable, str(OWN), str(FAR_PORT)], stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_for("it listens", lambda: is_listening(FAR_PORT))
+            job = submit(served, calling("{name: mcp__far__drawer_3, input: {}}"), agent="far")
+            [drawer] = results(served, job.wait(60).root_id)
+        finally:
+            server.terminate()
+    assert drawer.text == "empty"
+    shown = {one["name"]: one for one in read_servers(served.swarm, job.id)["servers"]}
+    assert "drawer_3" in [tool["name"] for tool in shown["far"]["offer"]["tools"]] and shown["git"]["offer"] is None
+    without = submit(served, calling(), agent="broken")
+    system = started(served, without.wait(60).root_id).system
+    assert "The MCP server broken is configured, and could not be started" in system and "no licence" in system
+    [event] = [event for event in without.follow() if event.kind == "server"]
+    assert "broken could not be started" in event.fields["why"]

@@ -105,7 +105,7 @@ def test_the_page_is_a_tab_of_flower_under_a_strict_policy(site: Site) -> None:
     assert 'href="/swarm" aria-current="page">Swarm</a>' in html and 'data-base="/swarm"' in html
     assert "<script>" not in html and "onclick" not in html and "style=" not in html.partition("<main")[2]
     about = site.flower.read("about")
-    assert [panel["name"] for panel in about["panels"]] == ["timeline", "board", "pad", "memory", "cost"]
+    assert [panel["name"] for panel in about["panels"]] == ["timeline", "board", "pad", "memory", "servers", "cost"]
     assert (about["user"], about["read_only"]) == ("user", False)
 
 
@@ -150,6 +150,7 @@ def test_panels_show_the_time_the_board_the_pad_and_the_costs(site: Site, team: 
         return flower.read(f"job/{job.id}/panel/{name}")["data"]
 
     agents = {agent.id: agent for agent in job.agents()}
+    assert panel("servers") == {"servers": []}
     for lane in panel("timeline")["lanes"]:
         spans, agent = lane["spans"], agents.pop(lane["id"])
         assert spans[0][0] == "queued" and {span[0] for span in spans} <= {"queued", "running", "parked"}

@@ -6,7 +6,7 @@ A connection carries one request at a time, a line of JSON `{"do": …}`; what c
     start  key, launch             → about, run | failed, why
     call   key, ticket, tool, given, seconds, answers?, state?, hold   → progress*, then asked | result | failed, why; each with run
     resources | read uri | prompts | prompt name, given                → result | failed, why
-    end    job? owner?             → ended: how many servers
+    end    job? owner? workspace?  → ended: how many servers
     state                          → servers: what runs
 
 Whoever hangs up ends his call. A call that asks (`asked` with `held`) is kept for `hold` seconds: the same ticket with `answers` goes on
@@ -155,12 +155,11 @@ class Broker:
         call.end()
 
     def _end_of(self, request: Event) -> int:
-        wanted = {name: request[name] for name in ("job", "owner", "key") if request.get(name)}
+        wanted = {name: request[name] for name in ("job", "owner", "workspace") if request.get(name)}
         found = [
             one
             for one in self._servers.values()
-            if wanted
-            and all((one.key if name == "key" else one.launch[name]) == value for name, value in wanted.items())
+            if wanted and all(one.launch[name] == value for name, value in wanted.items())
         ]
         # Whoever says so need not wait until they are gone.
         self._endings.add(ending := asyncio.create_task(self._end(found)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swarm.client import Swarm
-from swarm.web.panels import cost, memory, team, timeline
+from swarm.web.panels import cost, memory, servers, team, timeline
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,12 @@ _SHIPPED = (
         lambda asked: memory.read_memory(asked.swarm, asked.job_id, asked.query),
         acts={"forget": lambda asked: memory.forget_job(asked.swarm, asked.job_id)},
         stale_on=frozenset({"memory"}),
+    ),
+    Panel(
+        "servers",
+        "MCP servers",
+        lambda asked: servers.read_servers(asked.swarm, asked.job_id),
+        stale_on=frozenset({"spawned", "server", "ended"}),
     ),
     Panel(
         "cost", "Cost", lambda asked: cost.read_cost(asked.swarm, asked.job_id), stale_on=frozenset({"ended", "parked"})
