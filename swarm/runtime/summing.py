@@ -33,7 +33,10 @@ class Summing:
     """The summaries of one segment."""
 
     def __init__(self, segment: Segment, model: Model) -> None:
-        self._segment, self._model, self._spec = segment, model, segment.spec
+        # A program has no model that could sum anything up.
+        summaries = segment.spec.summaries and not segment.spec.definition.command
+        self._segment, self._model = segment, model
+        self._spec = segment.spec.model_copy(update={"summaries": summaries})
         self._thread: threading.Thread | None = None
         self._length = 0
         self._due_at = 0.0

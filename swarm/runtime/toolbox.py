@@ -36,6 +36,7 @@ from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment, read_record
 from swarm.runtime.servers import Servers, broker_folder, end_servers
 from swarm.skills.keeping import VARIABLE, find_skills, read_file, unpack
+from swarm.skills.model import Skills
 from swarm.skills.skill_tool import names_in_use
 from swarm.store.connection import redis_hosts
 from swarm.store.questions import Ask
@@ -104,6 +105,11 @@ class Toolbox:
                 _catalogues[digest] = known
         return known
 
+    @cached_property
+    def skills(self) -> Skills:
+        """The skills that travelled with the job. Raises `UnreadableRecord`."""
+        return find_skills(self._segment.store, self._segment.spec.job_id)
+
     def open(self) -> Opening:
         """What this agent's requests begin with."""
         return self.open_for(self._segment.spec, self.servers)
@@ -117,7 +123,7 @@ class Toolbox:
             sandboxed=self.is_sandboxed(),
             person_there=self._segment.ask_seconds > 0,
             tags=self._segment.settings.tag_names(),
-            skills=find_skills(self._segment.store, spec.job_id).for_model(),
+            skills=self.skills.for_model(),
             servers=servers if servers is not None and servers.all else None,
         )
 
@@ -159,7 +165,8 @@ class Toolbox:
 
     def _provide_skills(self, context: ToolContext, command: str) -> None:
         """Put the files of skills in use where the command finds them."""
-        folder = unpack(context, names_in_use(self._segment.spec, self._segment.life, command))
+        names = names_in_use(self._segment.spec, self._segment.life, command)
+        folder = unpack(context, self.skills, names) if names else None
         if folder is not None:
             context.environment[VARIABLE] = str(folder)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -50,9 +51,8 @@ def read_file(context: ToolContext, given: str) -> bytes:
     return package.files[wanted].content()
 
 
-def unpack(context: ToolContext, names: list[str]) -> Path | None:
+def unpack(context: ToolContext, skills: Skills, names: Sequence[str]) -> Path | None:
     """Put the files of these skills where a command of the agent can read them, and not change them; None: they have none."""
-    skills = find_skills(context.store, context.job_id)
     wanted = [found for name in dict.fromkeys(names) if (found := skills.find(name)) is not None and found.files]
     if not wanted:
         return None

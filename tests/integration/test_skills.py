@@ -133,7 +133,7 @@ def test_a_definition_begins_with_the_skills_it_names_and_both_are_said_again_af
     (skilled.workspace / "elsewhere").mkdir()
     (skilled.workspace / "elsewhere" / "scratch" / "skills" / ".pdf.1").mkdir(parents=True)
     (skilled.workspace / "elsewhere").chmod(0o700)
-    found = unpack(context, ["pdf", "nothing"])
+    found = unpack(context, load_skills(skilled.workspace), ["pdf", "nothing"])
     assert found is not None and (found / "pdf" / "reference.md").read_text() == "Fields have names.\n"
     assert VARIABLE == "SWARM_SKILLS"
 

@@ -184,6 +184,15 @@ function Hooked({ item, agentId }) {
     ${wrong.map((run) => html`<p key=${run.id} class="bad">${line(`${run.label} (${run.source}): ${run.why}`, 300)}</p>`)}`;
 }
 
+const RULED = { allow: "allowed", deny: "denied", ask: "left to a person" };
+const Ruled = ({ item }) =>
+  html`<p class="thin">a call is ${RULED[item.answer]} by a small model: ${line(item.reason, 300)} <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
+
+function Exchanged({ item, agentId }) {
+  const what = item.to ? `sent to ${plain(item.to)}` : "read by the program";
+  return html`<${Title} item=${item} what=${what} /><${Output} entry=${item} path="text" text=${item.text} agentId=${agentId} />`;
+}
+
 function Stray({ item, agentId }) {
   const what = {
     tool_finished: "result of an earlier call",
@@ -210,6 +219,8 @@ const KINDS = {
   verdict: Verdict,
   hooked: Hooked,
   hooks_begun: HooksBegun,
+  ruled: Ruled,
+  exchanged: Exchanged,
   resumed: Resumed,
   finished: Finished,
   tool_finished: Stray,
