@@ -343,6 +343,8 @@ class Hooked(_Entry):
     """The run ends, for this reason."""
     said: str = ""
     """For people."""
+    commit: str = ""
+    """What the workspace holds after them, where that is known."""
 
     @property
     def changed(self) -> bool:

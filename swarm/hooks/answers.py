@@ -20,8 +20,9 @@ MAX_TEXT = 10_000
 """Characters of each text that a hook gives."""
 _TOLD_AS_TEXT = ("SessionStart", "UserPromptSubmit", "PreCompact", "SubagentStart")
 """Events whose hooks' plain output is for the agent."""
-_CALLS, _ENDS = ("PreToolUse", "TaskCompleted"), ("Stop", "SubagentStop", "TeammateIdle")
-_AFTER = ("PostToolUse", "PostToolUseFailure")
+BEFORE_CALLS = ("PreToolUse", "TaskCompleted")
+_ENDS = ("Stop", "SubagentStop", "TeammateIdle")
+AFTER_CALLS = ("PostToolUse", "PostToolUseFailure")
 _CANNOT_REFUSE = ("SessionStart", "SessionEnd", "SubagentStart")
 _RANK = {"": 0, "allow": 1, "ask": 2, "block": 3, "deny": 4}
 _DECISIONS: dict[str, Literal["allow", "ask", "deny"]] = {
@@ -80,7 +81,7 @@ def read_text(event: Event, hook: Hook, out: str) -> Said:
 def fail(event: Event, hook: Hook, why: str, *, outcome: Outcome = "failed") -> Said:
     """A hook that could not say anything."""
     said = Said(hook, outcome=outcome, why=why)
-    if hook.origin == "managed" and event.may_refuse and event.name not in (*_CANNOT_REFUSE, *_AFTER):
+    if hook.origin == "managed" and event.may_refuse and event.name not in (*_CANNOT_REFUSE, *AFTER_CALLS):
         return _decide(event, said, f"a hook of the operator must be heard, and failed: {why}")
     return said
 
@@ -89,7 +90,7 @@ def interrupt(event: Event, hook: Hook) -> Said:
     """A hook that somebody's death may have cut off: it may have run, and is not run again for this event."""
     why = "its worker died in the middle of it; whether it has run is not known"
     said = fail(event, hook, why, outcome="interrupted")
-    if said.decision or event.name not in _CALLS or hook.listens:
+    if said.decision or event.name not in BEFORE_CALLS or hook.listens:
         return said
     # Neither twice nor not at all: another call is another event.
     reason = f"the hook that decides about it was interrupted: {why}. Make the call again if it is still needed"
@@ -109,7 +110,7 @@ def _refuse(event: Event, hook: Hook, reason: str) -> Said:
 
 
 def _decide(event: Event, said: Said, reason: str) -> Said:
-    decision: Literal["deny", "block"] = "deny" if event.name in _CALLS else "block"
+    decision: Literal["deny", "block"] = "deny" if event.name in BEFORE_CALLS else "block"
     return replace(said, decision=decision, reason=reason[:MAX_TEXT])
 
 
@@ -127,7 +128,7 @@ def _read_answer(event: Event, hook: Hook, answer: dict[str, Any]) -> Said:
         raise ValueError("`updatedInput` is no object")
     if event.name == "PreToolUse":
         said = replace(said, input=changed)
-    if event.name in _AFTER:
+    if event.name in AFTER_CALLS:
         output = own.get("updatedToolOutput", own.get("updatedMCPToolOutput"))
         said = replace(
             said, output=output if isinstance(output, str | None) else json.dumps(output, ensure_ascii=False)
@@ -174,13 +175,13 @@ def put_together(event: Event, said: Sequence[Said]) -> Hooked:
     heard = sorted((_bound(one) for one in said), key=lambda one: order[one.hook.origin])
     winner = max((one for one in heard), key=lambda one: _RANK[one.decision])
     decision = winner.decision
-    if decision == "block" and not event.may_refuse and event.name not in _AFTER:
+    if decision == "block" and not event.may_refuse and event.name not in AFTER_CALLS:
         decision = ""
     deciding = [one for one in heard if one.decision == winner.decision and one.reason]
     reason = "\n".join(dict.fromkeys(one.reason for one in deciding)) if winner.decision else ""
     stops = [one.stop for one in heard if one.stop]
     parts = [(one.hook.source, one.context) for one in heard if one.context]
-    if decision == "block" and event.name in (*_ENDS, *_AFTER):
+    if decision == "block" and event.name in (*_ENDS, *AFTER_CALLS):
         parts = [*((one.hook.source, one.reason) for one in deciding), *parts]
     stop = f"a hook ended it: {stops[0]}" if stops else ""
     if decision == "block" and event.name == "UserPromptSubmit":

@@ -11,6 +11,7 @@ import contextlib
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
@@ -18,7 +19,7 @@ from swarm.agent.compacting import Wanted
 from swarm.agent.decision import Action
 from swarm.agent.entries import CompactionFailed, Entry, Hooked, HooksBegun, ToolFinished
 from swarm.definitions.hooks import Hook, Hooks
-from swarm.hooks.answers import Said, interrupt, put_together
+from swarm.hooks.answers import AFTER_CALLS, BEFORE_CALLS, Said, interrupt, put_together
 from swarm.hooks.choosing import Table
 from swarm.hooks.events import Event, find_events
 from swarm.hooks.files import Managed, read_managed
@@ -67,13 +68,14 @@ class Hooking:
 
     def __init__(self, segment: Segment, toolbox: Toolbox, files: Keeping, table: Table) -> None:
         self._segment, self._toolbox, self._files, self._table = segment, toolbox, files, table
+        self._workspace = Path(segment.spec.workspace).resolve()
 
     def due(self, action: Action) -> Due:
         """What has to be run before this action: the first events that have hooks and have not had them."""
-        life, workspace = self._segment.life, self._toolbox.context_of("").workspace
+        life = self._segment.life
         for stage in find_events(life, action):
             new = [event for event in stage if event.id not in life.hooks.done]
-            if due := [(event, hooks) for event in new if (hooks := self._table.choose(event, workspace))]:
+            if due := [(event, hooks) for event in new if (hooks := self._table.choose(event, self._workspace))]:
                 return due
         return []
 
@@ -89,12 +91,17 @@ class Hooking:
         told = ", ".join(dict.fromkeys(event.name for event, _ in fresh))
         labels = [HooksBegun(event=event.id) for event, _ in fresh]
         journal.append(labels, activity=f"hooks: {told}")
-        self._note(self._ask(fresh))
+        said, kept = self._ask(fresh), self._keep(fresh)
+        self._note(said, kept)
+        if kept.text:
+            self._files.kept()
+        else:
+            self._files.ran()
 
     # -- running -------------------------------------------------------------------------------------------
 
     def _ask(self, due: Due) -> list[tuple[Event, list[Said]]]:
-        """Run all of them side by side; what they leave of the files is kept with the next call that may change some."""
+        """Run all of them side by side."""
         segment = self._segment
         context = self._toolbox.context_of(f"hook-{segment.journal.next_number}")
         calling = Calling(context, home_folder(context), segment.spec.network)
@@ -109,9 +116,15 @@ class Hooking:
         ]
         with ThreadPoolExecutor(min(CONCURRENT_HOOKS, len(asked))) as pool:
             said = list(pool.map(lambda one: calling.run(*one), asked))
-        self._files.ran()
         answers = iter(said)
         return [(event, [next(answers) for _ in hooks]) for event, hooks in due]
+
+    def _keep(self, due: Due) -> ToolFinished:
+        """What they have left of the files; before a call that is not worth a commit, for the call is followed by one if it changes any."""
+        nothing = ToolFinished(tool_use_id="", text="")
+        ran = any(hook.kind == "command" for event, hooks in due if event.name not in BEFORE_CALLS for hook in hooks)
+        read_only = self._segment.spec.definition.read_only or self._segment.mode == "plan"
+        return self._files.keep(nothing) if ran and not read_only else nothing
 
     def _look_up(self, event: Event) -> dict[str, Any]:
         spec = self._segment.spec
@@ -130,10 +143,14 @@ class Hooking:
 
     # -- journaling ----------------------------------------------------------------------------------------
 
-    def _note(self, answers: Sequence[tuple[Event, list[Said]]]) -> None:
+    def _note(self, answers: Sequence[tuple[Event, list[Said]]], kept: ToolFinished | None = None) -> None:
         entries: list[Entry] = []
         for event, said in answers:
             hooked = put_together(event, said)
+            if kept is not None and not entries:
+                told = kept.text.strip() if event.name in AFTER_CALLS else ""
+                text = "\n\n".join(filter(None, [hooked.text, told]))
+                hooked = hooked.model_copy(update={"commit": kept.commit, "text": text})
             entries.append(hooked)
             if event.call is not None and hooked.decision == "deny":
                 text = f"{notes.REFUSED_BY_HOOK} It says: {hooked.reason}"

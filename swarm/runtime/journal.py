@@ -13,6 +13,7 @@ from swarm.agent.entries import (
     Compacted,
     Condition,
     Entry,
+    HooksBegun,
     Parked,
     Started,
     ToolFinished,
@@ -101,9 +102,8 @@ class Journal:
 
     @staticmethod
     def _must_hold(disk: Disk, entry: Entry) -> bool:
-        return isinstance(entry, ToolStarted | Assistant | Compacted) and disk.holds(
-            effect=isinstance(entry, ToolStarted)
-        )
+        effects = ToolStarted | HooksBegun
+        return isinstance(entry, effects | Assistant | Compacted) and disk.holds(effect=isinstance(entry, effects))
 
     def append_results(self, results: Sequence[ToolFinished]) -> None:
         """Store the results of calls, which are counted, with what their tools asked a model for."""

@@ -137,8 +137,12 @@ def test_a_job_from_its_beginning_to_its_end(at_work: Fleet, home: Path) -> None
             **on("PostToolUse", record, "Bash"),
         },
     )
-    job = submit(at_work, SHELL)
+    job = submit(at_work, SHELL, snapshots=True)
     assert job.wait(30).text == "then"
+    [ran] = [entry for entry in journal(at_work, job) if isinstance(entry, ToolFinished)]
+    assert heard(at_work, job)["PostToolUse"].commit not in ("", ran.commit), (
+        "what hooks leave is kept like what calls do"
+    )
     told = [json.loads(line) for line in log.read_text().splitlines()]
     assert [(one["hook_event_name"], one["session_id"]) for one in told] == [
         ("PostToolUse", job.id),
