@@ -15,6 +15,7 @@ def refuse_more_turns(definition: AgentDefinition, provider: str, *, summaries: 
         raise ConfigurationError(f"provider {provider} has no batches; leave --patient away")
     wants = {
         "has tools (its `tools` must be an empty list)": definition.tools != [],
+        "is a program": bool(definition.command),
         "remembers": definition.memory is not None,
         "has work that is checked or graded": definition.outcome is not None,
         "is told of in summaries": summaries,
