@@ -24,7 +24,7 @@ from swarm.rehearsal.connection import Headers, Request, format_chunk, format_he
 from swarm.rehearsal.conversation import Conversation, read_conversation
 from swarm.rehearsal.faults import ERRORS, FaultPlan
 from swarm.rehearsal.ledger import Ledger, RequestRecord, Unmatched
-from swarm.rehearsal.prompt_cache import Prefix, PromptCache, estimate_tokens, measure_request
+from swarm.rehearsal.prompt_cache import InputUsage, Prefix, PromptCache, estimate_tokens, measure_request
 from swarm.rehearsal.rate_limits import RateLimiter
 from swarm.rehearsal.scenario import Fault, Reply, Scenario
 from swarm.rehearsal.script import Script
@@ -173,7 +173,9 @@ class Endpoints:
     def _play(self, exchange: _Exchange, body: dict[str, Any]) -> bool:
         conversation = read_conversation(body)
         exchange.record = replace(exchange.record, definition=conversation.definition, turn=conversation.turn)
-        wait = self._limiter.admit(self._ledger.in_flight)
+        prefix = measure_request(body)
+        input_usage = self._cache.look_up(_scope(exchange, body), prefix)
+        wait = self._limiter.admit(input_usage.fresh_tokens, self._ledger.in_flight)
         if wait is not None:
             message = "The simulated rate limit is used up."
             raise RequestRefused(message, status=429, kind="rate_limit_error", retry_after=wait)
@@ -186,12 +188,17 @@ class Endpoints:
                 self._closing.wait(_HANG_SECONDS if fault.seconds is None else fault.seconds)
                 self._ledger.record(replace(exchange.record, error="no reply"))
                 return False
-        return self._reply(exchange, body, conversation, fault)
+        return self._reply(exchange, body, conversation, fault, (prefix, input_usage))
 
     def _reply(
-        self, exchange: _Exchange, body: dict[str, Any], conversation: Conversation, fault: Fault | None
+        self,
+        exchange: _Exchange,
+        body: dict[str, Any],
+        conversation: Conversation,
+        fault: Fault | None,
+        measured: tuple[Prefix, InputUsage],
     ) -> bool:
-        prefix = measure_request(body)
+        prefix, input_usage = measured
         room = self._window(body["model"]) - prefix.total_tokens
         if room < 0:
             raise RequestRefused(
@@ -207,23 +214,24 @@ class Endpoints:
             reply, source = answer.reply, answer.source
             content, stop_reason = self._compose(body, prefix, reply, min(room, body["max_tokens"]), room)
             latency, override = reply.latency_seconds, reply.usage
-        scope = f"{body['model']}\0{exchange.request.api_key}"
-        usage = wire.build_usage(self._cache.look_up(scope, prefix), override, content)
+        usage = wire.build_usage(input_usage, override, content)
         charged = {name: count for name, count in usage.items() if name.endswith("_tokens")}
         if body.get("compaction") is not None:
             usage = wire.bill_summary(usage)
         exchange.record = replace(exchange.record, usage=charged, source=source)
-        self._limiter.spend(charged["input_tokens"] + charged["cache_creation_input_tokens"], charged["output_tokens"])
         message_id = "msg_" + exchange.record.request_id.removeprefix("req_")
         message = wire.build_message(message_id, body["model"], content, stop_reason, usage)
         seconds = self._draw_latency(latency)
         if self._closing.wait(seconds * _FIRST_BYTE_SHARE) if seconds else self._closing.is_set():
             return False
-        self._cache.store(scope, prefix)
+        self._cache.store(_scope(exchange, body), prefix)
         remaining = seconds * (1 - _FIRST_BYTE_SHARE)
-        if exchange.record.stream:
-            return self._send_stream(exchange, wire.build_events(message), remaining, fault)
-        return self._send_message(exchange, message, remaining, fault)
+        try:
+            if exchange.record.stream:
+                return self._send_stream(exchange, wire.build_events(message), remaining, fault)
+            return self._send_message(exchange, message, remaining, fault)
+        finally:
+            self._limiter.spend(charged["output_tokens"])
 
     def _compose(
         self, body: dict[str, Any], prefix: Prefix, reply: Reply, most: int, room: int
@@ -362,6 +370,11 @@ class Endpoints:
     def _draw_latency(self, own: tuple[float, float] | None) -> float:
         shortest, longest = self._latency or own or self._scenario.latency_seconds
         return shortest if shortest == longest else self._random.uniform(shortest, longest)
+
+
+def _scope(exchange: _Exchange, body: dict[str, Any]) -> str:
+    """Whose cache it is."""
+    return f"{body['model']}\0{exchange.request.api_key}"
 
 
 def _read_json(data: bytes) -> Any:

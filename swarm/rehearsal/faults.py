@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
+import time
+from collections.abc import Callable
 
 from swarm.rehearsal.conversation import Conversation
 from swarm.rehearsal.scenario import Fault
@@ -25,7 +27,8 @@ ERRORS: dict[str, tuple[int, str, str]] = {
 class FaultPlan:
     """A scenario's faults, and what each has seen and done so far."""
 
-    def __init__(self, faults: tuple[Fault, ...], seed: int) -> None:
+    def __init__(self, faults: tuple[Fault, ...], seed: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._began = clock, 0.0
         self._faults = faults
         self._seen = [0] * len(faults)
         self._struck = [0] * len(faults)
@@ -37,6 +40,7 @@ class FaultPlan:
         if not self._faults:
             return None
         with self._lock:
+            self._began = self._began or self._clock()
             due = [index for index in range(len(self._faults)) if self._is_due(index, conversation)]
             if not due:
                 return None
@@ -48,6 +52,9 @@ class FaultPlan:
         if fault.kind == "compaction_unavailable" and not conversation.summarizing:
             return False
         if match(fault.when, conversation) is None:
+            return False
+        passed = self._clock() - self._began
+        if fault.between is not None and not fault.between[0] <= passed < fault.between[1]:
             return False
         self._seen[index] += 1
         number = self._seen[index] - fault.after

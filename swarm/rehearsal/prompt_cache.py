@@ -62,6 +62,11 @@ class InputUsage(NamedTuple):
     cache_creation_1h_tokens: int
     cache_read_input_tokens: int
 
+    @property
+    def fresh_tokens(self) -> int:
+        """What was not read from the cache: all that counts for a rate limit."""
+        return self.input_tokens + self.cache_creation_5m_tokens + self.cache_creation_1h_tokens
+
 
 class _Entry(NamedTuple):
     expires: float

@@ -29,6 +29,7 @@ class RateLimiter:
     def __init__(self, limits: RateLimits, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._enforce, self._retry_after, self._most = limits.enforce, limits.retry_after, limits.in_flight
+        self._stated, self._refusals_count = limits.stated, limits.refusals_count
         self._lock = threading.Lock()
         now = clock()
         self._requests = _Bucket(limits.requests, now)
@@ -40,26 +41,34 @@ class RateLimiter:
             ("output-tokens", self._output),
         )
 
-    def admit(self, in_flight: int = 0) -> float | None:
-        """Take one request, of so many that are under way with it; None admits it, a number says after how many seconds to try again."""
+    def admit(self, input_tokens: int = 1, in_flight: int = 0) -> float | None:
+        """Take one request with so much input that is not read from the cache, of so many that are under way with it.
+
+        None admits it, a number says after how many seconds to try again.
+        """
         with self._lock:
             if self._most is not None and in_flight > self._most:
                 return self._retry_after or 1.0
             self._fill()
-            wait = max(bucket.seconds_until(1) for _, bucket in self._named)
+            # What is larger than a bucket goes when that is full.
+            fresh = min(input_tokens, self._input.limit)
+            wait = max(self._requests.seconds_until(1), self._input.seconds_until(fresh), self._output.seconds_until(1))
             if self._enforce and wait > 0:
+                self._requests.level -= self._refusals_count
                 return self._retry_after or wait
             self._requests.level -= 1
+            self._input.level -= input_tokens
             return None
 
-    def spend(self, input_tokens: int, output_tokens: int) -> None:
-        """Count the tokens of a reply. A bucket may go below zero: nobody knows a reply's size beforehand."""
+    def spend(self, output_tokens: int) -> None:
+        """Count a reply as it ends. The bucket may go below zero: nobody knows a reply's size beforehand."""
         with self._lock:
-            self._input.level -= input_tokens
             self._output.level -= output_tokens
 
     def headers(self) -> Headers:
         """What the API reports with every response."""
+        if not self._stated:
+            return []
         with self._lock:
             self._fill()
             now = self._clock()

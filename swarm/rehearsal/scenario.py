@@ -198,6 +198,8 @@ class Fault(_Part):
     """Of those that follow, strike each Nth."""
     times: int | None = Field(default=None, ge=1)
     """Strike at most N times."""
+    between: tuple[float, float] | None = None
+    """A storm: strike only from … to …, in seconds since the server's first request."""
     probability: float | None = Field(default=None, ge=0, le=1)
     """Strike by chance, drawn from the scenario's seed."""
     retry_after: float | None = Field(default=None, ge=0)
@@ -223,6 +225,10 @@ class RateLimits(_Part):
     """Seconds in the `retry-after` header of those, instead of the time until there is room again."""
     enforce: bool = False
     """Answer 429 with `retry-after` when one is used up, instead of only reporting."""
+    stated: bool = True
+    """False: no header tells of them, as with some platforms and proxies."""
+    refusals_count: bool = False
+    """A request that is refused counts as a request, too."""
 
 
 class BatchRules(_Part):
