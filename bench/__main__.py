@@ -21,6 +21,7 @@ NAMES = (
     "durability",
     "parked",
     "giant",
+    "governor",
     "messages",
     "long_life",
     "compaction",

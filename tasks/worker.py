@@ -46,6 +46,8 @@ log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
 """How long an agent that was sent for may go unclaimed, with no message queued, before that counts as lost."""
 ORPHAN_SWEEP_SECONDS = 20.0
+GOVERNOR_SECONDS = 1.0
+"""How often it is looked whether anybody waits for the model; whoever waits is served when there is room."""
 KEEPER_SECONDS = 0.1
 LATE_SECONDS = 0.005
 """How long after the end of a lease it is looked at: clocks and sleeps are not that exact."""
@@ -165,6 +167,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
         self._spawn("announce", process.ANNOUNCED_SECONDS / 4, Announcing())
         self._spawn("rescue", settings.sweep_seconds, Sweeper())
+        self._spawn("governor", min(GOVERNOR_SECONDS, settings.sweep_seconds), _serve_classes)
         if settings.job_file is not None:
             self._spawn("keep", KEEPER_SECONDS, Keeper(settings, process.announce))
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
@@ -224,6 +227,14 @@ def _report_slots(worker: Any) -> None:
     slots = 0 if process.draining() else worker.concurrency
     effect = runtime.store.staff(process.worker_name(), slots, max(10.0, 2 * runtime.settings.lease_seconds))
     carry_out(app, runtime.store, effect)
+
+
+def _serve_classes() -> float | None:
+    """Give slots to agents that wait for the model; in how many seconds there may be room for the next one."""
+    runtime = process.runtime()
+    effect, due = runtime.store.serve_classes()
+    carry_out(app, runtime.store, effect)
+    return None if due is None else max(LATE_SECONDS, due)
 
 
 def _renew_leases() -> None:

@@ -39,6 +39,8 @@ class Condition(BaseModel):
     """Nothing is left to do but to wait for those who still work for the agent: mail comes, or nobody is at work any more."""
     purse: tuple[int, int] | None = None
     """That others' calls are settled, of whose tokens and nano-dollars so much may be left then."""
+    slot: bool = False
+    """The slot that it has asked for: its turn to use the model."""
     batch: str = ""
     """The name of a request that was left to a batch, whose reply is awaited."""
     until: float | None = None

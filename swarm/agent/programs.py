@@ -13,7 +13,7 @@ from typing import Any
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN
 from swarm.errors import PermanentModelError
-from swarm.models import Hear, ModelRequest, Progress, Reply, Usage
+from swarm.models import Hear, Heed, ModelRequest, Progress, Reply, Usage
 
 _EMPTY = "(The program returned nothing.)"
 
@@ -25,7 +25,11 @@ class ProgramModel:
         self._spec = spec
 
     def complete(
-        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
+        self,
+        request: ModelRequest,
+        on_progress: Progress | None = None,
+        on_words: Hear | None = None,
+        on_limits: Heed | None = None,
     ) -> Reply:
         """A call of the program, or its result as the answer. Raises `PermanentModelError` where the program failed."""
         told, result = _split(request.messages)
@@ -40,6 +44,10 @@ class ProgramModel:
         if result.get("is_error"):
             raise PermanentModelError(text, kind="program")
         return self._reply([{"type": "text", "text": text or _EMPTY}], "end_turn")
+
+    def limit_class(self, model: str) -> str:
+        """Nobody's: it asks no server."""
+        return ""
 
     def summarizes(self, model: str) -> bool:
         """There is nothing that could be made shorter."""

@@ -21,6 +21,8 @@ def describe_wait(condition: Condition) -> str:
         reasons.append("a message")
     if condition.purse:
         reasons.append("a part of the budget")
+    if condition.slot:
+        reasons.append("its share of the model")
     if condition.batch:
         reasons.append("its batch")
     if condition.until is not None:

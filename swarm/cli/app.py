@@ -57,6 +57,7 @@ SECTIONS = {
         "serve": "serve:serve",
         "hub": "hub:hub",
         "telemetry": "telemetry:telemetry",
+        "limits": "limits:show_limits",
         "keys": "keys:keys",
     },
     "Without a model": {"demo": "demo:demo", "rehearse": "rehearse:rehearse"},

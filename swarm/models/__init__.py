@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
+from swarm.models.limits import Limits as Limits
 from swarm.records import Usage as Usage
 
 Block = dict[str, Any]
@@ -61,16 +62,28 @@ Hear = Callable[[int, Block, str], None]
 """Told each piece of text, thinking or a call's input as it streams: its block's number, the block as it began, the piece."""
 
 
+Heed = Callable[[Limits], None]
+"""Told what the server says of its limits, when a response begins or a request is refused."""
+
+
 class Model(Protocol):
     """What the loop needs of a model."""
 
     def complete(
-        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
+        self,
+        request: ModelRequest,
+        on_progress: Progress | None = None,
+        on_words: Hear | None = None,
+        on_limits: Heed | None = None,
     ) -> Reply:
         """Make one attempt and return the whole reply.
 
         Raises `TransientModelError` or `PermanentModelError`; a stream that ends before `message_stop` is transient.
         """
+        ...
+
+    def limit_class(self, model: str) -> str:
+        """Whose limits its requests for this model are counted for; the same for all that share them, empty if there are none."""
         ...
 
     def summarizes(self, model: str) -> bool:

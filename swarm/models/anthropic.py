@@ -21,11 +21,12 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
-from swarm.models import Hear, ModelRequest, Progress, Reply
+from swarm.models import Hear, Heed, ModelRequest, Progress, Reply
 from swarm.models.batches import BatchLane
 from swarm.models.catalogue import describe_aliases, max_output
 from swarm.models.encoding import Encoder
 from swarm.models.failures import credentials_failure, response_failure, stream_failure
+from swarm.models.limits import name_limit_class, read_limits
 from swarm.models.reply import ReplyBuilder
 from swarm.models.request import build_request, holds_summary
 from swarm.settings import Settings
@@ -129,12 +130,18 @@ class AnthropicModel:
         return model
 
     def complete(
-        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
+        self,
+        request: ModelRequest,
+        on_progress: Progress | None = None,
+        on_words: Hear | None = None,
+        on_limits: Heed | None = None,
     ) -> Reply:
         """Make one attempt and return the whole reply. Raises what `Model.complete` says, and `ConfigurationError`."""
         deadline = time.monotonic() + self._settings.request_timeout_seconds
         builder = ReplyBuilder(on_progress, on_words)
-        with self._open_stream(request) as stream:
+        with self._open_stream(request, on_limits) as stream:
+            if on_limits is not None:
+                on_limits(read_limits(stream.response.headers))
             request_id = stream.response.headers.get("request-id")
             request_sha = hashlib.sha256(stream.response.request.content).hexdigest()
             events = self._read_events(stream, request.model)
@@ -150,6 +157,10 @@ class AnthropicModel:
         if reply is None:
             raise TransientModelError("the model's reply was cut off before its end", kind="cut")
         return reply
+
+    def limit_class(self, model: str) -> str:
+        """Of the account that this process signs in to, and the model's kind."""
+        return name_limit_class(self._settings.provider, self._settings.base_url, model)
 
     def summarizes(self, model: str) -> bool:
         """What the server says that the model can do, asked once. A server that does not say cannot."""
@@ -179,7 +190,7 @@ class AnthropicModel:
         if client is not None:
             client.close()
 
-    def _open_stream(self, request: ModelRequest) -> Stream[RawMessageStreamEvent]:
+    def _open_stream(self, request: ModelRequest, on_limits: Heed | None) -> Stream[RawMessageStreamEvent]:
         client = self._client()
         most = max_output(request.model, prices_file=self._settings.prices_file)
         try:
@@ -198,6 +209,9 @@ class AnthropicModel:
                 **build_request(request, max_output=most), stream=True, extra_headers=_trace(request)
             )
         except Exception as error:
+            response = getattr(error, "response", None)
+            if on_limits is not None and response is not None:
+                on_limits(read_limits(response.headers))
             failure = self._request_failure(error, request.model)
             if failure is None:
                 raise

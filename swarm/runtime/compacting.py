@@ -27,6 +27,7 @@ from swarm.ids import traceparent
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply
 from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, max_output, price_of, resolve_model
+from swarm.runtime.aside import complete_aside
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.purse import CACHE_SECONDS, MAX_REPLY_TOKENS, Prices, wish_for_summary
 from swarm.runtime.segment import Segment
@@ -166,7 +167,7 @@ class Compacting:
         self._segment.store.tell_activity(self._segment.claim, "summarizing its conversation")
         try:
             with self._segment.stop.waiting():
-                reply = self._model.complete(request)
+                reply = self._complete(request, plan)
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
             self._note(action, plan, error)
             return
@@ -200,6 +201,12 @@ class Compacting:
         )
         self._cut(action, entry)
 
+    def _complete(self, request: ModelRequest, plan: _Plan) -> Reply:
+        if plan.own:
+            return self._model.complete(request, on_limits=self._call.share.heed)
+        tokens = sum(size_of(block) for message in request.messages for block in message["content"])
+        return complete_aside(self._segment, self._model, request, int(tokens / BYTES_PER_TOKEN))
+
     def _fits(self, messages: list[dict[str, Any]]) -> bool:
         """Whether this much can stay as it was, and leave room for more."""
         size = sum(size_of(block) for message in messages for block in message["content"])
@@ -210,9 +217,8 @@ class Compacting:
         entry = self._journal.stamp(entry)
         entry = entry.model_copy(update={"folded": foresee(self._life, entry)})
         counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
-        self._call.tell(
-            self._journal.append([entry], activity="summarizing", counters=counters, settle=self._call.reserves)
-        )
+        call = self._call.share.end(entry.usage) if entry.model == self._spec.model else None
+        self._journal.append([entry], activity="summarizing", counters=counters, settle=self._call.reserves, call=call)
         log.info(
             "agent.compacted",
             agent_id=self._spec.agent_id,
@@ -243,7 +249,7 @@ class Compacting:
     def _fail(self, entry: CompactionFailed) -> None:
         log.warning("compaction.failed", agent_id=self._spec.agent_id, kind=entry.error_kind, error=entry.error)
         counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
-        self._call.tell(self._journal.append([entry], counters=counters, settle=self._call.reserves))
+        self._journal.append([entry], counters=counters, settle=self._call.reserves)
 
 
 def _read(reply: Reply, plan: _Plan) -> tuple[Block | None, str]:

@@ -11,6 +11,7 @@ from typing import Any
 from swarm.errors import ToolError
 from swarm.models import Model, ModelRequest, Reply, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
+from swarm.runtime.aside import complete_aside
 from swarm.runtime.purse import Prices, wish_for_summary
 from swarm.runtime.segment import Segment
 from swarm.store.values import NANO, Granted, Wish
@@ -36,7 +37,7 @@ class Consulting:
             request = self._request(consultation)
             with self._reserved(tool_use_id, self._wish(request)):
                 check()
-                reply = self._model.complete(request, lambda _: check())
+                reply = complete_aside(self._segment, self._model, request, self._size(request), lambda _: check())
             self._note(tool_use_id, reply)
             return reply
 
@@ -61,9 +62,14 @@ class Consulting:
         )
 
     def _wish(self, request: ModelRequest) -> Wish:
-        size = len(json.dumps(request.messages, ensure_ascii=False).encode()) + len(request.system)
         prices = Prices(request.model, self._segment.settings.prices_file)
-        return wish_for_summary(size // _BYTES_PER_TOKEN, prices, cached=False, most=request.max_tokens)
+        return wish_for_summary(self._size(request), prices, cached=False, most=request.max_tokens)
+
+    @staticmethod
+    def _size(request: ModelRequest) -> int:
+        return (
+            len(json.dumps(request.messages, ensure_ascii=False).encode()) + len(request.system)
+        ) // _BYTES_PER_TOKEN
 
     @contextmanager
     def _reserved(self, tool_use_id: str, wish: Wish) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -23,9 +23,11 @@ from swarm.agent.entries import (
 from swarm.agent.life import Life
 from swarm.plain import clean
 from swarm.records import Usage
+from swarm.runtime.share import Share
 from swarm.store.agents import Store
 from swarm.store.durable import Disk
 from swarm.store.loading import load_life
+from swarm.store.slots import CallEnd
 from swarm.store.values import Claim, Counters, GoOn, Signals, reply_counters
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
@@ -44,6 +46,10 @@ class Journal:
         """Messages that wait in the mailbox, as the last write answered."""
         self.wanted = ""
         """The summary that a person wants of the conversation, as JSON."""
+        self.publish: Callable[[Signals], None] | None = None
+        """Carries out what a step asks for; without it the outbox does, in its time."""
+        self.share: Share | None = None
+        """Its part of the fleet's share of the model; None: nobody asks for any."""
 
     def load(self) -> Life:
         """Read the journal, from its last cut on. Raises `JournalError`."""
@@ -77,12 +83,14 @@ class Journal:
         counters: Counters | None = None,
         settle: bool = False,
         said: str = "",
-    ) -> Signals:
+        call: CallEnd | None = None,
+    ) -> None:
         """Store entries and take them in; what must not be lost is on the disk then, where that was asked for.
 
-        Returns what is left to do for others.
+        `call` says how a call of the model has ended. Where they lead to another one, its slot is asked for with them.
         """
         stamped = [self.stamp(entry) for entry in entries]
+        wish = self.share.wish_after(self.life, stamped) if self.share is not None else None
         appended = self.store.append(
             self.claim,
             self.next_number,
@@ -91,14 +99,19 @@ class Journal:
             counters=counters,
             settle=settle,
             said=said,
+            call=call,
+            wish=wish,
         )
         self.unread = self.unread if appended.unread is None else appended.unread
         self.wanted = self.wanted if appended.wanted is None else appended.wanted
+        if self.share is not None and wish is not None:
+            self.share.slot = appended.slot
         for entry in stamped:
             self.life.apply(entry)
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
             self._disk.wait(self.store.client)
-        return appended.effect
+        if self.publish is not None and appended.effect.publish:
+            self.publish(appended.effect)
 
     @staticmethod
     def _must_hold(disk: Disk, entry: Entry) -> bool:

@@ -64,7 +64,7 @@ from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, U
 from swarm.runtime.setting_up import SettingUp
 from swarm.runtime.summing import Summing
 from swarm.runtime.toolbox import Toolbox
-from swarm.runtime.waiting import park, wait_for
+from swarm.runtime.waiting import park, wait_for, wait_for_slot
 from swarm.store.values import Busy, Counters, GoOn
 from swarm.tools import AwaitsAnswer
 
@@ -254,6 +254,8 @@ class Loop:
             return None
         if (parked := self._wait_until(action.not_before)) is not None:
             return parked
+        if (waits := wait_for_slot(self.segment)) is not None:
+            return waits if isinstance(waits, Waits) else None
         match self.model_call.reserve():
             case Finished() as finished:
                 return self._end(finished)
@@ -282,6 +284,8 @@ class Loop:
     def _compact(self, action: Compact) -> Outcome | None:
         if (out := self._give_way() or self._wait_until(action.not_before)) is not None:
             return out
+        if (waits := wait_for_slot(self.segment)) is not None:
+            return waits if isinstance(waits, Waits) else None
         match self.compacting.run(action):
             case Finished() as finished:
                 return self._end(finished)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,15 +18,18 @@ from swarm.agent.needs import ANY_MODEL
 from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError, UnfitWorker
 from swarm.ids import traceparent
 from swarm.log import EventLog
-from swarm.models import Block, Model, ModelRequest, Reply, Usage
+from swarm.models import Block, Limits, Model, ModelRequest, Reply, Usage
 from swarm.models.backoff import backoff_seconds
 from swarm.models.catalogue import cost_usd
 from swarm.models.reply import tell_apart
 from swarm.runtime.purse import LEAST_SUMMARY_TOKENS, Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment
+from swarm.runtime.share import Share
 from swarm.runtime.sharing import Gate
 from swarm.runtime.words import Words
-from swarm.store.values import NANO, Busy, OutOfBudget, Signals, Wish, reply_counters
+from swarm.store.outage import REDIS_ERRORS
+from swarm.store.slots import Slot
+from swarm.store.values import NANO, Busy, OutOfBudget, Wish, reply_counters
 
 log = EventLog("swarm.model")
 
@@ -57,6 +60,10 @@ class ModelCall:
         self._kept: dict[str, Any] = {}
         self._words = Words(segment, 0)
         self._gate: Gate | None = None
+        # Batches have limits of their own.
+        limit_class = "" if self._spec.patient else model.limit_class(self._spec.model)
+        self.share = Share(segment.claim, limit_class, segment.settings.prices_file)
+        self._journal.share = self.share
 
     @property
     def _life(self) -> Life:
@@ -81,7 +88,7 @@ class ModelCall:
             began = time.monotonic()
             self._words = Words(self._segment, self._journal.next_number, watched=self._words.watched)
             with self._stop.waiting(), self._opening_for_others():
-                reply = self._model.complete(request, self._tell_activity, self._words.take)
+                reply = self._model.complete(request, self._tell_activity, self._words.take, self._heed_limits)
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
             self.note_failure(error)
             return
@@ -106,14 +113,14 @@ class ModelCall:
             request_sha=reply.request_sha,
             duration_seconds=seconds,
         )
-        effect = self._journal.append(
+        self._journal.append(
             [entry],
             activity=self._activity(reply),
             counters=reply_counters(reply.usage, cost, turns=1),
             settle=self.reserves,
             said=self._life.speech.text_after(entry),
+            call=self.share.end(reply.usage),
         )
-        self.tell(effect)
 
     def note_failure(self, error: PermanentModelError | ConfigurationError | TransientModelError) -> None:
         """Journal why there is no reply. Raises `UnfitWorker`."""
@@ -123,14 +130,10 @@ class ModelCall:
         failed = describe_failure(self._life, error, self._segment.claim.now(), random.random())
         activity = "" if failed.permanent else f"waiting for the model ({failed.error_kind})"
         if activity:
-            delay = failed.retry_at - self._segment.claim.now()
+            delay = max(0.0, failed.retry_at - self._segment.claim.now())
             log.warning("model.failed", agent_id=self._spec.agent_id, kind=failed.error_kind, again_in_seconds=delay)
-        self.tell(self._journal.append([failed], activity=activity, settle=self.reserves))
-
-    def tell(self, effect: Signals) -> None:
-        """Carry out what the end of a call asks for."""
-        if effect.publish:
-            self._segment.publish(effect)
+        call = self.share.fail(error, self._life)
+        self._journal.append([failed], activity=activity, settle=self.reserves, call=call)
 
     @property
     def _prices(self) -> Prices:
@@ -201,16 +204,26 @@ class ModelCall:
     @contextmanager
     def _opening_for_others(self) -> Iterator[None]:
         """A stretch in which a first reply begins, which others may wait for."""
-        if not self._segment.claim.opens or self._life.turns:
+        slot = self.share.slot
+        opens = slot.opens if isinstance(slot, Slot) else ""
+        if not opens:
             yield
             return
-        self._gate = Gate(self._segment)
+        self._gate = Gate(self._segment, opens)
         self._gate.start()
         try:
             yield
         finally:
             self._gate.close()
             self._gate = None
+
+    def _heed_limits(self, limits: Limits) -> None:
+        slot = self.share.slot
+        self.share.heed(limits)
+        if isinstance(slot, Slot) and not slot.known:
+            # Others wait to learn what there is.
+            with self._stop.unbroken(), suppress(*REDIS_ERRORS):
+                self._segment.publish(self._segment.store.heed_limits(self.share.limit_class, limits))
 
     def _tell_activity(self, activity: str) -> None:
         if not activity:

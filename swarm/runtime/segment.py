@@ -39,6 +39,9 @@ class Segment:
     """Carries out what a step of the store asks for: wakes, stops."""
     stop: Stop
 
+    def __post_init__(self) -> None:
+        self.journal.publish = self.publish
+
     @cached_property
     def ceiling(self) -> Ceiling:
         """The most that this worker allows."""

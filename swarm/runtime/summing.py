@@ -19,6 +19,7 @@ from swarm.log import EventLog
 from swarm.models import Model, ModelRequest, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.records import NANO, Counters
+from swarm.runtime.aside import complete_aside
 from swarm.runtime.purse import Prices
 from swarm.runtime.segment import Segment
 
@@ -109,7 +110,8 @@ class Summing:
             max_tokens=MOST_REPLY_TOKENS[sort],
         )
         try:
-            reply = self._model.complete(request)
+            size = len((system_of(sort) + ask).encode("utf-8", "surrogatepass"))
+            reply = complete_aside(self._segment, self._model, request, int(size / BYTES_PER_TOKEN))
         except SwarmError as error:
             log.info("summary.not_made", agent_id=self._spec.agent_id, sort=sort, why=error)
             return "", Counters()

@@ -10,7 +10,11 @@ from swarm.models import Block
 from swarm.runtime.own_time import within_time
 from swarm.runtime.segment import Segment, Waits
 from swarm.runtime.toolbox import Toolbox
+from swarm.store.slots import Slot
 from swarm.store.values import GoOn
+
+LONGEST_IN_PLACE_SECONDS = 2.0
+"""A longer wait for a slot that is held gives it back, and the process."""
 
 
 def park(
@@ -24,6 +28,29 @@ def park(
         return answer
     segment.publish(answer)
     return Waits(condition)
+
+
+def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
+    """Have the agent's turn to ask the model come: None once it has; `GoOn`: see what is next again. Raises `Interrupted`."""
+    share = segment.journal.share
+    if share is None or not share.limit_class:
+        return None
+    if share.slot is None:
+        share.slot, effect = segment.store.ask_for_slot(segment.claim, share.wish(segment.life))
+        segment.publish(effect)
+    if not isinstance(share.slot, Slot):
+        share.slot = None
+        return park(segment, Condition(slot=True))
+    wait = share.slot.at - segment.claim.now()
+    if wait > LONGEST_IN_PLACE_SECONDS:
+        # Nobody may ask since it was given.
+        until, share.slot = share.slot.at, None
+        return park(segment, Condition(until=until))
+    if wait > 0:
+        with segment.stop.waiting():
+            segment.stop.event.wait(wait)
+        segment.stop.check()
+    return None
 
 
 def wait_for(segment: Segment, toolbox: Toolbox, call: Block, since: Condition | None) -> Waits | None:

@@ -23,11 +23,12 @@ from swarm.log import EventLog
 from swarm.plain import clean, clean_text
 from swarm.records import Counters
 from swarm.store.fields import agent_fields, child_fields, job_fields
+from swarm.store.governing import Governing
 from swarm.store.judging import Judging
-from swarm.store.library import STEPS
 from swarm.store.prefixes import digest_of
 from swarm.store.sequels import Sequel, Sequels
 from swarm.store.showing import Showing
+from swarm.store.slots import CallEnd, SlotWish, read_held, read_slot
 from swarm.store.values import (
     Appended,
     Busy,
@@ -50,7 +51,7 @@ JOURNAL_PAGE = 500
 """Entries fetched at a time."""
 
 
-class Store(Works, Showing, Judging):
+class Store(Works, Showing, Judging, Governing):
     """The swarm's state in one Redis."""
 
     # -- jobs ----------------------------------------------------------------------------------------------
@@ -175,6 +176,7 @@ class Store(Works, Showing, Judging):
                     began_at=float(answer[11]),
                     opens=answer[12],
                     documents=json.loads(answer[13] or "{}"),
+                    slot=read_held(answer[14], answer[12]),
                 )
             case "refused":
                 return Refused(answer[1])
@@ -191,8 +193,12 @@ class Store(Works, Showing, Judging):
         counters: Counters | None = None,
         settle: bool = False,
         said: str = "",
+        call: CallEnd | None = None,
+        wish: SlotWish | None = None,
     ) -> Appended:
         """Append entries, the first as number `number`.
+
+        `call` says how a call of the model has ended, `wish` asks for a slot for the next one.
 
         `settle` gives back what was reserved; `said` is the text that is left if the agent is ended from outside.
 
@@ -204,7 +210,10 @@ class Store(Works, Showing, Judging):
                 entry, digest, prefix = self._prefixes.take_out(entry)
             documents.append(encode_entry(entry))
         changed = json.dumps(counters.changed() if counters else {})
-        given = (claim.agent_id, claim.generation, number, clean_text(activity), changed, int(settle), clean_text(said))
+        given = (
+            *(claim.agent_id, claim.generation, number, clean_text(activity), changed, int(settle), clean_text(said)),
+            *("" if call is None else call.encode(), "" if wish is None else wish.encode()),
+        )
         answer = self.run("append", *given, digest, "", *documents)
         if answer[0] == "document":
             answer = self.run("append", *given, digest, prefix, *documents)
@@ -212,7 +221,8 @@ class Store(Works, Showing, Judging):
         if answer[0] != "ok":
             # A repeat: whoever the first attempt woke is in the outbox.
             return Appended(None, Signals())
-        return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3])
+        slot = None if wish is None else read_slot(wish.limit_class, answer[4])
+        return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot)
 
     def need(self, claim: Claim, needs: Needs) -> None:
         """Have only workers run the agent from now on that have this. Raises as `append`."""
@@ -264,14 +274,6 @@ class Store(Works, Showing, Judging):
             case "team":
                 return NotSpawned("team", child=answer[1])
         return self._effect(answer, claim)
-
-    def let_others_begin(self, prefix: str, *, begun: bool) -> tuple[bool, Signals]:
-        """Have those go on that wait for the first reply to requests with this prefix; returns whether some still wait.
-
-        Whoever says so may be listening to that reply, so this does not wait for a Redis that is away.
-        """
-        left, publish = STEPS.run(self.hasty, "let_others_begin", self.prefix, prefix, int(begun))
-        return bool(left), Signals(publish=publish)
 
     def park(
         self,

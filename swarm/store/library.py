@@ -28,6 +28,7 @@ from swarm.store.connection import refuse_old_server
 
 PACKAGES = (
     "swarm.store.lua",
+    "swarm.governor",
     "swarm.team",
     "swarm.memory",
     "swarm.telemetry",

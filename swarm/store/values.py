@@ -15,6 +15,7 @@ from swarm.mailbox import MAX_UNREAD, Kind
 from swarm.records import NANO as NANO
 from swarm.records import Counters as Counters
 from swarm.records import Usage
+from swarm.store.slots import InLine, Slot
 
 NOT_LIVE = "only a live agent of the job can do this"
 """Why a step on behalf of an agent was refused, whatever it was to do."""
@@ -55,6 +56,8 @@ class Claim:
     """When its first segment began."""
     documents: Mapping[str, str] = field(default_factory=dict)
     """The digests of what else travels with its job, by what it is: `instructions` (if they are not switched off), `servers`."""
+    slot: Slot | None = None
+    """What it was woken for, if that is the fleet's share of the model."""
     opens: str = ""
     """The prefix of its requests, if others wait for its first reply to begin."""
 
@@ -176,6 +179,8 @@ class Appended:
     """Those who waited for what was settled go on."""
     wanted: str | None = None
     """The summary that a person wants, as JSON; None when it was not looked up."""
+    slot: Slot | InLine | None = None
+    """What became of the wish for one; None: there was none, or it was not looked up."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,7 @@ class SweepTurn:
 class GoOn:
     """What an agent wanted to park for holds already."""
 
-    why: Literal["children", "tasks", "time", "mail", "answer", "purse", "nothing"]
+    why: Literal["children", "tasks", "time", "mail", "answer", "purse", "slot", "nothing"]
     """`nothing`: it wanted to rest, and nobody is at work for it any more."""
 
 

@@ -77,12 +77,16 @@ end
 -- Wake those who wait for a part of the job's purse: purse_common.lua.
 local serve_purse
 
+-- Give back its slot, and its place in line for one: governor_common.lua.
+local leave_governor
+
 -- Give back the process an agent held, and its place among the job's running agents, to whoever is next.
 local function leave(id, job)
   redis.call('ZREM', P .. ':leases', id)
   -- Whoever has no process makes no call.
   give_back(id, job)
   serve_purse(job)
+  leave_governor(id, job)
   redis.call('SREM', job_key(job, 'running'), id)
   line_up(job)
 end

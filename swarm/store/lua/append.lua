@@ -3,9 +3,11 @@
 --   counters        JSON: what is added to the agent's and the job's sums
 --   settle          '1': what was reserved is given back
 --   said            the agent's latest text, kept for an end from outside; '' for none
+--   call            JSON: how a call of the model has ended, of which these tell; '' for none: governor_common.lua
+--   wish            JSON: a slot for the next call; '' for none
 --   digest, prefix  hash and JSON of the prefix that a `started` entry names; '' for none, or for a text that is kept already
--- Returns {'ok', unread messages, publish, the summary that a person wants as JSON or ''} | {'document'}: say it again with the text | {'repeat'} | {'stale'} | {'cancelled'}
-step('append', function(id, gen, number, activity, counters, settle, said, digest, prefix, entries)
+-- Returns {'ok', unread messages, publish, the summary that a person wants as JSON or '', the answer of `ask_for_slot`} | {'document'}: say it again with the text | {'repeat'} | {'stale'} | {'cancelled'}
+step('append', function(id, gen, number, activity, counters, settle, said, call, wish, digest, prefix, entries)
   number = tonumber(number)
   local refused = refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
@@ -23,8 +25,10 @@ step('append', function(id, gen, number, activity, counters, settle, said, diges
     give_back(id, job)
     serve_purse(job)
   end
+  if call ~= '' then settle_call(id, cjson.decode(call)) end
+  local slot = wish ~= '' and ask_for_slot(id, job, cjson.decode(wish)) or {}
   redis.call('HSET', agent_key(id), 'activity', activity, 'active', NOW)
   if said ~= '' then redis.call('HSET', agent_key(id), 'said', said) end
   if changed then emit(job, 'progress', id, 'activity', activity) end
-  return { 'ok', count(unread), publish, wanted or '' }
-end, { list_after = 9 })
+  return { 'ok', count(unread), publish, wanted or '', slot }
+end, { list_after = 11 })

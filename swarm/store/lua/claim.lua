@@ -4,7 +4,7 @@
 -- Returns {'ok', generation, spec, job deadline or '', unread messages, journal's length, the server's time, the digest of the job's
 --   definitions or '', what the job permits: rules, seconds for questions, rules added since, when
 --   its first segment began, the prefix that its first reply opens for others or '',
---   JSON {name: digest} of what else travels with the job, or ''} | {'refused', state} | {'capped'}
+--   JSON {name: digest} of what else travels with the job, or '', the slot that it holds as JSON or ''} | {'refused', state} | {'capped'}
 --   | {'unknown'} | {'wants'}: look at what it needs first | {'contradicted'}: the record says something else than the message; nothing was claimed
 
 local function granted(id, job, gen, spec, unread, length, started)
@@ -14,7 +14,7 @@ local function granted(id, job, gen, spec, unread, length, started)
     rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1), tostring(started or NOW),
     field(id, 'opens') or '',
     -- A job of an older version has its instruction files in a field of their own.
-    carried or (instructions and cjson.encode({ instructions = instructions })) or '' }
+    carried or (instructions and cjson.encode({ instructions = instructions })) or '', slot_of(id) }
 end
 
 local function contradicts(id, told)

@@ -1,6 +1,6 @@
 -- Give the process back until a condition holds, unless it holds already.
 -- Whatever can make a condition true looks at the same keys in one step of its own, so no wake-up is lost.
---   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, purse?, batch?}
+--   condition  JSON {children?, tasks?, mode?, mail?, until?, rest?, said?, question?, ask?, purse?, batch?, slot?}
 --     children, mode  agents whose end, or idleness, is awaited: 'all' of them or 'any'
 --     tasks, mode     tasks of the board whose completion is awaited: 'all' of them or 'any'
 --     mail            'any' message, or 'talk': one that the runtime did not write
@@ -8,9 +8,10 @@
 --     rest            nothing is left to do: wait for mail while a child is at work; a teammate waits in any case, and its lead is
 --                     told, with what it `said` last; but a task of the board that fits it is offered to it first
 --     purse           tokens and money: that calls under way are settled, of which so much may be left then: purse_common.lua
+--     slot            the one that it has asked for: governor_common.lua
 --     batch           the reply to a request that was left to a batch: batch_common.lua
 --     question, ask   the answer to a question, which is asked in this step unless it was before: questions_common.lua
--- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'purse' | 'batch' | 'nothing'} | {'repeat'} | {'stale'}
+-- Returns {'parked', publish} | {'go on', why: 'children' | 'tasks' | 'time' | 'mail' | 'answer' | 'purse' | 'batch' | 'slot' | 'nothing'} | {'repeat'} | {'stale'}
 --   | {'cancelled'}
 
 local function is_at_work(id)
@@ -56,6 +57,8 @@ step('park', function(id, gen, number, entry, condition)
     if not state and ask_the_past(wait.question, id, job, wait.ask) then return { 'go on', 'answer' } end
   end
   if wait.purse and judge(purse_of(job), wait.purse[1], wait.purse[2]) ~= 'wait' then return { 'go on', 'purse' } end
+  local asks, slot = fields(id, 'asks', 'slot')
+  if wait.slot and (slot or not asks) then return { 'go on', 'slot' } end
   if wait.batch and redis.call('EXISTS', reply_key(wait.batch)) == 1 then return { 'go on', 'batch' } end
   local idle = false
   if wait.rest then
@@ -85,6 +88,12 @@ step('park', function(id, gen, number, entry, condition)
   if wait.purse then
     redis.call('HSET', agent_key(id), 'wait_tokens', wait.purse[1], 'wait_cost', wait.purse[2], 'activity', "waiting for others' calls")
     redis.call('ZADD', job_key(job, 'purse'), (64 - tonumber(field(id, 'depth'))) * 1e10 + NOW, id)
+  end
+  if wait.slot then
+    redis.call('HSET', agent_key(id), 'activity', 'waiting for its share of the model')
+    once.keeps = id
+    -- Who waits for another's first reply does so for a while only.
+    if waits_for_prefix(id, job) then wait['until'] = math.min(wait['until'] or math.huge, NOW + 2 * GATE_SECONDS) end
   end
   if wait.batch then redis.call('HSET', agent_key(id), 'wait_batch', wait.batch, 'activity', 'waiting for its batch') end
   redis.call('DEL', await_key(id))

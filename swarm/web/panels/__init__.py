@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swarm.client import Swarm
-from swarm.web.panels import cost, memory, servers, team, timeline
+from swarm.web.panels import cost, limits, memory, servers, team, timeline
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,12 @@ _SHIPPED = (
     ),
     Panel(
         "cost", "Cost", lambda asked: cost.read_cost(asked.swarm, asked.job_id), stale_on=frozenset({"ended", "parked"})
+    ),
+    Panel(
+        "limits",
+        "Limits",
+        lambda asked: limits.read_limits(asked.swarm, asked.job_id),
+        stale_on=frozenset({"parked", "woken"}),
     ),
 )
 PANELS: Mapping[str, Panel] = {panel.name: panel for panel in _SHIPPED}

@@ -3,7 +3,9 @@
 step('let_others_begin', function(prefix, begun)
   if begun == '1' then redis.call('SET', P .. ':warm:' .. prefix, '1', 'EX', WARM_SECONDS) end
   local warming = P .. ':warming:' .. prefix
-  for _, id in ipairs(redis.call('SPOP', warming .. ':waiting', AT_ONCE)) do wake(id, 'prefix') end
+  local first = redis.call('GET', warming)
+  if first then redis.call('HDEL', agent_key(first), 'opens') end
+  for _, id in ipairs(redis.call('SPOP', warming .. ':waiting', AT_ONCE)) do go_on(id, false) end
   redis.call('DEL', warming)
   return { redis.call('EXISTS', warming .. ':waiting'), publish }
 end)

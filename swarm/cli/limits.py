@@ -1,0 +1,55 @@
+"""`swarm limits`: what the model's server grants the fleet, what of that is left, and who waits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from swarm.cli.options import JsonOption
+from swarm.cli.output import print_json, print_line, show_number
+from swarm.client import Swarm
+from swarm.governor.view import Bucket, LimitClass, read_classes
+from swarm.store.connection import explained
+
+_KNOWLEDGE = {
+    "told": "limits as the server states them",
+    "blind": "the server states no limits; these are learned from what it refuses",
+    "new": "nothing is known yet: a few requests go first",
+}
+
+
+def show_limits(as_json: JsonOption = False) -> None:
+    """Show the fleet's share of the model: limits, what is left of them, and which jobs wait."""
+    swarm = Swarm()
+    with explained(swarm.store.client):
+        classes = read_classes(swarm.store)
+    if as_json:
+        print_json([asdict(one) for one in classes])
+        return
+    if not classes:
+        print_line("no agent has asked a model yet")
+    for one in classes:
+        for line in _describe(one):
+            print_line(line)
+
+
+def _describe(one: LimitClass) -> list[str]:
+    lines = [f"{one.name}   {_KNOWLEDGE[one.knowledge]}"]
+    lines += [f"  {kind:<9} {_show(bucket)}" for kind, bucket in one.buckets.items()]
+    asked = [f"{show_number(one.sent, 'request')} in all"]
+    asked += [f"{one.limited} refused by a limit"] if one.limited else []
+    asked += [f"{one.overloaded} by overload"] if one.overloaded else []
+    lines.append(f"  asking    {one.asking} now; {', '.join(asked)}")
+    if one.window is not None:
+        lines.append(f"  window    {one.window} at once, after a storm of overloads")
+    if one.held_seconds:
+        lines.append(f"  held      for {one.held_seconds:g} s, as the server asked")
+    for job, count in one.waiting.items():
+        lines.append(f"  waiting   {show_number(count, 'agent')} of {job}")
+    return lines
+
+
+def _show(bucket: Bucket) -> str:
+    if bucket.used is None:
+        return "no limit known"
+    stated = "" if bucket.stated is None else f", {bucket.stated:,} stated"
+    return f"{bucket.left:,} left of {bucket.used:,} a minute{stated}"

@@ -1,0 +1,122 @@
+"""One running agent's part of the fleet's share of the model: the slot it asks for, holds, waits for and gives back.
+
+A slot is asked for in the step that writes what the next request is about, and given back in the one that writes the reply, so a turn
+costs no step more. Who has none parks until the governor gives it one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from swarm.agent.blocks import BYTES_PER_TOKEN, size_of
+from swarm.agent.entries import Entry, Mail, ModelFailed, Prompt, Started, ToolFinished
+from swarm.agent.life import Life
+from swarm.agent.spec import AgentSpec
+from swarm.errors import TransientModelError
+from swarm.models import Limits, Usage
+from swarm.models.catalogue import least_cached
+from swarm.models.encoding import describe_prefix
+from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotWish
+from swarm.store.values import Claim
+
+_CACHE_SECONDS = 240.0
+"""For so long after a reply its conversation is surely found in the prompt cache."""
+_LEAST_BYTES_PER_TOKEN = 4.5
+"""On the high side: a prefix that is too short for the cache is not worth waiting for."""
+_ENDINGS: dict[str, Ending] = {"rate_limit": "limited", "overloaded": "overloaded"}
+
+
+def name_prefix(spec: AgentSpec, system: str, tools: list[dict[str, Any]], prices_file: Path | None) -> tuple[str, int]:
+    """What tells requests that begin alike for the prompt cache, empty if it would not hold so little; and its bytes."""
+    digest, size = describe_prefix(spec.model, system, tools, f"{spec.definition.effort} {spec.base_url}")
+    is_held = size / _LEAST_BYTES_PER_TOKEN >= least_cached(spec.model, prices_file=prices_file)
+    return digest if is_held else "", size
+
+
+class Share:
+    """What one agent's requests take of the limits of one class."""
+
+    def __init__(self, claim: Claim, limit_class: str, prices_file: Path | None) -> None:
+        self.limit_class = limit_class
+        self.slot: Slot | InLine | None = claim.slot if claim.slot and claim.slot.limit_class == limit_class else None
+        self._now, self._spec, self._prices_file = claim.now, claim.spec, prices_file
+        self._limits: tuple[Limits, float] | None = None
+
+    # -- before a call -------------------------------------------------------------------------------------------
+
+    def wish_after(self, life: Life, entries: Sequence[Entry]) -> SlotWish | None:
+        """What the next call takes if these entries, which are about to be written, lead to one; None if other things come first."""
+        if not self.limit_class or not isinstance(entries[-1], ToolFinished | Prompt | Mail | ModelFailed):
+            return None
+        if isinstance(entries[-1], ModelFailed) and (entries[-1].permanent or entries[-1].retry_at > entries[-1].at):
+            return None
+        if isinstance(entries[0], Started):
+            return self._first(entries[0].system, entries[0].tools, sum(map(_size_of, entries)))
+        settled = {entry.tool_use_id for entry in entries if isinstance(entry, ToolFinished)}
+        if life.pending.keys() - settled:
+            return None
+        return self.wish(life, sum(map(_size_of, entries)))
+
+    def wish(self, life: Life, more_bytes: int = 0) -> SlotWish:
+        """What the next call takes, with so much more in its conversation."""
+        if life.last is None:
+            return self._first(life.system, life.tools, life.new_bytes + more_bytes)
+        fresh = math.ceil((life.new_bytes + more_bytes) / BYTES_PER_TOKEN)
+        is_cached = life.known_tokens and self._now() - life.last.at < _CACHE_SECONDS
+        # A reply is read for the first time by the request that follows it.
+        known = life.last.usage.output_tokens if is_cached else life.known_tokens
+        return SlotWish(self.limit_class, fresh + known)
+
+    def _first(self, system: str, tools: list[dict[str, Any]], more_bytes: int) -> SlotWish:
+        fresh = math.ceil(more_bytes / BYTES_PER_TOKEN)
+        if self._spec.fork is not None:
+            # Its parent's requests wrote what it begins with.
+            return SlotWish(self.limit_class, fresh)
+        name, size = name_prefix(self._spec, system, tools, self._prices_file)
+        cold = math.ceil(size / BYTES_PER_TOKEN)
+        return SlotWish(self.limit_class, fresh, cold, name) if name else SlotWish(self.limit_class, fresh + cold)
+
+    # -- after it ------------------------------------------------------------------------------------------------
+
+    def heed(self, limits: Limits) -> None:
+        """The server has said so, just now."""
+        self._limits = (limits, time.monotonic())
+
+    def end(self, usage: Usage) -> CallEnd | None:
+        """The call has ended with a reply."""
+        fresh = usage.input_tokens + usage.cache_creation_input_tokens
+        return self._over(CallEnd(self.limit_class, "ok", fresh, usage.output_tokens))
+
+    def fail(self, error: Exception, life: Life) -> CallEnd | None:
+        """The call has ended without one."""
+        sent = isinstance(error, TransientModelError) and error.kind in ("cut", "timeout")
+        return self._over(end_of(error, self.limit_class, tokens=self.wish(life).tokens if sent else 0))
+
+    def _over(self, call: CallEnd) -> CallEnd | None:
+        if not self.limit_class:
+            return None
+        self.slot, heard = None, self._limits
+        self._limits = None
+        return call if heard is None else replace(call, limits=heard[0], age=time.monotonic() - heard[1])
+
+
+def end_of(error: Exception, limit_class: str, *, tokens: int = 0) -> CallEnd:
+    """How a call has ended that failed so, after it may have taken so many tokens of input."""
+    if not isinstance(error, TransientModelError):
+        return CallEnd(limit_class, "lost", tokens, 0)
+    ending = _ENDINGS.get(error.kind, "lost")
+    return CallEnd(limit_class, ending, tokens, 0, after=error.retry_after_seconds or 0.0)
+
+
+def _size_of(entry: Entry) -> int:
+    match entry:
+        case ToolFinished(blocks=list() as blocks, text=text):
+            return len(text) + sum(map(size_of, blocks))
+        case ToolFinished() | Prompt() | Mail():
+            return len(entry.text)
+    return 0
