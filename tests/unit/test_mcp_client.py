@@ -1,0 +1,129 @@
+"""What is decided about MCP servers without speaking with any: pins, names, questions, search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swarm.agent.life import Life
+from swarm.definitions.tools import Kind
+from swarm.mcp.asking import make_ask, read_answer
+from swarm.mcp.launching import Profile
+from swarm.mcp.pins import make_pin
+from swarm.mcp.server_tools import must_defer, search_tools
+from swarm.mcp.servers import Server
+from swarm.store.questions import Question
+
+
+def said(name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": "d",
+        "schema": {"type": "object"},
+        "read_only": False,
+        "idempotent": False,
+        **more,
+    }
+
+
+def pin_of(*tools: dict[str, Any], **server: Any) -> Any:
+    about = {"tools": tools, "instructions": "", "resources": False, "prompts": False}
+    return make_pin(Server(name="my server", transport="stdio", command="x", **server), about)
+
+
+def test_what_a_server_says_of_its_tools_is_believed_of_ones_own_and_of_what_is_allowed() -> None:
+    tools = said("look", read_only=True), said("again", idempotent=True), said("act")
+    assert [tool.kind for tool in pin_of(*tools, scope="user").tools] == ["look", "idempotent", "effect"]
+    assert {tool.kind for tool in pin_of(*tools, scope="project").tools} == {"effect"}
+    allowed = pin_of(*tools, scope="project", approvals={"*": "ask", "look": "allow"})
+    assert [tool.kind for tool in allowed.tools] == ["look", "effect", "effect"]
+
+
+def test_tools_are_pinned_under_names_and_with_schemas_that_a_model_can_be_given() -> None:
+    strange = said("no", schema={"type": "object", "properties": {"a b": {}}})
+    open_ended = said("either", schema={"oneOf": [{}], "properties": {"x": {"type": "string"}}})
+    pin = pin_of(said("a.b"), said("a b"), said("x" * 100), strange, open_ended, said("hidden"), without=("hid*",))
+    names = [tool.called for tool in pin.tools]
+    assert names[0] == "mcp__my_server__a_b" and len(set(names)) == 4 and all(len(name) <= 64 for name in names)
+    assert pin.tools[3].parameters == {"type": "object", "properties": {"x": {"type": "string"}}}
+    assert pin.left_out == ("no: its parameter 'a b' has a name that cannot be given",)
+
+
+def test_a_process_is_shared_by_those_with_the_same_folders_and_rights_in_a_job() -> None:
+    given: dict[str, Any] = {"job_id": "j", "agent_id": "", "workspace": "/w", "folders": (), "read_only": False}
+    one = Profile(**given, network=False)
+    local = Server(name="x", transport="stdio", command="x")
+    far = Server(name="x", transport="http", url="http://x")
+    other = [Profile(**{**given, **change}, network=False) for change in ({"read_only": True}, {"workspace": "/v"})]
+    assert len({profile.key_for(local) for profile in [one, *other]}) == 3
+    assert len({profile.key_for(far) for profile in [one, *other]}) == 1
+    assert one.key_for(local) != Profile(**{**given, "job_id": "k"}, network=False).key_for(local), "never across jobs"
+
+
+def form(required: tuple[str, ...] = (), **fields: Any) -> dict[str, Any]:
+    return {"mode": "form", "message": "Which?", "schema": {"properties": fields, "required": list(required)}}
+
+
+FULL = form(("name",), name={"type": "string"}, sure={"type": "boolean"}, tags={"type": "array"}, n={"type": "integer"})
+
+
+@pytest.mark.parametrize(
+    ("request_", "words", "answer"),
+    [
+        (form(n={"type": "integer"}), " 7 ", {"action": "accept", "content": {"n": 7}}),
+        (form(n={"type": "integer"}), "n: 7", {"action": "accept", "content": {"n": 7}}),
+        (form(n={"type": "integer"}), "Decline", {"action": "decline"}),
+        (
+            FULL,
+            "name: Ada\nsure: yes\ntags: a, b",
+            {"action": "accept", "content": {"name": "Ada", "sure": True, "tags": ["a", "b"]}},
+        ),
+        (FULL, '{"name": "Ada", "n": 3}', {"action": "accept", "content": {"name": "Ada", "n": 3}}),
+        ({"mode": "url", "message": "m", "url": "http://x"}, "done", {"action": "accept"}),
+        (form(), "ok", {"action": "accept", "content": {}}),
+    ],
+)
+def test_a_persons_words_become_what_a_server_asked_for(request_: Any, words: str, answer: Any) -> None:
+    assert read_answer(request_, words.replace("\\\n", "\n")) == answer
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ("sure: yes", "name is missing"),
+        ("name: A\nsure: perhaps", "sure must be yes or no, not 'perhaps'"),
+        ("name: A\nn: many", "n must be of the type integer, not 'many'"),
+        ("name: A\nelse: 1", "there is no 'else'"),
+        ("just words", "is no line"),
+        ("{name", "begins as JSON"),
+    ],
+)
+def test_words_that_cannot_be_used_are_said_to_be_so(words: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        read_answer(FULL, words)
+
+
+def test_a_question_offers_the_choices_of_its_one_field() -> None:
+    ask = make_ask("shop", "mcp__shop__buy", form(size={"enum": ["S", "L"]}), seconds=60)
+    given = {"id": "q", "job_id": "j", "agent_id": "a", "label": "l", "to": "", "state": "open", "asked_at": 0}
+    question = Question(**given, **ask.model_dump(include={"kind", "tool", "title", "detail"}), expires_at=1)
+    assert question.options == ["S", "L", "decline"] and question.title == "shop: Which?"
+    plain = make_ask("shop", "t", FULL, seconds=60, fault="name is missing")
+    assert "name: string" in plain.detail and "cannot be used: name is missing" in plain.detail
+    assert plain.detail.endswith("\n"), "its lines are not taken for choices"
+
+
+def test_many_tools_are_searched_by_the_words_of_their_names_first() -> None:
+    tools = [
+        {"name": f"mcp__s__{name}", "description": about, "input_schema": {"properties": {}}}
+        for name, about in (("issue_list", "List what is open."), ("pay", "Pays, and lists issues."), ("noise", ""))
+    ]
+    assert next(tool["name"] for tool in search_tools(tools, "list issue", 5)) == "mcp__s__issue_list"
+    assert search_tools(tools, "select:mcp__s__noise,none", 5) == [tools[2]] and search_tools(tools, "zebra", 5) == []
+    assert must_defer(tools * 11, 200_000) and must_defer(tools, 100) and not must_defer(tools, 200_000)
+
+
+def test_what_a_call_of_a_server_means_is_what_was_journaled_when_its_agent_began() -> None:
+    life = Life("a", tools=[{"name": "mcp__s__x"}, {"name": "mcp__s__y"}], kinds={"mcp__s__x": "look"})
+    assert [life.kind_of({"name": f"mcp__s__{name}"}) for name in "xyz"] == [Kind.LOOK, Kind.EFFECT, Kind.LOOK]
