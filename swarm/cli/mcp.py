@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import one_line, output_console, print_json, print_note, show_number
+from swarm.cli.output import one_line, output_console, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.errors import ConfigurationError
+from swarm.errors import ConfigurationError, ToolError
 from swarm.gathering import gather
 from swarm.mcp.adding import add_entry, make_entry
 from swarm.mcp.reading import OWN_FILE, PROJECT_FILE
-from swarm.mcp.servers import Server
+from swarm.mcp.servers import MissingVariables, Server
 from swarm.orders import find_workspace
 from swarm.settings import Settings, load_settings
 from swarm.store.api_keys import SCOPES, ApiKey
@@ -115,6 +115,57 @@ def add_server(
         print_note("it holds for jobs here once `swarm trust` approves it")
     if wanted := [variable for variable, default in server.variables.items() if default is None]:
         print_note(f"workers must have {', '.join(wanted)}, and name it in SWARM_MCP_ENV")
+
+
+@group.command("check")
+def check_servers(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]…", help="Only these. Default: all that hold.")
+    ] = None,
+    network: Annotated[bool, typer.Option("--network", help="With the network, as in a job that has it.")] = False,
+    workspace: WorkspaceOption = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """Start servers on this machine as for an agent, say what each offers, and end them. Exit code 1 if one cannot be used."""
+    from swarm.runtime.probing import probe
+
+    settings, folder = load_settings(), find_workspace(workspace)
+    found = gather(folder, settings)
+    waiting = [*found.configured.untrusted, *found.catalogue.unapproved]
+    servers = [
+        *found.configured.servers,
+        *(one for each in found.catalogue.definitions.values() for one in each.servers),
+    ]
+    for name in names or ():
+        if not any(name in (server.name, server.key) for server in (*servers, *waiting)):
+            raise ConfigurationError(
+                f"no MCP server {name!r} is configured here; `swarm mcp list` shows those that are"
+            )
+    results: list[dict[str, Any]] = []
+    for server in (*servers, *waiting):
+        if names and server.name not in names and server.key not in names:
+            continue
+        told: dict[str, Any] = {"name": server.name, "ok": False, "why": "not approved; `swarm trust` approves it"}
+        if server in servers:
+            try:
+                pin = probe(server, folder, settings, network=network)
+                told |= {"ok": True, "why": "", "tools": [tool.called for tool in pin.tools], "left_out": pin.left_out}
+            except (ToolError, MissingVariables) as error:
+                told["why"] = str(error)
+        results.append(told)
+        if not as_json:
+            print_line(_tell_result(told))
+    if as_json:
+        print_json(results)
+    if not all(told["ok"] for told in results):
+        raise typer.Exit(1)
+
+
+def _tell_result(told: dict[str, Any]) -> str:
+    if not told["ok"]:
+        return f"{told['name']}: cannot be used: {one_line(told['why'], 600)}"
+    left_out = "".join(f"; left out: {one_line(reason, 200)}" for reason in told["left_out"])
+    return f"{told['name']}: {show_number(len(told['tools']), 'tool')}: {', '.join(told['tools'])}{left_out}"
 
 
 @group.command("serve")

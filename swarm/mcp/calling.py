@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from swarm.errors import SwarmError, ToolError
 from swarm.ids import question_id
 from swarm.mcp import words
 from swarm.mcp.asking import CANCEL, DECLINE, ROOTS, TRIES, make_ask, read_answer
-from swarm.mcp.launching import describe_launch, profile_of
+from swarm.mcp.launching import Confining, describe_launch, profile_of
 from swarm.mcp.line import BrokerGone, Event, Line
 from swarm.mcp.pins import Pin, PinnedTool, make_pin
 from swarm.mcp.servers import Server
@@ -29,6 +29,11 @@ LISTING_SECONDS = 60.0
 _HELD_LONGER_SECONDS = 60.0
 _ROUNDS = 20
 """How often one call may ask."""
+
+
+def _confining(context: ToolContext) -> Confining | None:
+    confine = context.confine
+    return None if confine is None else lambda hold, argv: confine(replace(context, hold=hold), argv)
 
 
 class ServerAway(ToolError):
@@ -130,7 +135,9 @@ class Calling:
         try:
             access = self._access
             profile = profile_of(context, server, read_only=access.read_only)
-            launch = describe_launch(server, profile, context, access.line.folder, access.allowed, access.network_off)
+            launch = describe_launch(
+                server, profile, _confining(context), access.line.folder, access.allowed, access.network_off
+            )
             event = access.line.ask({"do": "start", "key": key, "launch": launch}, context.check)
         except BrokerGone as gone:
             raise ServerAway(server.name, str(gone)) from gone

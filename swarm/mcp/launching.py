@@ -11,8 +11,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from swarm.workspace.private import make_private_folder
 
 _PROJECTS = ("package.json", "pyproject.toml", "node_modules", "pyvenv.cfg", "go.mod", "Cargo.toml")
 """What lies in the folder that a program belongs to as a whole."""
+
+Confining = Callable[[Hold, list[str]], list[str]]
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,12 @@ class Profile:
 
 
 def describe_launch(
-    server: Server, profile: Profile, context: ToolContext, folder: Path, allowed: list[str], network_off: bool
+    server: Server, profile: Profile, confine: Confining | None, folder: Path, allowed: list[str], network_off: bool
 ) -> dict[str, Any]:
-    """What the broker is told to start, or to connect to. Raises `ToolError`, `MissingVariables`."""
+    """What the broker is told to start, or to connect to; `confine` makes a command one in a sandbox, None: there is none.
+
+    Raises `ToolError`, `MissingVariables`.
+    """
     filled = expand(server, os.environ, allowed)
     launch = {
         "transport": server.transport,
@@ -74,8 +79,8 @@ def describe_launch(
         readable=tuple(_program_folders([program, *filled.args])), home=home, network=profile.network, needed=False
     )
     argv = [program, *filled.args]
-    if context.confine is not None:
-        argv = context.confine(replace(context, hold=hold), argv)
+    if confine is not None:
+        argv = confine(hold, argv)
     place = (Path(profile.workspace) / filled.cwd).resolve()
     if not place.is_dir():
         raise ToolError(f"the folder {place} that it is to run in does not exist")

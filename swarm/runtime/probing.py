@@ -1,0 +1,71 @@
+"""Starts an MCP server on this machine as a worker would for an agent, asks it what it offers, and ends it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from swarm.errors import ConfigurationError, ToolError
+from swarm.mcp.launching import Confining, Profile, describe_launch
+from swarm.mcp.line import INSTALL, BrokerGone, can_start_broker
+from swarm.mcp.pins import Pin, make_pin
+from swarm.mcp.servers import Server
+from swarm.permissions.sandbox import (
+    Backend,
+    CannotConfine,
+    SandboxPolicy,
+    choose_backend,
+    confine_argv,
+    toolchain_folders,
+)
+from swarm.runtime.scratch import scratch_root
+from swarm.runtime.servers import broker_folder, end_servers, line_of
+from swarm.settings import Settings
+from swarm.tools import Hold
+
+
+def probe(server: Server, workspace: Path, settings: Settings, *, network: bool) -> Pin:
+    """What a server offers; a process has the sandbox of agents' commands in the workspace, and the network only with `network`.
+
+    Raises `ToolError`, or `MissingVariables`, which say why it cannot be used; `ConfigurationError` where nothing speaks with servers.
+    """
+    if not can_start_broker():
+        raise ConfigurationError(f"nothing here speaks with MCP servers; run: {INSTALL}")
+    profile = Profile(f"check-{secrets.token_hex(6)}", "", str(workspace), (), read_only=False, network=network)
+    line, allowed = line_of(settings), settings.mcp_variables()
+    confine = _confining(workspace, settings)
+    launch = describe_launch(server, profile, confine, line.folder, allowed, settings.network == "off")
+    try:
+        event = line.ask({"do": "start", "key": profile.key_for(server), "launch": launch})
+    except BrokerGone as gone:
+        raise ToolError(str(gone)) from gone
+    finally:
+        end_servers(settings, job=profile.job_id)
+    if "failed" in event:
+        raise ToolError(event["why"])
+    return make_pin(server, event["about"])
+
+
+def _confining(workspace: Path, settings: Settings) -> Confining | None:
+    backend = choose_backend(settings.sandbox)
+    if not isinstance(backend, Backend):
+        return None
+
+    def confine(hold: Hold, argv: list[str]) -> list[str]:
+        assert hold.home is not None
+        policy = SandboxPolicy(
+            workspace=workspace,
+            scratch=hold.home,
+            read_only=False,
+            network=hold.network,
+            private_network=settings.network == "private",
+            readable=(*toolchain_folders(os.environ, Path.home()), *hold.readable),
+            hidden=(settings.state_folder(), scratch_root(settings), broker_folder(settings)),
+        )
+        try:
+            return confine_argv(policy, backend, argv)
+        except CannotConfine as error:
+            raise ToolError(str(error)) from error
+
+    return confine
