@@ -28,6 +28,10 @@ NOT_STARTED = (
     "The MCP server {name} cannot be used now: {why}. The call was not made. Say so in your answer if you needed it; do not guess what "
     "it would have told."
 )
+ABSENT = (
+    "Your type names MCP servers that this job has not: {names}. You do not have their tools. Say so where you needed them; do not guess "
+    "what they would have told."
+)
 
 
 def introduce(pins: Mapping[str, Pin], missing: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from swarm.agent.coordination.words import explain_servers
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, matches_tool
 from swarm.errors import ToolError
@@ -20,7 +21,8 @@ from swarm.mcp.line import Line, can_start_broker
 from swarm.mcp.pins import Pin, PinnedTool, Pins
 from swarm.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
 from swarm.mcp.servers import JobServers, Server, tool_name
-from swarm.mcp.words import introduce
+from swarm.mcp.wanting import wanted_servers
+from swarm.mcp.words import ABSENT, introduce
 from swarm.models.catalogue import context_tokens
 from swarm.runtime.scratch import scratch_root
 from swarm.runtime.segment import Segment, read_record
@@ -152,9 +154,28 @@ class Servers:
         barred = {canonical_tool(split_pattern(entry)[0]) for entry in self._segment.spec.definition.disallowed_tools}
         return [*tools, *(tool for tool in [*search, *about] if tool.name not in barred)]
 
+    @cached_property
+    def elsewhere(self) -> list[str]:
+        """Of an agent that works through others: the job's servers that it has no tools of, by name."""
+        if not self._segment.spec.definition.coordination:
+            return []
+        return [server.name for server in self._of_job() if server.key not in self.all]
+
+    @cached_property
+    def absent(self) -> list[str]:
+        """Servers that its definition names, and that its job has not."""
+        return [key for key in wanted_servers(self._segment.spec.definition) if key not in self.all]
+
+    @property
+    def concern_it(self) -> bool:
+        """Whether it has servers, or is to be told of some."""
+        return bool(self.all or self.elsewhere or self.absent)
+
     def introduce(self) -> str:
         """What its system prompt says of them."""
-        return introduce(self._pinned, self.missing)
+        absent = ABSENT.format(names=", ".join(self.absent)) if self.absent else ""
+        others = explain_servers(self.elsewhere) if self.elsewhere else ""
+        return "\n\n".join(filter(None, [introduce(self._pinned, self.missing), absent, others]))
 
     def kinds(self, names: Iterable[str]) -> dict[str, str]:
         """Of tools whose calls are not effects, what they are."""

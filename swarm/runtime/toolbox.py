@@ -124,7 +124,7 @@ class Toolbox:
             person_there=self._segment.ask_seconds > 0,
             tags=self._segment.settings.tag_names(),
             skills=self.skills.for_model(),
-            servers=servers if servers is not None and servers.all else None,
+            servers=servers if servers is not None and servers.concern_it else None,
         )
 
     # -- calls ---------------------------------------------------------------------------------------------

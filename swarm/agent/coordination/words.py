@@ -39,6 +39,14 @@ def explain(rules: Sequence[str]) -> str:
     return "\n".join([head, *(f"- {_RULES[rule]}" for rule in _RULES if rule in rules)])
 
 
+def explain_servers(names: Sequence[str]) -> str:
+    """What a coordinator is told of servers whose tools others have, and it has not."""
+    return (
+        f"Agents that you start can have the tools of these MCP servers, which you have not: {', '.join(names)}. They have them unless "
+        "their type lists its tools without them. What only a server can tell or do, order from such an agent, and name the server."
+    )
+
+
 def sent_back(gap: str) -> str:
     """A prompt that cannot stand alone."""
     return f"{SENT_BACK} {gap}. Nothing was started."

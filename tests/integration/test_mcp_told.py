@@ -1,4 +1,4 @@
-"""`swarm mcp check`: servers are started as for an agent, asked, and ended; what cannot be used says why."""
+"""What is said of MCP servers: to people by `swarm mcp check`, which starts them as for an agent, and to a coordinator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,36 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.mcp_world import find_server, running
+import pytest
+
+from swarm.agent.entries import Started
+from tests.fleet import Fleet
+from tests.mcp_world import configure, find_server, running
 from tests.waiting import wait_for
+
+
+def test_a_coordinator_is_told_which_servers_its_workers_have(
+    at_work: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(monkeypatch, tmp_path / "home", {"clock": {"command": "never-started"}})
+    server = at_work.rehearse("hello")
+    job = at_work.submit("Go", server, agent="coordinator")
+    assert job.wait(60).state == "completed"
+    begun = next(iter(at_work.swarm.journal(job.view().root_id)))
+    assert isinstance(begun, Started)
+    assert "MCP servers, which you have not: clock." in begun.system
+    assert not [tool for tool in begun.tools if tool["name"].startswith("mcp__")]
+
+
+def test_an_agent_is_told_which_servers_of_its_type_its_job_has_not(at_work: Fleet) -> None:
+    write = at_work.workspace / ".claude/agents/painter.md"
+    write.parent.mkdir(parents=True)
+    write.write_text("---\nname: painter\ndescription: Paints.\ntools: Read, mcp__images__make\n---\nPaint.")
+    job = at_work.submit("Go", at_work.rehearse("hello"), agent="painter")
+    assert [warning for warning in job.warnings if "painter: it goes without" in warning and "images" in warning]
+    assert job.wait(60).state == "completed"
+    begun = next(iter(at_work.swarm.journal(job.view().root_id)))
+    assert isinstance(begun, Started) and "MCP servers that this job has not: images." in begun.system
 
 
 def test_servers_are_checked_as_agents_would_have_them_and_nothing_is_left(tmp_path: Path) -> None:
