@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +163,11 @@ def _hear_hooks(verdict: Verdict, hooked: Hooked | None) -> Verdict:
     if hooked is None or verdict.action == "deny":
         return verdict
     if hooked.decision == "ask" and verdict.action == "allow":
-        return Verdict("ask", f"a hook wants a person asked{f': {hooked.reason}' if hooked.reason else ''}")
-    if hooked.decision == "allow" and verdict.action == "ask" and verdict.rule is None:
+        said = f": {hooked.reason}" if hooked.reason else ""
+        return Verdict("ask", f"a hook wants a person asked{said}", by_person=True)
+    if hooked.decision == "ask":
+        return replace(verdict, by_person=True)
+    if hooked.decision == "allow" and verdict.action == "ask" and verdict.rule is None and not verdict.by_person:
         return Verdict("allow", f"a hook allows it{f': {hooked.reason}' if hooked.reason else ''}")
     return verdict
 

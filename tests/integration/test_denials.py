@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from swarm.agent.denials import STOPPED_AT, TOLD_AT, advise
-from swarm.agent.entries import Parked, Ruled, ToolFinished
+from swarm.agent.entries import Hooked, Parked, Ruled, ToolFinished
 from swarm.client import Job
 from swarm.runtime.auto_mode import read_answer
 from tests.fleet import Fleet
@@ -89,6 +91,22 @@ def test_it_is_off_unless_it_is_chosen_and_never_asked_about_what_a_rule_says(at
         job = auto(at_work, "ALLOW: why not", **options)
         assert job.wait(60).text == "DONE"
         assert not (at_work.workspace / "made").exists() and entries(at_work, job, Ruled) == [], options
+
+
+def test_what_a_hook_has_a_person_asked_about_no_small_model_answers(
+    at_work: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    said = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
+    hook = {"type": "command", "command": f"cat >/dev/null; echo '{json.dumps(said)}'"}
+    settings = tmp_path / "home" / ".claude" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}))
+    for network in (True, False):  # whether the mode would have asked, or not
+        job = auto(at_work, "ALLOW: why not", network=network)
+        assert job.wait(60).text == "DONE"
+        assert entries(at_work, job, Hooked) and entries(at_work, job, Ruled) == []
+        assert not (at_work.workspace / "made").exists()
 
 
 def test_the_person_is_asked_once_what_the_small_model_leaves_open(at_work: Fleet) -> None:
