@@ -14,12 +14,17 @@ from typing import Any
 
 import pytest
 
-from swarm.agent.entries import Entry, Hooked, ToolFinished
+from swarm.agent.entries import Compacted, CompactionFailed, Entry, Hooked, ToolFinished
 from swarm.agent.life import fold
 from swarm.client import Job
 from swarm.gathering import find_grants
+from swarm.models.anthropic import AnthropicModel
 from swarm.permissions.trust import TrustStore
+from swarm.runtime.loop import Loop
+from swarm.store.loading import load_life
+from swarm.store.values import Claim
 from tests.fleet import Fleet
+from tests.segments import make_segment
 
 SHELL = """
 name: shell
@@ -52,8 +57,9 @@ def on(event: str, command: str, matcher: str = "", **more: Any) -> dict[str, An
 
 
 def submit(fleet: Fleet, scenario: str = SHELL, prompt: str = "go", **options: Any) -> Job:
-    server = fleet.rehearse(scenario)
-    options = {"agent": "general-purpose", "workspace": fleet.workspace, "base_url": server.url, **options}
+    if "base_url" not in options:
+        options["base_url"] = fleet.rehearse(scenario).url
+    options = {"agent": "general-purpose", "workspace": fleet.workspace, **options}
     return fleet.swarm.submit(prompt, **options)
 
 
@@ -218,16 +224,112 @@ def test_an_address_of_a_repositorys_is_one_that_its_agent_could_fetch(
     assert run.outcome == "not_run" and "is this host" in run.why and not site.asked  # type: ignore[attr-defined]
 
 
+def run_here(fleet: Fleet, job: Job, url: str, **settings: Any) -> str:
+    """Run the job's first agent in this process, as a worker with these settings would; returns what it said in the end."""
+    store, given = fleet.swarm.store, fleet.settings.model_copy(update=settings)
+    claim = store.claim(job.view().root_id, "test", 600.0)
+    assert isinstance(claim, Claim), claim
+    Loop(make_segment(claim, store, given), AnthropicModel.rehearsing(given, url), draining=lambda: False).run()
+    return str(job.view().text)
+
+
 def test_an_operators_hook_is_heard_or_nothing_is_done(
-    fleet: Fleet, home: Path, site: ThreadingHTTPServer, tmp_path: Path
+    unmanned: Fleet, home: Path, site: ThreadingHTTPServer, tmp_path: Path
 ) -> None:
-    managed = tmp_path / "managed.json"
+    managed, workspace, server = tmp_path / "managed.json", tmp_path / "workspace", unmanned.rehearse(SHELL)
     managed.write_text(json.dumps({"hooks": _asking(site)}))
-    fleet.start_worker(1, SWARM_MANAGED_HOOKS=str(managed))
-    job = submit(fleet)
-    assert "the policy says no" in job.wait(30).text
+
+    def run() -> str:
+        job = submit(unmanned, SHELL, base_url=server.url, workspace=workspace)
+        return run_here(unmanned, job, server.url, managed_hooks=managed)
+
+    workspace.mkdir()
+    assert "the policy says no" in run() and not (workspace / "made").exists()
     [(asked, headers)] = site.asked  # type: ignore[attr-defined]
     assert asked["event_id"].replace(" ", "/") == headers["Idempotency-Key"] and headers["X"] == ""
     site.shutdown()
     site.server_close()
-    assert "a hook of the operator must be heard" in submit(fleet).wait(30).text
+    assert "a hook of the operator must be heard" in run() and not (workspace / "made").exists()
+
+
+CREW = """
+name: crew
+rules:
+  - when: {prompt: '^mate', turn: 0}
+    reply: {tools: [{name: BoardClaim, input: {}}]}
+  - when: {prompt: '^mate', turn: 1}
+    reply: {tools: [{name: BoardComplete, input: {task_id: 1, result: x}}]}
+  - when: {prompt: '^mate', last_result: 'write more'}
+    reply: {tools: [{name: BoardComplete, input: {task_id: 1, result: all of it}}]}
+  - when: {prompt: '^mate', last_text: 'tidy up'}
+    reply: {text: it is tidy}
+  - when: {prompt: '^mate'}
+    reply: {text: idle}
+  - when: {turn: 0}
+    reply: {tools: [{name: TeamCreate, input: {name: crew}}, {name: BoardAdd, input: {subject: the task}},
+      {name: Agent, input: {description: mate, prompt: mate, name: mate, teammate: true, subagent_type: crewman}}]}
+  - when: {turn: 1}
+    reply: {tools: [{name: WaitAgents, input: {timeout_seconds: 60}}]}
+  - when: {last_result: 'None of them is at work'}
+    reply: {tools: [{name: TeamDelete, input: {force: true}}]}
+  - reply: {text: "{last_result}"}
+"""
+
+
+def test_a_team_is_held_to_what_hooks_of_its_tasks_its_rest_and_its_types_say(at_work: Fleet, home: Path) -> None:
+    once = "[ -e {0} ] && exit 0; touch {0}; echo '{1}' >&2; exit 2"
+    subject = 'grep -q \'"task_subject": "the task".*"teammate_name": "mate"\' || exit 0; '
+    put(
+        home,
+        {
+            **on("TaskCompleted", subject + once.format("told", "write more")),
+            **on("TeammateIdle", once.format("tidy", "tidy up")),
+        },
+    )
+    agents = at_work.workspace / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    hooks = "hooks:\n  SubagentStart:\n    - matcher: crewman\n      hooks: [{type: command, command: echo be kind}]"
+    (agents / "crewman.md").write_text(f"---\nname: crewman\ndescription: d\n{hooks}\n---\nWork.")
+    trust(at_work)
+    job = submit(at_work, CREW, agent="build")
+    assert "The team is dissolved" in job.wait(60).text
+    [mate] = job.agents()[1:]
+    told = [entry for entry in at_work.swarm.journal(mate.id) if isinstance(entry, Hooked)]
+    assert [(one.name, one.decision) for one in told] == [
+        ("SubagentStart", ""),
+        ("TaskCompleted", "deny"),
+        ("TaskCompleted", ""),
+        ("TeammateIdle", "block"),
+        ("TeammateIdle", ""),
+    ]
+    assert "be kind" in told[0].text
+    assert [(task.state, task.owner_name) for task in job.board()] == [("completed", "mate")]
+
+
+READING = """
+name: reading
+rules:
+  - when: {turn: '0-13'}
+    reply: {tools: [{name: Read, input: {file_path: page.txt}}]}
+  - reply: {text: all read}
+"""
+
+
+def test_a_hook_refuses_a_summary_and_says_what_the_next_one_must_hold(
+    unmanned: Fleet, home: Path, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "page.txt").write_text("a line that is read again and again\n" * 200)
+    before = "[ -e again ] && { echo keep the ids; exit 0; }; touch again; echo 'not yet' >&2; exit 2"
+    put(home, {**on("PreCompact", before, "auto"), **on("SessionStart", "echo it was cut", "compact")})
+    server = unmanned.rehearse(READING)
+    job = submit(unmanned, READING, base_url=server.url, workspace=workspace)
+    assert run_here(unmanned, job, server.url, compact_tokens=12_000) == "all read"
+    entries = journal(unmanned, job)
+    [refused] = [entry for entry in entries if isinstance(entry, CompactionFailed)]
+    cuts = [entry for entry in entries if isinstance(entry, Compacted)]
+    assert refused.error_kind == "hook" and "not yet" in refused.error and refused.at < cuts[0].at
+    assert "keep the ids" in cuts[0].focus
+    assert [one for one in entries if isinstance(one, Hooked) and "it was cut" in one.text]
+    assert load_life(unmanned.swarm.store, job.view().root_id) == fold(job.view().root_id, entries)
