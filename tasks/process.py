@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,10 @@ _LONGEST_REASON = 1_000
 ANNOUNCED_SECONDS = 10.0
 """For how long what a worker says of itself holds."""
 _main_pid = 0
+_processes = 0
+_started_at = time.time()
+_LEAVING, _SET_ASIDE = 1, 2
+"""Why a worker takes no agents: it ends; or somebody wants its host free."""
 
 
 def runtime() -> Runtime:
@@ -178,8 +183,28 @@ def has() -> Has:
         lacks={ANY_MODEL: missing} if missing else refused,
         **hub,
         offers=_offers(),
+        host=socket.gethostname(),
+        processes=_processes,
+        version=_version(),
+        provider=settings.provider,
+        started_at=_started_at,
+        draining=draining(),
         broken=find_outside_tools(settings.tools),
     )
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("celery-swarm")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def note_size(processes: int) -> None:
+    """How many agents this worker can run at once. Called in the main process, before it tells what it has."""
+    global _processes
+    _processes = processes
 
 
 @cache
@@ -338,12 +363,21 @@ def prepare_child() -> None:
 def start_draining() -> None:
     """From now on every segment of this worker hands over at its next turn boundary."""
     if _draining is not None:
-        _draining[0] = 1
+        _draining[0] = _LEAVING
+
+
+def set_aside(wanted: bool) -> bool:
+    """Take no agents as long as that is wanted, and hand over those that run here; returns whether that is news."""
+    before = _SET_ASIDE if not wanted else 0
+    if _draining is None or _draining[0] != before:
+        return False
+    _draining[0] = _SET_ASIDE - before
+    return True
 
 
 def draining() -> bool:
-    """Whether this worker is going away."""
-    return _draining is not None and _draining[0] == 1
+    """Whether this worker is going away, or is to be left alone."""
+    return _draining is not None and _draining[0] != 0
 
 
 def report_dead(agent_id: str) -> None:

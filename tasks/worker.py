@@ -35,6 +35,7 @@ from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.batching import LOOK_EVERY_SECONDS, Batching
 from swarm.tasks.cleaning import CLEAN_SECONDS, Cleaning
+from swarm.tasks.draining import obey_drain
 from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
@@ -160,6 +161,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
     def start(self, worker: Any) -> None:
         """Start both loops."""
         settings = process.runtime().settings
+        process.note_size(worker.concurrency)
         # Before it is counted: whoever wants what it offers should not be left to others.
         _attempt("announce", process.announce)
         # A worker may be started while Redis is away: then it is counted as soon as that is over.
@@ -219,6 +221,7 @@ def _attempt(name: str, work: Callable[[], float | None]) -> float | None:
 
 def _report(worker: Any) -> None:
     _renew_leases()
+    obey_drain(worker)
     _report_slots(worker)
 
 

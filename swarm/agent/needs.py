@@ -54,6 +54,15 @@ class Has(BaseModel):
     checkouts: str = ""
     offers: Mapping[str, str] = {}
     """What not every worker has, by kind and name as in `Needs.wants`, with the version of each where it has one."""
+    host: str = ""
+    processes: int = 0
+    """How many agents it can run at once."""
+    version: str = ""
+    provider: str = ""
+    started_at: float = 0.0
+    """Unix seconds, by its own clock."""
+    draining: bool = False
+    """It takes no agents now."""
     broken: tuple[str, ...] = ()
     """What is wrong with tools that it should have and goes on without."""
 

@@ -53,6 +53,8 @@ SECTIONS = {
     },
     "A fleet": {
         "worker": "machines:run_worker",
+        "workers": "workers:list_workers",
+        "drain": "workers:drain",
         "flower": "machines:run_flower",
         "serve": "serve:serve",
         "hub": "hub:hub",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -178,6 +179,11 @@ class Roster(Keyspace):
         here = self.client.zrangebyscore(self.key("workers", "silent"), self.now(), "+inf")
         found = self.client.hmget(self.key("workers"), here) if here else []
         return {worker: has for worker, has in zip(here, found, strict=True) if has is not None}
+
+    def busy(self) -> dict[str, int]:
+        """How many agents each worker runs now."""
+        leased = list(self.client.zrange(self.key("leases"), 0, -1))
+        return dict(Counter(record.worker for record in self.agents(leased) if record is not None and record.worker))
 
     def held_by(self, worker: str) -> list[str]:
         """The agents a worker holds a lease on."""

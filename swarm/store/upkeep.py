@@ -89,6 +89,19 @@ class Upkeep(Mailboxes):
         """Say what a worker has; it holds for so long."""
         self.run("announce", worker, has.model_dump_json(), " ".join(has.offers), seconds)
 
+    def drain(self, target: str, wanted: bool = True) -> None:
+        """Have the workers of a host, or the one of that name, take no agents, or take them again."""
+        change = self.client.sadd if wanted else self.client.srem
+        change(self.key("drained"), target)
+
+    def drained(self) -> set[str]:
+        """The hosts and workers that are to take no agents."""
+        return set(self.client.smembers(self.key("drained")))
+
+    def is_drained(self, *names: str) -> bool:
+        """Whether one of these is to take no agents."""
+        return any(self.client.smismember(self.key("drained"), list(names)))
+
     def begin_sweep(self, worker: str, seconds: float, lease_seconds: float) -> SweepTurn:
         """Whether this worker is the one to look for what fell; nobody else is then for so long, or until a lease runs out.
 

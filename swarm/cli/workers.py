@@ -1,0 +1,107 @@
+"""`swarm workers` and `swarm drain`: the fleet as its operators see it, and a host that is left free."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+
+from swarm.agent.needs import ANY_MODEL, Has
+from swarm.cli.opening import open_swarm
+from swarm.cli.options import JsonOption
+from swarm.cli.output import output_console, print_json, print_line, print_note, show_duration, show_number
+from swarm.cli.patience import said
+from swarm.cli.tables import Column, Listing
+from swarm.client import Swarm
+from swarm.errors import ConfigurationError
+
+_LOOK_SECONDS = 0.5
+
+
+def list_workers(as_json: JsonOption = False) -> None:
+    """List the workers of the fleet: hosts, processes, how many are busy, versions, keys, what they offer."""
+    with open_swarm() as swarm:
+        fleet, busy, drained = swarm.fleet(), swarm.store.busy(), swarm.store.drained()
+    if as_json:
+        print_json([_describe(worker, has, busy.get(worker, 0)) for worker, has in fleet.items()])
+        return
+    listing = Listing(
+        Column("worker"),
+        Column("busy", right=True),
+        Column("state"),
+        Column("version", drop=2),
+        Column("up", right=True, drop=3),
+        Column("offers", drop=1, flexible=True),
+    )
+    for worker, has in fleet.items():
+        up = show_duration(time.time() - has.started_at) if has.started_at else ""
+        running = f"{busy.get(worker, 0)}/{has.processes}" if has.processes else str(busy.get(worker, 0))
+        listing.add_row(worker, running, _state(has), has.version, up, ", ".join(has.special))
+    if fleet:
+        listing.print(output_console())
+        hosts = len({has.host for has in fleet.values()})
+        used, processes = sum(busy.values()), sum(has.processes for has in fleet.values())
+        print_line(
+            f"{show_number(len(fleet), 'worker')} on {show_number(hosts, 'host')}: {used} of {processes} processes busy"
+        )
+        if len(versions := Counter(has.version for has in fleet.values())) > 1:
+            print_note(f"note: several versions are at work: {', '.join(sorted(versions))}")
+    else:
+        print_note("there are no workers; `swarm worker` starts one, `swarm up` the local stack")
+    if drained:
+        print_note(f"drained: {', '.join(sorted(drained))}; `swarm drain HOST --undo` ends that")
+
+
+def drain(
+    target: Annotated[str, typer.Argument(metavar="HOST", help="A host, or one worker, as `swarm workers` shows it.")],
+    undo: Annotated[bool, typer.Option("--undo", help="Have it take agents again.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Return when nothing runs there any more.")] = True,
+) -> None:
+    """Leave a host free: its workers take no agents and hand over those that they run, at the end of their turn.
+
+    The workers stay, and a worker that is started there obeys as well, until --undo.
+    """
+    with open_swarm() as swarm:
+        concerned = _concerned(swarm, target)
+        if not concerned and target not in swarm.store.drained():
+            known = ", ".join(sorted({has.host for has in swarm.fleet().values()})) or "none"
+            raise ConfigurationError(
+                f"no worker is on {target!r}; hosts with workers: {known}. `swarm workers` lists them"
+            )
+        swarm.store.drain(target, not undo)
+        if undo:
+            print_note(f"{target} takes agents again")
+            return
+        if not wait:
+            print_note(f"{target} takes no more agents; `swarm workers` shows what still runs there")
+            return
+        with said(f"waiting until the agents on {target} have been handed over"):
+            while any(not has.draining for has in _concerned(swarm, target).values()) or _busy(swarm, target):
+                time.sleep(_LOOK_SECONDS)
+        print_note(f"nothing runs on {target}; it takes no agents until `swarm drain {target} --undo`")
+
+
+def _concerned(swarm: Swarm, target: str) -> dict[str, Has]:
+    return {worker: has for worker, has in swarm.fleet().items() if target in (has.host, worker)}
+
+
+def _busy(swarm: Swarm, target: str) -> int:
+    busy = swarm.store.busy()
+    return sum(busy.get(worker, 0) for worker in _concerned(swarm, target))
+
+
+def _state(has: Has) -> str:
+    if has.draining:
+        return "draining"
+    if ANY_MODEL in has.lacks:
+        return "no key"
+    if has.only_job is not None:
+        return f"for {has.only_job}" if has.only_job else "kept"
+    return f"not for {', '.join(has.lacks)}" if has.lacks else "ready"
+
+
+def _describe(worker: str, has: Has, busy: int) -> dict[str, Any]:
+    key = {"has_key": ANY_MODEL not in has.lacks, "state": _state(has), "busy": busy}
+    return {"worker": worker, **has.model_dump(mode="json"), **key}
