@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import redis
 import yaml
@@ -144,6 +146,24 @@ def test_redis_listens_to_its_own_host_alone_unless_told(server: ServerBinary, f
         assert client.config_get("protected-mode")["protected-mode"] == "yes"
 
 
+def test_redis_takes_two_passwords_while_one_replaces_the_other(folder: Path) -> None:
+    with running_redis(find_server().path, folder) as (client, _):
+        client.execute_command("ACL", "SETUSER", "default", ">the-new-one")
+
+        def answers(password: str) -> bool:
+            with redis.Redis(unix_socket_path=str(folder / "r.sock"), password=password) as other:
+                try:
+                    return bool(other.ping())
+                except redis.AuthenticationError:
+                    return False
+
+        assert answers(PASSWORD) and answers("the-new-one")
+        client.execute_command("ACL", "SETUSER", "default", f"<{PASSWORD}")
+        assert not answers(PASSWORD) and answers("the-new-one")
+        # Whoever was let in before stays until it is sent away.
+        assert client.ping()
+
+
 # -- systemd ----------------------------------------------------------------------------------------------------------
 
 
@@ -157,6 +177,15 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
         copies.append(str(copy))
     ran = subprocess.run(["systemd-analyze", "verify", *copies], capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stdout + ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("unit", "threshold"), [("worker", 38), ("flower", 16), ("hub", 16)])
+def test_units_are_not_more_exposed_than_is_said(unit: str, threshold: int) -> None:
+    """Tenths of a point of `systemd-analyze security`: 37, 15 and 15 of 100."""
+    path = str(DEPLOY / "systemd" / f"swarm-{unit}.service")
+    command = [need_program("systemd-analyze"), "security", "--offline=true", f"--threshold={threshold}", path]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stdout[-300:] + ran.stderr
 
 
 def test_units_are_complete_and_not_in_a_folder_that_agents_write() -> None:
@@ -217,6 +246,26 @@ def test_image_runs_as_a_plain_user_outside_the_workspace() -> None:
     assert json.loads(dict(final)["CMD"])[:4] == ["celery", "-A", "swarm.tasks", "worker"]
 
 
+def test_compose_file_is_valid_for_the_compose_specification() -> None:
+    schema = ROOT / "build/mcp-servers/node_modules/dclint/schemas/compose.schema.json"
+    if not schema.is_file():
+        lack("the schema is missing: npm install --prefix build/mcp-servers dclint@3")
+    jsonschema.validate(compose(), json.loads(schema.read_text()))
+    assert not jsonschema.Draft7Validator(json.loads(schema.read_text())).is_valid({"services": {"x": {"imagee": "y"}}})
+
+
+def test_each_way_knows_the_variables_of_every_provider() -> None:
+    names = ("AWS_REGION", "AWS_BEARER_TOKEN_BEDROCK", "CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID")
+    for name in names:
+        assert name in compose()["services"]["worker"]["environment"]
+        assert name in variables_of(DEPLOY / "systemd" / "swarm.env.example")
+    [provider] = container("Deployment", "swarm-worker")["envFrom"]
+    assert provider["secretRef"] == {"name": "swarm-provider", "optional": True}
+    assert "EXTRAS=" in [rest for word, rest in dockerfile() if word == "ARG"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {"bedrock", "vertex", "api"} <= extras.keys()
+
+
 def test_compose_services_are_complete() -> None:
     services = compose()["services"]
     assert set(services) == {"redis", "worker", "flower", "hub", "cli"}
@@ -263,6 +312,30 @@ def test_kustomize_builds_the_manifests() -> None:
     assert ran.returncode == 0, ran.stderr
     built = {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(ran.stdout)}
     assert built == manifests().keys()
+
+
+def test_autoscaling_goes_by_what_there_is_to_do_and_leaves_the_number_of_workers_alone() -> None:
+    need_program("kubectl")
+    command = ["kubectl", "kustomize", str(DEPLOY / "autoscale")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    built = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(ran.stdout)}
+    assert built.keys() - manifests().keys() == {
+        ("ScaledObject", "swarm-worker"),
+        ("TriggerAuthentication", "swarm-redis"),
+    }
+    worker = built["Deployment", "swarm-worker"]
+    assert "replicas" not in worker["spec"]
+    scaled = built["ScaledObject", "swarm-worker"]["spec"]
+    processes = container("Deployment", "swarm-worker")["args"][5]
+    assert scaled["advanced"]["scalingModifiers"]["target"] == processes
+    lists = {trigger["name"]: trigger["metadata"]["listName"] for trigger in scaled["triggers"]}
+    assert lists == {"ready": "swarm:ready", "running": "swarm:leases", "aside": "swarm:aside"}
+    assert scaled["advanced"]["scalingModifiers"]["formula"].split(" + ") == list(lists)
+    [keda] = built["NetworkPolicy", "swarm-redis"]["spec"]["ingress"][1:]
+    assert keda["from"][0]["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "keda"}
+    budget = manifests()["PodDisruptionBudget", "swarm-worker"]["spec"]
+    assert budget["selector"]["matchLabels"] == worker["spec"]["template"]["metadata"]["labels"]
 
 
 def test_manifests_fit_together_and_to_the_commands_of_the_readme() -> None:
@@ -324,7 +397,7 @@ def test_workers_are_told_of_the_hub_that_is_shipped_beside_them() -> None:
 def test_examples_of_settings_are_settings(path: str) -> None:
     ours = {name.removeprefix("SWARM_").lower() for name in variables_of(DEPLOY / path) if name.startswith("SWARM_")}
     # These are for the files of deploy/ themselves.
-    assert ours - {"concurrency", "workers", "workspace", "hub_address"} <= Settings.model_fields.keys()
+    assert ours - {"concurrency", "workers", "workspace", "hub_address", "extras"} <= Settings.model_fields.keys()
 
 
 def test_durations_in_the_example_are_the_defaults() -> None:
