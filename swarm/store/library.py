@@ -1,7 +1,8 @@
 """The atomic steps: Redis Functions, made from the `*.lua` files of packages; each file's head gives its arguments and answers.
 
 A library is one Lua program: the shared parts (`common.lua`, then every `*_common.lua`) of the swarm's own packages and of those that
-it is made for, then the other files, each a step or several in a scope of its own. A capability from outside brings its own:
+it is made for, then the other files, each a step or several in a scope of its own. A shared part, too, keeps to itself what no other file
+names. A capability from outside brings its own:
 
     STEPS = Library("my_package")       # my_package/votes.lua: step('vote', function(job, id, choice) … end)
     store.run("vote", job_id, agent_id, "yes", library=STEPS)
@@ -38,6 +39,7 @@ PACKAGES = (
 )
 """Where the swarm's own parts and steps lie. What comes later may use what comes earlier."""
 KEPT_SECONDS = 30 * 86_400.0
+_LOCAL = re.compile(r"^local (function )?(\w+(?:, *\w+)*)", re.MULTILINE)
 _LOADED_AT = re.compile(r"^-- loaded (\d+)$", re.MULTILINE)
 
 
@@ -53,8 +55,10 @@ class Library:
         own = [part for package in PACKAGES for part in _read_package(package)]
         brought = [part for package in self._packages for part in _read_package(package)]
         shared = [text for name, text in own + brought if _is_shared(name)]
-        steps = [f"do\n{text}end" for name, text in (brought or own) if not _is_shared(name)]
-        return "\n".join([*shared, *steps])
+        steps = [text for name, text in (brought or own) if not _is_shared(name)]
+        words = [_find_words(text) for text in [*shared, *steps]]
+        scoped = [_scope(text, words[:at] + words[at + 1 :]) for at, text in enumerate(shared)]
+        return "\n".join([*scoped, *(f"do\n{text}end" for text in steps)])
 
     @cached_property
     def name(self) -> str:
@@ -99,6 +103,29 @@ def _read_package(package: str) -> list[tuple[str, str]]:
     files = [entry for entry in resources.files(package).iterdir() if entry.name.endswith(".lua")]
     files.sort(key=lambda entry: (entry.name != "common.lua", entry.name))
     return [(entry.name, entry.read_text(encoding="utf-8")) for entry in files]
+
+
+def _find_words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", re.sub(r"--.*", "", text)))
+
+
+def _scope(text: str, others: list[set[str]]) -> str:
+    """A shared part in a scope of its own, but for what another part names: a program may have 200 local names, no more."""
+    told: list[str] = []
+
+    def declare(found: re.Match[str]) -> str:
+        names = re.split(", *", found[2])
+        outside = [name for name in names if any(name in words for words in others)]
+        if not outside:
+            return found[0]
+        told.extend(outside)
+        inside = "".join(f"local {name}; " for name in names if name not in outside)
+        is_set = found[1] or text[found.end() :].lstrip(" ").startswith("=")
+        return inside + (f"{found[1] or ''}{found[2]}" if is_set else "")
+
+    body = _LOCAL.sub(declare, text)
+    declared = "".join(f"local {name}\n" for name in dict.fromkeys(told))
+    return f"{declared}do\n{body}\nend"
 
 
 def _list_libraries(client: Any) -> list[tuple[str, float]]:
