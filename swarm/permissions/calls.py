@@ -48,6 +48,8 @@ class Call:
 
     folders: tuple[Path, ...] = ()
     """Further folders that the agent may work in as in the workspace."""
+    looks: bool = False
+    """It is a tool of an MCP server that is believed to change nothing."""
 
     @cached_property
     def row(self) -> ToolRow:
@@ -62,7 +64,7 @@ def judge_call(call: Call) -> Verdict:
     if call.row.writes_files and (unread := _denied_to_read(call)):
         return by_rule("deny", unread)
     planned = _is_plan_file(call)
-    if call.mode == "plan" and call.row.has_effects and not planned and not call.row.is_internal:
+    if call.mode == "plan" and call.row.has_effects and not call.looks and not planned and not call.row.is_internal:
         return Verdict("deny", _plan_reason(call))
     for rule in call.rules.about("ask", call.tool):
         if matches(rule, call):

@@ -68,16 +68,15 @@ class Approvals:
 
     def _decide(self, call: Block, decision: Decision) -> None:
         segment, given = self._segment, call["input"] if isinstance(call["input"], dict) else {}
-        verdict = judge(
-            describe_call(
-                call["name"],
-                given,
-                segment.spec,
-                rules=segment.rules,
-                mode=segment.mode,
-                sandboxed=self._toolbox.is_sandboxed(),
-            )
+        described = describe_call(
+            call["name"],
+            given,
+            segment.spec,
+            rules=segment.rules,
+            mode=segment.mode,
+            sandboxed=self._toolbox.is_sandboxed(),
         )
+        verdict = judge(replace(described, looks=segment.life.kinds.get(call["name"]) == "look"))
         verdict = _hear_hooks(verdict, segment.life.hooks.leave.get(call["id"]))
         ruled = self._auto.rule(call, verdict) if verdict.action == "ask" and self._auto is not None else None
         if ruled is not None and ruled.answer != "ask":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from swarm.mcp.launching import Profile
 from swarm.mcp.pins import make_pin
 from swarm.mcp.server_tools import must_defer, search_tools
 from swarm.mcp.servers import Server
+from swarm.permissions.judge import Call, judge
+from swarm.permissions.rules import Rules, parse_rule
 from swarm.store.questions import Question
 
 
@@ -127,3 +130,14 @@ def test_many_tools_are_searched_by_the_words_of_their_names_first() -> None:
 def test_what_a_call_of_a_server_means_is_what_was_journaled_when_its_agent_began() -> None:
     life = Life("a", tools=[{"name": "mcp__s__x"}, {"name": "mcp__s__y"}], kinds={"mcp__s__x": "look"})
     assert [life.kind_of({"name": f"mcp__s__{name}"}) for name in "xyz"] == [Kind.LOOK, Kind.EFFECT, Kind.LOOK]
+
+
+@pytest.mark.parametrize(
+    ("looks", "allowed", "action"), [(True, True, "allow"), (True, False, "ask"), (False, True, "deny")]
+)
+def test_who_plans_may_call_what_is_believed_to_change_nothing_where_a_rule_allows_it(
+    looks: bool, allowed: bool, action: str
+) -> None:
+    rules = Rules(rules=(parse_rule("mcp__s__*", "allow", "test"),) if allowed else ())
+    call = Call("mcp__s__x", {}, rules, "plan", Path("/w"), sandboxed=True, looks=looks)
+    assert judge(call).action == action
