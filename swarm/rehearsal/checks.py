@@ -60,6 +60,7 @@ def check_request(body: Any, *, counting: bool = False, may_end_with_assistant: 
     _check_tools(body)
     _check_messages(body.get("messages"), may_end_with_assistant)
     _check_cache_marks(body)
+    _check_deferred(body)
     return body
 
 
@@ -216,6 +217,20 @@ def _check_tool_use(block: dict[str, Any], place: str, seen: set[str]) -> None:
         raise RequestRefused(f"{place}.name: Field required")
     if not isinstance(block.get("input"), dict):
         raise RequestRefused(f"{place}.input: must be an object")
+
+
+def _check_deferred(body: dict[str, Any]) -> None:
+    """Tools whose schemas are kept back until a result refers to them."""
+    tools: list[dict[str, Any]] = body.get("tools") or []
+    names = {tool["name"] for tool in tools}
+    deferred = [tool for tool in tools if tool.get("defer_loading")]
+    if tools and len(deferred) == len(tools):
+        raise RequestRefused("tools: at least one tool must not have defer_loading")
+    if any("cache_control" in tool for tool in deferred):
+        raise RequestRefused("tools: a tool with defer_loading cannot have cache_control")
+    for place, part in _mark_holders(body):
+        if part.get("type") == "tool_reference" and part.get("tool_name") not in names:
+            raise RequestRefused(f"{place}: no tool is called {part.get('tool_name')!r}")
 
 
 def _check_tool_result(block: dict[str, Any], place: str) -> None:

@@ -9,6 +9,9 @@ import pytest
 from swarm.rehearsal.checks import RequestRefused, check_request, sign_thinking
 
 MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
+TOOL: dict[str, Any] = {"name": "LS", "input_schema": {"type": "object"}}
+LATER = {**TOOL, "name": "later", "defer_loading": True}
+REFERENCE = {"type": "tool_reference", "tool_name": "later"}
 
 
 def user(*content: Any) -> dict[str, Any]:
@@ -66,6 +69,12 @@ def test_results_may_be_spread_over_neighbouring_user_messages() -> None:
     ("body", "complaint"),
     [
         ([], "must be a JSON object"),
+        (request(user(text()), tools=[LATER]), "at least one tool must not have defer_loading"),
+        (request(user(text()), tools=[TOOL, {**LATER, **MARK}]), "cannot have cache_control"),
+        (
+            request(user(text()), assistant(use("a")), user(result("a", [REFERENCE])), tools=[TOOL]),
+            "no tool is called 'later'",
+        ),
         ({"max_tokens": 1, "messages": [user(text())]}, "model: Field required"),
         ({"model": "m", "messages": [user(text())]}, "max_tokens: Field required"),
         (request(), "at least one message"),
