@@ -47,7 +47,13 @@ class AutoMode:
 
     def rule(self, call: Block, verdict: Verdict) -> Ruled | None:
         """What the small model says of a call that the mode asks about; None where it is not its to say."""
-        if self._segment.mode != "auto" or verdict.rule is not None or verdict.by_person:
+        # A program has no model at its side.
+        if (
+            self._segment.spec.definition.command
+            or self._segment.mode != "auto"
+            or verdict.rule is not None
+            or verdict.by_person
+        ):
             return None
         known = self._segment.life.ruled.get(call["id"])
         return known if known is not None else self._ask(call, verdict)
