@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from pydantic import BaseModel
 
+from swarm.definitions.addressing import ask_for_agent
+from swarm.definitions.catalogue import Catalogue
 from swarm.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent
 from swarm.mailbox import USER, Message, Receiver, check_body, position_of
 from swarm.store.agents import Store
@@ -74,7 +76,7 @@ class Correspondence:
             sender=self.id,
             name=USER,
             kind="message",
-            body=check_body(text),
+            body=check_body(self._addressed(text)),
             reply_to=reply_to,
             live_only=to.strip() == "*",
         )
@@ -85,6 +87,11 @@ class Correspondence:
             is_last = first + DELIVERIES_AT_ONCE >= len(receivers)
             ids |= self._send_part(letter, part, left_out, reached=bool(ids) or not is_last)
         return Delivery(receivers=ids, names=[one.name for one in receivers if one.id in ids], left_out=left_out)
+
+    def _addressed(self, text: str) -> str:
+        if not text.lstrip().startswith("@"):
+            return text
+        return ask_for_agent(text, Catalogue.model_validate_json(self._store.catalogue(self.id)))
 
     def _send_part(
         self, letter: OutgoingMessage, receivers: list[Receiver], left_out: list[str], *, reached: bool

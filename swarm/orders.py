@@ -21,6 +21,7 @@ from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec, Files, Limits
 from swarm.batching.admission import refuse_more_turns
 from swarm.context.instructions import Instructions
+from swarm.definitions.addressing import split_address
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
@@ -228,8 +229,11 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
             check_prompt(called.prompt)
             agent, model = called.agent or order.agent, order.model or called.model
             order = replace(order, prompt=called.prompt, agent=agent, model=model)
+    order, addressed = _address(order, catalogue)
+    asked = order.prompt if addressed else asked
     definition = catalogue.get(order.agent)
-    if definition.mode == "subagent" and not any_type:
+    # Who only finds things out needs nobody above it.
+    if not (definition.may_be_first or any_type or addressed):
         raise ConfigurationError(
             f"{order.agent!r} can only be started by other agents; `swarm agents` shows those a job can start with"
         )
@@ -284,6 +288,14 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         memory_folders=tuple(find_memory_folders(catalogue.definitions.values(), places, folder, Path.home())),
         digest=digest,
     )
+
+
+def _address(order: Order, catalogue: Catalogue) -> tuple[Order, bool]:
+    """The order for the type that its prompt begins with (`@explore …`), and whether there is one."""
+    type_name, task = split_address(order.prompt, catalogue)
+    if not type_name or order.agent != DEFAULT_AGENT:
+        return order, False
+    return replace(order, agent=type_name, prompt=task), True
 
 
 def _choose_files(order: Order, settings: Settings, setup: Setup | None) -> Files | None:

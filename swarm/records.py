@@ -183,6 +183,12 @@ class AgentView(_View):
     worker: str | None = None
     deaths: int = 0
     """How often its worker has died since the journal last grew."""
+    run_at: float | None = Field(default=None, exclude=True)
+    """When its latest run began, if that is not its first …"""
+    run_tools: int = Field(default=0, exclude=True)
+    """… and what it had called …"""
+    run_tokens: int = Field(default=0, exclude=True)
+    """… and used by then, with all below it."""
     background: bool = Field(default=False, exclude=True)
     """Its end is mailed to its parent."""
     teammate: bool = Field(default=False, exclude=True)
@@ -272,7 +278,7 @@ def read_event(entry_id: str, fields: Mapping[str, str]) -> Event:
 
 _HASH_NAMES = {
     **{"job_id": "job", "parent_id": "parent", "root_id": "root", "generation": "gen", "question": "wait_question"},
-    **{f"{name}_at": name for name in ("created", "queued", "started", "ended", "active")},
+    **{f"{name}_at": name for name in ("created", "queued", "started", "ended", "active", "run")},
     **{"queued_seconds": "waited", "notices": "unread_notes", "read_up_to": "read"},
 }
 """What a hash calls by another name; neither the spec, the catalogue nor the rules are read with a record."""

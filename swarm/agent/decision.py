@@ -235,6 +235,8 @@ def _next_for_calls(life: Life) -> Action:
         return settle(interrupted, notes.UNDONE if carried else notes.INTERRUPTED)
     if life.hooks.stopped:
         return settle(calls, notes.STOPPED_BY_HOOK)
+    if broken_off := [call for call in calls if call["id"] in life.broken_off]:
+        return settle(broken_off, notes.STOPPED)
     # Children see what this reply's other calls did, so those run first.
     if ordinary := _of_kinds(life, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.IDEMPOTENT, Kind.SHARED):
         together = list(takewhile(lambda call: life.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))

@@ -91,12 +91,16 @@ class Life:
     """What a small model said of calls of the last reply."""
     mode: PermissionMode = "default"
     """The permission mode in force: the agent's own, until a person lets it leave plan mode."""
+    before_plan: PermissionMode | None = None
+    """The mode that it entered plan mode from by itself."""
     waits: dict[str, Condition] = field(default_factory=dict)
     """Calls of the last reply that have parked, and for what."""
     wrote: bool = False
     """It has written to others, who may go on because of that."""
     leaving: bool = False
     """The agent agreed to be shut down: it ends instead of resting."""
+    broken_off: set[str] = field(default_factory=set)
+    """Calls that had not begun when the agent was stopped: they are not run when it goes on."""
     turns: int = 0
     turns_before: int = 0
     """Those of earlier runs: the limit of turns is one run's."""
@@ -234,6 +238,8 @@ class Life:
                 self.answers[entry.tool_use_id] = entry
                 if entry.reason and entry.by:
                     self.context.said.append(Said(self.context.runs, notes.answer_given(call, entry)))
+                if entry.mode == "plan" != self.mode:
+                    self.before_plan = self.mode
                 self.mode = entry.mode or self.mode
                 self.plan = entry.plan or self.plan
             case HooksBegun():
@@ -272,6 +278,8 @@ class Life:
             self._extend_user(results)
 
     def _go_on(self) -> None:
+        stopped = self.finished is not None and self.finished.state == "cancelled"
+        self.broken_off = set(self.pending) - self.tools_started - self.spawned.keys() if stopped else set()
         self.finished = self.failure = self.last_words = None
         self.last_words_given = False
         self.speech, self.plan = Speech(), ""
@@ -434,7 +442,13 @@ class Life:
 
     def tool_names(self) -> set[str]:
         """The tools the agent has."""
-        return {tool["name"] for tool in self.tools}
+        names = {tool["name"] for tool in self.tools}
+        own = None if self.spec is None else self.spec.has_tools
+        return names if own is None else names & set(own)
+
+    def after_plan(self) -> PermissionMode | None:
+        """The most it may be permitted once its plan is approved; None: it cannot leave plan mode."""
+        return self.before_plan or (None if self.spec is None else self.spec.after_plan)
 
     def kind_of(self, call: Block) -> Kind:
         """What carrying a call out means; one of a tool that the agent does not have is only refused, which changes nothing."""

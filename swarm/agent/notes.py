@@ -25,6 +25,7 @@ UNDONE = (
     "not run again."
 )
 OUT_OF_TIME = "This call was not run: the time limit is reached."
+STOPPED = "This call was not run: you were stopped before it. Make it again if it is still needed."
 CUT_OFF = "This call was not run: the reply was cut off at its length limit. Make the call again, in smaller parts."
 NOT_RUN = "This call was not run: the reply ended before it was whole."
 NO_IMAGE = "[An image stood here. The model's server could not use it, so it was taken out.]"
@@ -110,6 +111,14 @@ NO_TEAM = (
 )
 
 
+def other_team(asked: str, name: str) -> str:
+    """Somebody was to join a team that the job does not have."""
+    return (
+        f"There is no team {asked!r}: a job has one team at a time, and this one's is {name}. Name that, or dissolve it "
+        "first (TeamDelete)."
+    )
+
+
 def too_many(max_agents: int) -> str:
     """The job has as many agents as it may have."""
     return f"The job's limit of {max_agents} agents is reached: this one was not started. Do it yourself."
@@ -138,10 +147,11 @@ def started_in_background(agent_id: str) -> str:
 def child_result(record: AgentView, note: str = "") -> tuple[str, bool]:
     """A finished child as the text its parent gets, and whether it is an error; `note` is about its work."""
     text, failed = record.text.strip(), record.state != "completed"
-    seconds = max(0.0, (record.ended_at or 0) - record.created_at)
+    # Of one that went on: what this run took.
+    seconds = max(0.0, (record.ended_at or 0) - (record.run_at or record.created_at))
     head = (
-        f"[{record.label.split(':', 1)[0]} {record.id}: {record.state}, {record.tools} tool calls, "
-        f"{record.subtree_tokens} tokens, {seconds:.1f} s]"
+        f"[{record.label.split(':', 1)[0]} {record.id}: {record.state}, {record.tools - record.run_tools} tool calls, "
+        f"{record.subtree_tokens - record.run_tokens} tokens, {seconds:.1f} s]"
     )
     if record.reason:
         head += f"\n{'Reason' if failed else 'Note'}: {record.reason}"
@@ -245,6 +255,15 @@ def _paths(count: int) -> str:
 
 PLAN_IS_ANSWER = "Nobody is there to approve the plan: it is given as your answer, and you are done."
 NOBODY_FOR_PLAN = "nobody was there to approve the plan, so the plan is the answer"
+
+
+def plan_entered(plan_file: str) -> str:
+    """The agent has gone over to planning."""
+    return (
+        "You are in plan mode now: look and think, change nothing; commands cannot write. The only file that you may write is "
+        f"{plan_file}. Your tools are the same as before; what they may not do in this mode is refused. Hand your plan in with "
+        "ExitPlanMode; once it is approved you are back in the mode you came from, and carry it out."
+    )
 
 
 def plan_answered(approved: bool, note: str) -> str:

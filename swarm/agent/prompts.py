@@ -68,6 +68,11 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
             "\nThe workspace is a copy of your own, made from the folder of whoever started you, uncommitted changes included. It is no "
             "Git repository. Nobody sees what you change before your end; then it is merged into that folder."
         )
+    if spec.cwd:
+        where += (
+            f"\nYou begin in the folder {spec.cwd} of the workspace: commands start there, and relative paths that you give are relative "
+            "to it. Results name paths from the workspace on."
+        )
     if spec.folders:
         where += f"\nFurther folders, by their absolute paths: {', '.join(spec.folders)}"
     if spec.name is not None:
@@ -76,5 +81,18 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
         where += f"\nMode: plan. Look and think, change nothing; the only file you may write is {spec.plan_file}."
     if spec.after_plan is not None:
         where += "\nHand your plan in with ExitPlanMode; once it is approved, carry it out."
+    if spec.has_tools is not None:
+        where += _as_other_type(spec)
     judged = "" if spec.definition.outcome is None else f"\n\n{announce(spec.definition.outcome)}"
     return f"<environment>\n{where}\n</environment>\n\n{spec.prompt}{judged}"
+
+
+def _as_other_type(spec: AgentSpec) -> str:
+    """What a fork is told that goes on as another type than it began as: the beginning of its requests stays its parent's."""
+    definition = spec.definition
+    read_only = f"\n{_READ_ONLY}" if definition.read_only else ""
+    schema = "" if definition.result_schema is None else f"\n{result_instructions(definition.result_schema)}"
+    return (
+        f'\nFrom here on your agent type is "{definition.name}", and this holds in place of what was said of your type:\n'
+        f"{definition.prompt.strip()}{read_only}{schema}\nOf your tools you may use only: {', '.join(spec.has_tools or ()) or 'none'}."
+    )

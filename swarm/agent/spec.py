@@ -55,6 +55,8 @@ class AgentSpec(BaseModel):
     network: bool = False
     """Its processes may use the network."""
     workspace: str
+    cwd: str = ""
+    """The folder below the workspace that its commands begin in and that its relative paths are relative to; empty: the workspace."""
     isolation: Isolation = "none"
     """Whether the workspace is a copy of its own, which nobody else works in."""
     host: str = ""
@@ -77,6 +79,8 @@ class AgentSpec(BaseModel):
     """The runtime started it, for its parent: the limits of depth and of the number of agents are not for it."""
     fork: int | None = Field(default=None, ge=1)
     """It begins with its parent's conversation, as the first so many entries of the parent's journal tell it."""
+    has_tools: list[str] | None = None
+    """Of a fork that is of another type than its parent: which of the tools that its requests begin with it may call; None: all."""
     summaries: bool = False
     """A small model tells people what it does, meanwhile and at the end."""
     patient: bool = False

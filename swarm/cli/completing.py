@@ -41,7 +41,7 @@ def complete_type(incomplete: str) -> Completions:
         from swarm.definitions.catalogue import load_catalogue
 
         found = load_catalogue(Path.cwd()).definitions
-        return [(name, one.description) for name, one in sorted(found.items()) if one.mode != "subagent"]
+        return [(name, one.description) for name, one in sorted(found.items()) if one.may_be_first]
 
     return _choose(incomplete, find)
 

@@ -96,7 +96,7 @@ def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str]
 
 def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Settings, remembered: str) -> dict[str, Any]:
     """Tokens by part, where an agent of the type usually stands: as the first agent of a job, or one level below."""
-    placed = {} if definition.mode != "subagent" else {"depth": 1, "parent_id": prepared.spec.agent_id}
+    placed = {} if definition.may_be_first else {"depth": 1, "parent_id": prepared.spec.agent_id}
     mode = first_mode(definition, prepared.spec.mode)
     spec = prepared.spec.model_copy(update={"definition": definition, "mode": mode, "prompt": "", **placed})
     sandboxed = isinstance(choose_backend(settings.sandbox), Backend)

@@ -188,7 +188,7 @@ def table_of_definitions(definitions: Sequence[AgentDefinition], folder: Path) -
     )
     for definition in definitions:
         tools = allowed_tools(definition)
-        starters = {"primary": "a person", "subagent": "agents", "all": "both"}[definition.mode]
+        starters = "a person" if definition.mode == "primary" else "both" if definition.may_be_first else "agents"
         table.add_row(
             definition.name,
             starters,

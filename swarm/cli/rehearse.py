@@ -9,9 +9,11 @@ import typer
 from swarm.cli.completing import complete_scenario
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.output import print_line, print_note
+from swarm.cli.rehearsing import close_with_job
 from swarm.errors import ConfigurationError
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
+from swarm.settings import load_settings
 
 
 def rehearse(
@@ -29,6 +31,9 @@ def rehearse(
         float | None,
         typer.Option(min=0, metavar="SECONDS", help="Time each reply takes, instead of the scenario's own."),
     ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Serve until that job has ended, and leave then.")
+    ] = None,
 ) -> None:
     """Serve a scenario's scripted replies under the Messages API, for workers to be started against."""
     loaded = load_scenario(scenario)
@@ -39,6 +44,8 @@ def rehearse(
         raise ConfigurationError(
             f"{where} cannot be used ({error.strerror}); name others with --host and --port"
         ) from error
+    if until is not None:
+        close_with_job(server, until, load_settings())
     with Interrupts() as interrupts:
         try:
             print_line(f"rehearsing {loaded.name} at {server.url}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -32,6 +33,7 @@ from swarm.cli.options import (
 from swarm.cli.outcomes import describe_verdict
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompting import open_terminal
+from swarm.cli.rehearsing import begin_rehearsing
 from swarm.cli.talking import read_line
 from swarm.client import Swarm
 from swarm.definitions.model import Isolation
@@ -140,7 +142,7 @@ def run(
         str | None,
         typer.Option(
             metavar="SCENARIO",
-            help="Play a scenario instead of asking a model: a name or a file.",
+            help="Play a scenario instead of asking a model: a name or a file. With --detach it is served until the job has ended.",
             autocompletion=complete_scenario,
         ),
     ] = None,
@@ -195,8 +197,6 @@ def run(
     Exit code: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 Redis has lost the job, 4 stopped at a limit (its answer is what
     there was by then), 130 interrupted, 143 terminated.
     """
-    if detach and rehearse is not None:
-        raise typer.BadParameter("a rehearsal ends with this command, so it cannot go with --detach")
     if stream and (not as_json or detach):
         raise typer.BadParameter("it goes with --json, and without --detach", param_hint="--stream")
     if isolation not in (None, *get_args(Isolation)):
@@ -274,7 +274,10 @@ def _submit_and_leave(launch: Launch, settings: Settings, *, as_json: bool) -> N
         prepared = prepare_trusted(launch.order, settings, open_terminal(cleanup))
     if settings.redis_url is None and not running(settings):
         raise ConfigurationError("nobody would run the job: start a worker with `swarm up`, or leave --detach away")
-    if settings.redis_url is None:
+    if launch.scenario is not None:
+        url = begin_rehearsing(launch.scenario, prepared.spec.job_id, settings)
+        prepared = replace(prepared, spec=prepared.spec.model_copy(update={"base_url": url}))
+    elif settings.redis_url is None:
         require_credentials(settings)
     job = place(Swarm(settings), prepared)
     if as_json:

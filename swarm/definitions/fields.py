@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from swarm.definitions.duties import read_duties
 from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.keys import Table, normalise_keys, show_key, warn_about_the_rest
-from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, MemoryScope, Mode, PermissionMode
-from swarm.definitions.placing import read_placing
+from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Effort, MemoryScope, Mode, PermissionMode
+from swarm.definitions.placing import read_nicknames, read_placing
 from swarm.definitions.programs import read_program
 from swarm.definitions.requirements import read_requirements, read_skills
 from swarm.definitions.servers import read_servers
@@ -28,7 +28,7 @@ Bases = Mapping[str, AgentDefinition]
 """Definitions that a file may change in part, by name, instead of describing a new one."""
 
 _MODEL_ALIASES = frozenset({"haiku", "sonnet", "opus", "inherit"})
-_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_EFFORTS = get_args(Effort)
 _LESS_THAN_LOW = ("none", "minimal")
 _PERMISSION_SPELLINGS = {mode.lower(): mode for mode in get_args(PermissionMode)} | {"manual": "default"}
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -169,6 +169,8 @@ def _read_model_and_limits(keys: Table, values: dict[str, Any], warnings: list[s
     values |= read_skills(keys, warnings)
     if keys.get("instructionfiles") is not None:
         values["instruction_files"] = _read_flag(keys, "instructionfiles", default=True)
+    if names := read_nicknames(keys.get("nicknames"), warnings):
+        values["nicknames"] = names
     values |= read_requirements(keys, warnings)
     isolation, kind, minutes = (_read_string(keys, key) for key in ("isolation", "kind", "timeoutmins"))
     values |= read_placing(isolation, kind, minutes, warnings)

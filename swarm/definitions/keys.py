@@ -18,6 +18,7 @@ _SPELLINGS = {
     "maxsteps": "maxturns",
     "reasoningeffort": "effort",
     "modelreasoningeffort": "effort",
+    "nicknamecandidates": "nicknames",
     "outputschema": "resultschema",
     "system": "prompt",
     "developerinstructions": "prompt",
@@ -35,6 +36,7 @@ _KEYS = (
         "kind",
         "timeoutMins",
         "effort",
+        "nicknames",
         "resultSchema",
         "permission",
         "disable",
@@ -75,7 +77,7 @@ _UNSUPPORTED = frozenset(
 
 _NOISE = frozenset(
     (
-        *("color", "temperature", "topp", "topk", "variant", "hidden", "nicknamecandidates", "personality", "icon"),
+        *("color", "temperature", "topp", "topk", "variant", "hidden", "personality", "icon"),
         *("emoji", "vibe", "modelverbosity", "modelreasoningsummary", "author", "authors", "version", "tags", "tag"),
         *(
             "category",

@@ -21,6 +21,7 @@ Execution = Literal["forked", "local", "remote", "teammate"]
 """How an agent runs: as all do, in a process of its own somewhere in the fleet; on its parent's host; anywhere, for a bounded time; or it
 lives on after its task, as a member of a team."""
 PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble", "auto"]
+Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 
 Phase = Literal["research", "implementation", "verification"]
@@ -95,6 +96,8 @@ class AgentDefinition(BaseModel):
     abort_siblings: bool = False
     """If one of these fails, those that were started beside it, in the same reply, are ended: their work is worth nothing without it."""
     effort: str | None = None
+    nicknames: list[str] = []
+    """Names that its agents are given, one each, where the call gives none."""
     result_schema: dict[str, Any] | None = None
     """A JSON schema that the final answer must satisfy."""
     outcome: Outcome | None = None
@@ -107,3 +110,8 @@ class AgentDefinition(BaseModel):
     """`shipped`, or the file it was read from."""
     warnings: list[str] = []
     """What its reader understood only in part."""
+
+    @property
+    def may_be_first(self) -> bool:
+        """Whether a job can start with it: also with one that only agents start, if it can change nothing."""
+        return self.mode != "subagent" or self.read_only

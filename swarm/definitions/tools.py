@@ -44,7 +44,9 @@ class Kind(Enum):
 Matching = Literal["", "edited", "read", "command", "domain", "type", "name", "value"]
 """How a rule's spec is compared with the subject: as the path of a file that is changed or looked at, as a shell command, as the
 domain of an address, as a type of agent, as a name that arguments may follow, as a value of any kind."""
-Need = Literal["", "children", "several", "lead", "first", "plan", "person", "memory", "skills", "servers", "program"]
+Need = Literal[
+    "", "children", "several", "lead", "first", "plan", "planner", "person", "memory", "skills", "servers", "program"
+]
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,12 @@ class ToolRow:
     """A teammate has it whatever its definition lists."""
     needs: Need = ""
     """Who has a use for it: whoever can start agents (`children`); agents of a job that can have several, or only its first one (`several`,
-    `lead`: unless listed, or for a teammate); a job's first agent, or who lists it (`first`); one that can leave plan mode (`plan`); a root
-    whose questions somebody answers (`person`); one whose definition has a memory (`memory`), which need not list it; one of a job with
-    skills (`skills`); one that has MCP servers which need the tool (`servers`); one that is a program (`program`), and has nothing else."""
+    `lead`: unless listed, or for a teammate); a job's first agent, or who lists it (`first`); one that can leave plan mode (`plan`), or
+    enter it by itself (`planner`: a root that writes, and whose plan somebody answers); a root whose questions somebody answers (`person`);
+    one whose definition has a memory (`memory`), which need not list it; one of a job with skills (`skills`); one that has MCP servers
+    which need the tool (`servers`); one that is a program (`program`), and has nothing else."""
+    sets_mode: Literal["", "plan"] = ""
+    """The permission mode that a call, once it is allowed, puts its agent in: that is all it does."""
     standing: Literal["", "last", "each"] = ""
     """What its last call says, or its last one about each subject, holds until the next one, so it is said again when a summary takes the
     conversation's place."""
@@ -160,7 +165,9 @@ _BUILTIN = (
             aliases="task subagent delegate delegatetask spawnagent resumeagent spawnteammate startasynctask"),
     ToolRow("WaitAgents", Kind.WAIT, "swarm.tools.agents:WAIT_AGENTS", needs="children", activity="waiting for agents",
             aliases="wait waitagent"),
-    ToolRow("ListAgents", Kind.AGENTS, "swarm.tools.agents:LIST_AGENTS", needs="children", aliases="checkasynctask listasynctasks"),
+    ToolRow("ListAgents", Kind.AGENTS, "swarm.tools.agents:LIST_AGENTS", needs="children", aliases="listasynctasks"),
+    ToolRow("ReadAgent", Kind.AGENTS, "swarm.tools.reading_agents:READ_AGENT", "agent_id", comes_with="Agent", needs="children",
+            aliases="taskoutput agentoutput agentoutputtool checkasynctask"),
     ToolRow("StopAgent", Kind.AGENTS, "swarm.tools.agents:STOP_AGENT", "agent_id", needs="children",
             aliases="closeagent interruptagent killagent taskstop cancelasynctask"),
     ToolRow("MergeAgent", Kind.AGENTS, "swarm.tools.merging:MERGE_AGENT", "agent_id", comes_with="Agent", needs="children"),
@@ -170,9 +177,10 @@ _BUILTIN = (
             needs="person", activity="asking: {question}", aliases="question askuser requestuserinput"),
     ToolRow("WaitFor", Kind.ASK, "swarm.tools.events:WAIT_FOR", "event", needs="first", activity="waiting for the event {event}",
             aliases="waitforevent"),
-    ToolRow("EnterPlanMode", Kind.ASK, root_only=True, shipped_only=True, in_background=False, aliases="planenter"),
-    ToolRow("ExitPlanMode", Kind.ASK, "swarm.tools.asking:EXIT_PLAN_MODE", root_only=True, while_planning=True, needs="plan",
-            activity="handing in its plan", aliases="planexit"),
+    ToolRow("EnterPlanMode", Kind.SHARED, "swarm.tools.asking:ENTER_PLAN_MODE", root_only=True, shipped_only=True, in_background=False,
+            needs="planner", sets_mode="plan", activity="entering plan mode", aliases="planenter"),
+    ToolRow("ExitPlanMode", Kind.ASK, "swarm.tools.asking:EXIT_PLAN_MODE", root_only=True, while_planning=True, comes_with="EnterPlanMode",
+            needs="plan", activity="handing in its plan", aliases="planexit"),
 
     ToolRow("TeamCreate", Kind.SHARED, "swarm.team.team_tools:TEAM_CREATE", "name", root_only=True, shipped_only=True,
             in_background=False, adds_agents=True, needs="lead"),

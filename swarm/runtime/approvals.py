@@ -15,6 +15,7 @@ from typing import Any
 from swarm.agent import notes
 from swarm.agent.denials import advise, key_of
 from swarm.agent.entries import Answered, Hooked, ToolFinished
+from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
@@ -25,6 +26,7 @@ from swarm.permissions.judge import Call, Verdict, judge
 from swarm.permissions.modes import always_rule, at_most
 from swarm.permissions.rules import Rules
 from swarm.runtime.auto_mode import AutoMode
+from swarm.runtime.from_folder import from_workspace
 from swarm.runtime.messaging import REQUEST_SECONDS
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox
@@ -66,7 +68,18 @@ class Approvals:
                 self._decide(call, decision)
         return decision
 
-    def _decide(self, call: Block, decision: Decision) -> None:
+    def refuse(self, call: Block) -> str:
+        """Why a call may not be made without somebody being asked; empty if it may."""
+        if call["name"] not in self._segment.life.tool_names():
+            return f"You do not have the tool {call['name']}."
+        verdict = self._judge(call)
+        return (
+            ""
+            if verdict.action == "allow"
+            else f"Not allowed: {verdict.reason}. Make an {call['name']} call of its own."
+        )
+
+    def _judge(self, call: Block) -> Verdict:
         segment, given = self._segment, call["input"] if isinstance(call["input"], dict) else {}
         described = describe_call(
             call["name"],
@@ -76,8 +89,11 @@ class Approvals:
             mode=segment.mode,
             sandboxed=self._toolbox.is_sandboxed(),
         )
-        verdict = judge(replace(described, looks=segment.life.kinds.get(call["name"]) == "look"))
-        verdict = _hear_hooks(verdict, segment.life.hooks.leave.get(call["id"]))
+        return judge(replace(described, looks=segment.life.kinds.get(call["name"]) == "look"))
+
+    def _decide(self, call: Block, decision: Decision) -> None:
+        segment = self._segment
+        verdict = _hear_hooks(self._judge(call), segment.life.hooks.leave.get(call["id"]))
         ruled = self._auto.rule(call, verdict) if verdict.action == "ask" and self._auto is not None else None
         if ruled is not None and ruled.answer != "ask":
             allowed, reason = ruled.answer == "allow", f"{ruled.reason} (a small model says so, in the mode auto)"
@@ -90,7 +106,9 @@ class Approvals:
         else:
             allowed, reason = verdict.action == "allow", verdict.reason
             words = f"Not allowed: {reason}."
-        if allowed:
+        if allowed and row_of(call["name"]).sets_mode:
+            self._change_mode(call, row_of(call["name"]).sets_mode or "plan", decision)
+        elif allowed:
             decision.run.append(call)
         else:
             kind = key_of(call["name"], f"({verdict.rule.text})" if verdict.rule is not None else _subject(call))
@@ -99,6 +117,17 @@ class Approvals:
             text = f"{words} {notes.NOT_APPROVED}{advise(count)}"
             decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
             decision.denied.append((call, reason))
+
+    def _change_mode(self, call: Block, mode: PermissionMode, decision: Decision) -> None:
+        """A call that does nothing but change the mode in force: the tools, and all of the requests' beginning, stay as they are."""
+        if self._segment.mode == mode:
+            decision.settled.append(
+                ToolFinished(tool_use_id=call["id"], text=f"You are in {mode} mode already.", is_error=True)
+            )
+            return
+        decision.settled.append(Answered(tool_use_id=call["id"], allowed=True, mode=mode))
+        text = notes.plan_entered(self._segment.spec.plan_file)
+        decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text))
 
     def _ask_leave(self, call: Block, verdict: Verdict) -> Ask:
         detail = json.dumps(call["input"], ensure_ascii=False, indent=2)
@@ -150,7 +179,7 @@ class Approvals:
             if question.state == "open":
                 self._questions.expire(asked_id)
                 question = self._questions.find(asked_id) or question
-            answer = _answered(call, question, self._segment.spec.after_plan or "plan")
+            answer = _answered(call, question, self._segment.life)
             if question.state != "answered":
                 answer = answer.model_copy(update={"plan": _plan_of(call, ask)})
         decision.settled.append(answer)
@@ -177,7 +206,7 @@ def describe_call(
     """A call of an agent as it is judged; `sandboxed`: the kernel holds this agent's processes to what it may do."""
     return Call(
         tool=tool,
-        given=given,
+        given=from_workspace(row_of(tool), given, spec.cwd),
         rules=rules,
         mode=mode,
         workspace=Path(spec.workspace),
@@ -188,7 +217,7 @@ def describe_call(
     )
 
 
-def _answered(call: Block, question: Question, most: PermissionMode) -> Answered:
+def _answered(call: Block, question: Question, life: Life) -> Answered:
     if question.state != "answered":
         return Answered(tool_use_id=call["id"], allowed=False, reason=notes.NOBODY_ANSWERED)
     if question.kind in ("question", "event"):
@@ -199,7 +228,8 @@ def _answered(call: Block, question: Question, most: PermissionMode) -> Answered
         reason = f"Denied by {question.by}{f': {reason}' if reason else '.'}"
     mode: PermissionMode | None = None
     if question.kind == "plan" and allowed:
-        mode = at_most(question.mode or AFTER_PLAN, most)  # type: ignore[arg-type]
+        chosen = question.mode or life.before_plan or AFTER_PLAN
+        mode = at_most(chosen, life.after_plan() or "plan")  # type: ignore[arg-type]
     return Answered(tool_use_id=call["id"], allowed=allowed, reason=reason, by=question.by, mode=mode)
 
 

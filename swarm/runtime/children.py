@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from swarm.agent.entries import Spawned, ToolFinished
-from swarm.agent.notes import child_result
+from swarm.agent.notes import NO_TEAM, child_result, other_team
 from swarm.definitions.model import DEFAULT_TYPE
 from swarm.definitions.names import canonical_type
 from swarm.models import Block
@@ -20,8 +20,10 @@ from swarm.runtime.sharing import name_prefixes
 from swarm.runtime.spawning import Spawning, plan_children, refuse
 from swarm.runtime.toolbox import Toolbox
 from swarm.store.values import Signals
-from swarm.tools.agents import find_child
+from swarm.team.teams import Teams
+from swarm.tools.agents import AGENT, find_child
 
+SPAWNING = AGENT.name
 SPAWNED_AT_ONCE = 50
 """Children of one step, which may not keep the server busy for long."""
 
@@ -30,23 +32,23 @@ class Children:
     """Carries `Agent` calls out."""
 
     def __init__(
-        self, segment: Segment, toolbox: Toolbox, model_call: ModelCall, isolation: Isolation, files: Keeping
+        self,
+        segment: Segment,
+        toolbox: Toolbox,
+        model_call: ModelCall,
+        isolation: Isolation,
+        files: Keeping,
+        refuse_call: Callable[[Block], str],
     ) -> None:
+        """`refuse_call` says why a call may not be made without somebody being asked; empty if it may."""
         self._segment, self._toolbox, self._model_call = segment, toolbox, model_call
-        self._isolation, self._files = isolation, files
+        self._isolation, self._files, self._refuse_call = isolation, files, refuse_call
         self._journal, self._store, self._spec = segment.journal, segment.store, segment.spec
 
     def spawn(self, calls: Sequence[Block]) -> None:
         """Start, or have go on, what the calls ask for; those that cannot be are refused as their results."""
-        plan = plan_children(
-            calls,
-            self._journal.life,
-            self._toolbox.catalogue,
-            lambda who: find_child(self._store, self._spec, who, teammates=False),
-            prices_file=self._segment.settings.prices_file,
-            copies=self._isolation.plan,
-            host=socket.gethostname(),
-        )
+        plan = self._plan(calls)
+        self._check_team(calls, plan)
         commit = self._isolation.give(plan)
         while plan.children and not self._make(plan, commit):
             pass
@@ -58,6 +60,46 @@ class Children:
             self._journal.append_results(
                 [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
             )
+
+    def start_members(self, call_id: str, members: Sequence[dict[str, Any]]) -> dict[str, str]:
+        """Start a team's members from within one call, each as an `Agent` call would; whoever does so again starts nobody twice.
+
+        Returns, by name, why somebody was not started.
+        """
+        calls: list[Block] = [
+            {"type": "tool_use", "id": f"{call_id}.{number}", "name": SPAWNING, "input": {**member, "teammate": True}}
+            for number, member in enumerate(members)
+        ]
+        names = {call["id"]: str(call["input"]["name"]) for call in calls}
+        plan = self._plan([call for call in calls if call["id"] not in self._journal.life.spawned])
+        for call in calls:
+            if call["id"] in plan.children and (why := self._refuse_call(call)):
+                del plan.children[call["id"]]
+                plan.refused[call["id"]] = why
+        commit = self._isolation.give(plan)
+        while plan.children and not self._make(plan, commit):
+            pass
+        return {names[one]: why for one, why in plan.refused.items()}
+
+    def _plan(self, calls: Sequence[Block]) -> Spawning:
+        return plan_children(
+            calls,
+            self._journal.life,
+            self._toolbox.catalogue,
+            lambda who: find_child(self._store, self._spec, who, teammates=False),
+            prices_file=self._segment.settings.prices_file,
+            copies=self._isolation.plan,
+            host=socket.gethostname(),
+        )
+
+    def _check_team(self, calls: Sequence[Block], plan: Spawning) -> None:
+        """Refuse whoever is to join a team that is not there: a job has one at a time."""
+        for call in calls:
+            asked = call["id"] in plan.children and call["input"].get("team_name")
+            team = Teams(self._store, self._spec.job_id).find() if asked else None
+            if asked and (team is None or team.name != asked):
+                del plan.children[call["id"]]
+                plan.refused[call["id"]] = NO_TEAM if team is None else other_team(str(asked), team.name)
 
     def _make(self, plan: Spawning, commit: str) -> bool:
         """Make what is planned; if the store refuses some of it, nothing is made, and those are refused in the plan.

@@ -90,7 +90,10 @@ class Loop:
         self.approvals = Approvals(segment, self.toolbox, AutoMode(segment, consulting))
         self.calls = Calls(segment, self.toolbox, self.guidance, self.files)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
-        self.children = Children(segment, self.toolbox, self.model_call, self.isolation, self.files)
+        self.children = Children(
+            segment, self.toolbox, self.model_call, self.isolation, self.files, self.approvals.refuse
+        )
+        self.toolbox.start_members = self.children.start_members
         self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
         commands = Commands(segment, self.toolbox, self.files)
         self.judging = Judging(segment, commands, self.model_call)

@@ -118,10 +118,11 @@ def choose_tools(
     )
     tools = [available[name] for name in filter_tools(list(available), situation)]
     spawns = any(tool.row.kind is Kind.SPAWN for tool in tools)
+    plans = any(tool.row.sets_mode for tool in tools) and _may_plan(spec, person_there=person_there)
     return [
         _name_choices(tool, spec, types, skills)
         for tool in tools
-        if is_of_use(tool.row, spec, spawns=spawns, person_there=person_there, skilled=bool(skills))
+        if is_of_use(tool.row, spec, spawns=spawns, person_there=person_there, skilled=bool(skills), plans=plans)
     ]
 
 
@@ -141,7 +142,13 @@ def with_team_tools(spec: AgentSpec) -> AgentDefinition:
     return definition.model_copy(update={"tools": [*definition.tools, *of_teammates]})
 
 
-def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool, skilled: bool = False) -> bool:
+def _may_plan(spec: AgentSpec, *, person_there: bool) -> bool:
+    return spec.parent_id is None and person_there and spec.mode != "plan" and not spec.definition.read_only
+
+
+def is_of_use(
+    row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool, skilled: bool = False, plans: bool = False
+) -> bool:
     """Whether the agent has a use for a tool that it may have."""
     is_root, several = spec.parent_id is None, spec.limits.max_depth > 0
     chosen = (spec.definition.tools is not None or spec.teammate) and not row.root_only
@@ -155,7 +162,9 @@ def is_of_use(row: ToolRow, spec: AgentSpec, *, spawns: bool, person_there: bool
         case "first":
             return chosen or is_root
         case "plan":
-            return spec.after_plan is not None
+            return spec.after_plan is not None or plans
+        case "planner":
+            return plans
         case "person":
             return is_root and person_there
         case "skills":

@@ -19,14 +19,28 @@ from swarm.errors import SwarmError, ToolError
 from swarm.ids import child_agent_id
 from swarm.mailbox import check_body, check_name
 from swarm.models import Block, Usage
-from swarm.models.catalogue import cost_usd, resolve_model
+from swarm.models.catalogue import cost_usd
 from swarm.permissions.definition_rules import definition_rules
-from swarm.permissions.modes import first_mode
+from swarm.runtime.asked import (
+    FORK,
+    choose_folder,
+    choose_mode,
+    choose_model,
+    first_nickname,
+    fork_tools,
+    is_fork,
+    next_nickname,
+)
 from swarm.store.values import Continuation, NotSpawned
 from swarm.tools.agents import AGENT, SEARCH_MARK, find_types, ordering
 from swarm.tools.registry import validate_input
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.copies import CopyPlan
+
+_OF_NEW_AGENTS = (
+    *("fork", "teammate", "team_name", "result_schema", "name", "isolation", "kind", "mode", "cwd", "effort"),
+)
+"""Parameters that mean nothing for an agent that goes on."""
 
 
 @dataclass
@@ -37,6 +51,8 @@ class Spawning:
     refused: dict[str, str] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
     """What is told about calls that are carried out."""
+    nicknamed: set[str] = field(default_factory=set)
+    """Calls whose child is called as its type says, and not as the call does."""
     against: dict[str, str] = field(default_factory=dict)
     """Of the refused, those that break a rule of coordination: for people to see."""
 
@@ -83,13 +99,15 @@ def plan_children(
             child = _placed(child, call["input"], copies or CopyPlan(), host)
             _check_price(child, prices_file)
             plan.children[call["id"]] = child
+            if child.name is not None and not given.get("name"):
+                plan.nicknamed.add(call["id"])
         except SwarmError as error:
             plan.refused[call["id"]] = str(error)
     return plan
 
 
 def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continuation:
-    for name in ("fork", "teammate", "result_schema", "name", "isolation", "kind"):
+    for name in _OF_NEW_AGENTS:
         if given.get(name):
             raise ToolError(f"`{name}` is for a new agent; it cannot go with `agent_id`.")
     return Continuation(
@@ -115,12 +133,18 @@ def _check_price(child: AgentSpec, prices_file: Path | None) -> None:
 def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | None) -> AgentSpec:
     assert life.spec is not None
     given, parent, above = call["input"], life.spec, life.mode
-    fork = bool(given.get("fork"))
+    fork = is_fork(given)
+    as_itself = fork and given.get("subagent_type") in (None, FORK)
     name = check_name(given["name"]) if given.get("name") else None
     if fork:
-        definition = _forked(given, parent)
+        _check_fork(given, parent)
+    if as_itself:
+        # The form of the parent's own answer is no matter of the fork's.
+        definition = parent.definition.model_copy(update={"result_schema": None})
     else:
         definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent)
+    if name is None and not as_itself:
+        name = first_nickname(definition)
     if given.get("phase") == "research":
         # Whatever is called research can implement nothing.
         definition = definition.model_copy(update={"read_only": True})
@@ -133,12 +157,15 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         definition = definition.model_copy(update={"result_schema": schema})
     if definition.result_schema and (fault := check_schema(definition.result_schema)):
         raise ToolError(f"`result_schema` cannot be used: {fault}")
-    model = parent.model
-    if not fork:
-        asked = given.get("model") or definition.model
-        model = resolve_model(asked, default=parent.model, parent=parent.model, prices_file=prices_file)
+    model = parent.model if fork else choose_model(given, definition, parent, prices_file)
+    # The cache holds what both have in common only for requests of one model and effort.
+    effort = parent.definition.effort if fork else given.get("effort") or definition.effort
+    definition = definition.model_copy(update={"effort": effort})
     # A fork is what its parent is now, which may have left plan mode.
-    mode = above if fork else first_mode(definition, above)
+    mode = choose_mode(
+        given, parent.definition.model_copy(update={"permission_mode": above}) if as_itself else definition, above
+    )
+    own_tools = None if as_itself or not fork else fork_tools(definition, parent, mode, life.tool_names())
     return AgentSpec(
         agent_id=child_agent_id(parent.agent_id, call["id"]),
         job_id=parent.job_id,
@@ -153,6 +180,8 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         teammate=teammate,
         role=given.get("role"),
         fork=life.length if fork else None,
+        has_tools=own_tools,
+        cwd=choose_folder(given, parent),
         workspace=parent.workspace_for(child_agent_id(parent.agent_id, call["id"])),
         base=life.commit if parent.is_carried else "",
         files=parent.files,
@@ -169,8 +198,8 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
 
 def _kind_of(definition: AgentDefinition, given: dict[str, Any]) -> Execution:
     # A fork is its parent again, which may live on after its task; the fork does not unless it is said.
-    by_type = "forked" if given.get("fork") and definition.kind == "teammate" else definition.kind
-    return "teammate" if given.get("teammate") else given.get("kind") or by_type
+    by_type = "forked" if is_fork(given) and definition.kind == "teammate" else definition.kind
+    return "teammate" if given.get("teammate") or given.get("team_name") else given.get("kind") or by_type
 
 
 def _placed(child: AgentSpec, given: dict[str, Any], copies: CopyPlan, host: str) -> AgentSpec:
@@ -196,16 +225,16 @@ def _placed(child: AgentSpec, given: dict[str, Any], copies: CopyPlan, host: str
     return child.model_copy(update={"isolation": asked, "workspace": str(workspace)})
 
 
-def _forked(given: dict[str, Any], parent: AgentSpec) -> AgentDefinition:
+def _check_fork(given: dict[str, Any], parent: AgentSpec) -> None:
     if parent.fork is not None:
         raise ToolError(
             "You are a fork yourself, and forks are not forked. Start a fresh agent, or do the work yourself."
         )
-    for name in ("subagent_type", "model"):
+    for name in ("model", "effort"):
         if given.get(name):
-            raise ToolError(f"A fork is what you are, in type and model; `{name}` cannot go with `fork`.")
-    # The form of the parent's own answer is no matter of the fork's.
-    return parent.definition.model_copy(update={"result_schema": None})
+            raise ToolError(
+                f"A fork has your model and effort, so that it reads your conversation from the cache: leave `{name}` away."
+            )
 
 
 def _definition(name: str, catalogue: Catalogue) -> AgentDefinition:
@@ -227,6 +256,9 @@ def refuse(plan: Spawning, answer: NotSpawned, max_agents: int) -> None:
         case "name":
             text = notes.name_taken(answer.detail)
             chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]
+            if (call_id := chosen[0]) in plan.nicknamed:
+                plan.children[call_id] = next_nickname(plan.children[call_id])  # type: ignore[arg-type]
+                return
         case "resume":
             text = notes.cannot_go_on(answer.child, answer.detail)
             chosen = [call_id for call_id, agent_id in ids.items() if agent_id == answer.child]

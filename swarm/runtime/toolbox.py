@@ -31,6 +31,7 @@ from swarm.permissions.sandbox import (
 )
 from swarm.records import AgentView
 from swarm.runtime.consulting import Consulting
+from swarm.runtime.from_folder import from_workspace
 from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment, read_record
@@ -40,7 +41,7 @@ from swarm.skills.model import Skills
 from swarm.skills.skill_tool import names_in_use
 from swarm.store.connection import redis_hosts
 from swarm.store.questions import Ask
-from swarm.tools import AwaitsAnswer, Tool, ToolContext, ToolResult
+from swarm.tools import AwaitsAnswer, StartMembers, Tool, ToolContext, ToolResult
 from swarm.tools.background import kill_shells
 from swarm.tools.outputs import Outputs
 from swarm.tools.program import Exchange
@@ -77,6 +78,7 @@ class Toolbox:
         self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
         self._told_at = 0.0
         self.servers = Servers(segment, self.context_of)
+        self.start_members: StartMembers | None = None
 
     def clear(self) -> None:
         """The agent is over: end what its shells left running and remove its private folder."""
@@ -138,7 +140,7 @@ class Toolbox:
         def carry_out(tool: Tool, given: dict[str, Any]) -> ToolResult:
             if tool.run is None:
                 raise ToolError("This call is carried out by the runtime.")
-            given = _enter_folder(context, tool.row, given)
+            given = _enter_folder(context, tool.row, from_workspace(tool.row, given, context.spec.cwd))
             if tool.row.matching == "command":
                 self._provide_skills(context, str(given.get(tool.row.subject, "")))
             result = tool.run(context, given)
@@ -232,11 +234,13 @@ class Toolbox:
             outputs=self._outputs,
             folders=tuple(folder for given in segment.spec.folders if (folder := Path(given)).is_dir()),
             mode=segment.mode,
+            after_plan=segment.life.after_plan(),
             files_read=dict(segment.life.files_read),
             scratch=self._scratch,
             confine=self._confine,
             may_read=lambda path: may_read(path, segment.rules, Path(segment.spec.workspace)),
             merge=self._merge,
+            start_members=self.start_members,
             check=segment.stop.check,
             tell=self._tell_progress,
             now=segment.claim.now,

@@ -168,6 +168,7 @@ class Roster(Keyspace):
                     "text": fields["earlier"],
                     "reason": fields["earlier_reason"],
                     "ended": fields["earlier_ended"],
+                    "run": None,
                 }
                 found[agent_id] = read_agent(agent_id, {**fields, **earlier, "state": "completed"})
             elif fields["state"] in TERMINAL_STATES:

@@ -8,6 +8,8 @@ from swarm.errors import ToolError
 from swarm.team.teams import Teams
 from swarm.tools import Tool, ToolContext, ToolResult
 
+MAX_MEMBERS = 20
+
 
 def _create(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     if context.spec.parent_id is not None:
@@ -15,7 +17,21 @@ def _create(context: ToolContext, given: dict[str, Any]) -> ToolResult:
         raise ToolError("Only the job's first agent can found a team.")
     name = given["name"]
     _teams(context).create(context.agent_id, context.cause, name, given.get("description", ""))
-    return ToolResult(text=f"The team {name} is founded, and you lead it. It has no teammates yet.")
+    founded = f"The team {name} is founded, and you lead it."
+    if not given.get("agents"):
+        return ToolResult(text=f"{founded} It has no teammates yet.")
+    return _begin_with(context, founded, given["agents"])
+
+
+def _begin_with(context: ToolContext, founded: str, members: list[dict[str, Any]]) -> ToolResult:
+    if context.start_members is None:
+        raise ToolError(f"{founded} Members cannot be started from here: start each with Agent.")
+    asked = [{"description": one.get("role") or f"member {one['name']}", **one} for one in members]
+    refused = context.start_members(context.tool_use_id, asked)
+    started = [one["name"] for one in members if one["name"] not in refused]
+    lines = [f"{founded} Started: {', '.join(started) or 'nobody'}. What they report comes by itself."]
+    lines += [f"Not started: {name}: {why}" for name, why in refused.items()]
+    return ToolResult(text="\n".join(lines), is_error=not started)
 
 
 def _delete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
@@ -30,6 +46,28 @@ def _teams(context: ToolContext) -> Teams:
     return Teams(context.store, context.job_id)
 
 
+_MEMBER: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        name: {"type": "string"}
+        for name in (
+            "name",
+            "prompt",
+            "description",
+            "subagent_type",
+            "role",
+            "model",
+            "effort",
+            "mode",
+            "cwd",
+            "isolation",
+        )
+    },
+    "required": ["name", "prompt"],
+    "additionalProperties": False,
+}
+"""What is said of a member: the parameters of an `Agent` call, which checks them."""
+
 TEAM_CREATE = Tool(
     name="TeamCreate",
     description=(
@@ -40,6 +78,17 @@ TEAM_CREATE = Tool(
     parameters={
         "name": {"type": "string", "description": "Letters, digits, '-', '_', '.'."},
         "description": {"type": "string", "description": "What the team is for."},
+        "agents": {
+            "type": "array",
+            "maxItems": MAX_MEMBERS,
+            "items": _MEMBER,
+            "description": "Teammates that begin with the team, all at once; further ones come with Agent.",
+        },
+        "strategy": {
+            "enum": ["parallel"],
+            "description": "parallel: they work at the same time, the only way. What must come one after the other is put on the board "
+            "as tasks that block each other (BoardAdd).",
+        },
     },
     required=["name"],
     run=_create,

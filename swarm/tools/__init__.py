@@ -40,6 +40,8 @@ _MAX_ACTIVITY_CHARACTERS = 120
 
 Confine = Callable[["ToolContext", list[str]], list[str]]
 """Turns a command into one that runs it in a sandbox made for the agent."""
+StartMembers = Callable[[str, Sequence[dict[str, Any]]], dict[str, str]]
+"""Starts agents for a call, each as the input of an `Agent` call says; returns, by name, why one was not started."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ class ToolContext:
     """Further folders that the agent may work in; a call that is about a path of one of them has it as its `workspace`."""
     mode: PermissionMode = "default"
     """The permission mode in force."""
+    after_plan: PermissionMode | None = None
+    """The most that is permitted once a plan is approved; None: plan mode cannot be left."""
     files_read: dict[str, int] = field(default_factory=dict)
     """Resolved path → mtime in ns when this agent last read or wrote it; rebuilt from the journal after a crash."""
     scratch: Path | None = None
@@ -130,6 +134,8 @@ class ToolContext:
     """Whether a file may be read, for tools that search many; None: all of the workspace may."""
     merge: Callable[[AgentView, Strategy], ToolResult] | None = None
     """Merges what a child did in a copy of its own."""
+    start_members: StartMembers | None = None
+    """Starts the members of the team that the caller leads."""
     check: Callable[[], None] = lambda: None
     """Long-running tools call this about once a second; it raises when the agent must stop."""
     now: Callable[[], float] = time.time

@@ -13,7 +13,16 @@ from typing import Any, get_args
 from swarm.agent.entries import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
-from swarm.definitions.model import DEFAULT_TYPE, REMOTE_SECONDS, AgentDefinition, Execution, Isolation, Phase
+from swarm.definitions.model import (
+    DEFAULT_TYPE,
+    REMOTE_SECONDS,
+    AgentDefinition,
+    Effort,
+    Execution,
+    Isolation,
+    PermissionMode,
+    Phase,
+)
 from swarm.errors import BadName, ToolError, UnknownReceiver
 from swarm.records import AgentView
 from swarm.store.agents import Store
@@ -166,18 +175,22 @@ def _list_agents(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 
 def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
-    found = context.store.directory(context.job_id).find_agent(given["agent_id"], context.agent_id)
-    below = _below(context)
-    if found.id not in below:
-        raise ToolError(
-            f"{given['agent_id']!r} is not below you: an agent can only stop what it, or its own agents, started."
-        )
+    found = find_below(context, given["agent_id"])
     # Below one that has ended, some may have gone on.
     reason = str(given.get("reason") or "stopped by the agent that started it")
     context.publish(context.store.cancel(found.id, reason, by=(context.agent_id, context.generation)))
-    if below[found.id].ended:
-        return ToolResult(text=f"{found.name} had ended already: {below[found.id].state}.")
-    return ToolResult(text=f"{found.name} is stopped, and all that it had started.")
+    if found.ended:
+        return ToolResult(text=f"{found.called} had ended already: {found.state}.")
+    return ToolResult(text=f"{found.called} is stopped, and all that it had started.")
+
+
+def find_below(context: ToolContext, who: str) -> AgentView:
+    """The agent of that id or name that the caller, or one of its agents, has started. Raises `ToolError` for any other."""
+    found = context.store.directory(context.job_id).find_agent(who, context.agent_id)
+    record = _below(context).get(found.id)
+    if record is None:
+        raise ToolError(f"{who!r} is not below you: this is for agents that you, or agents of yours, started.")
+    return record
 
 
 def _below(context: ToolContext) -> dict[str, AgentView]:
@@ -221,29 +234,47 @@ AGENT = Tool(
         "Start another agent on a part of the work and get its final answer as this call's result. It works on a process of "
         "its own with a fresh conversation, so the prompt must hold everything it needs: the goal, what is known "
         "already, paths, and what to answer. To run several at the same time, make several Agent calls in one reply. "
-        "With run_in_background the call returns at once, and the answer arrives by itself as a task-notification."
+        "With run_in_background the call returns at once, and the answer arrives by itself as a task-notification. Do yourself what is "
+        "no work of its own: reading a file whose path you know, finding a name, looking at two or three files, telling what you know. "
+        "Never start an agent to watch another: ends are told to you."
     ),
     parameters={
         "description": {"type": "string", "description": "What it is for, in 3 to 5 words."},
         "prompt": {"type": "string", "description": "The whole task: it sees nothing else."},
-        "subagent_type": {"type": "string", "description": f"One of the types above; default {DEFAULT_TYPE}."},
+        "subagent_type": {
+            "type": "string",
+            "description": f"One of the types above; default {DEFAULT_TYPE}. fork: as `fork`.",
+        },
         "model": {
             "type": "string",
             "description": "haiku, sonnet, opus or a full model id; default: the type's own.",
+        },
+        "effort": {"enum": list(get_args(Effort)), "description": "How hard it thinks; default: the type's own."},
+        "mode": {
+            "enum": list(get_args(PermissionMode)),
+            "description": "Its permission mode, if it is to have less than it would: plan lets it only look.",
+        },
+        "cwd": {
+            "type": "string",
+            "description": "A folder of the workspace that it begins in; it may use the rest, too. Default: where you began.",
         },
         "name": {"type": "string", "description": "A name to write to it by; never used twice in a job."},
         "run_in_background": {"type": "boolean", "description": "Go on without waiting for it."},
         "agent_id": {
             "type": "string",
             "description": (
-                "The id or name of an agent that you started: it goes on with `prompt`, with all it knows; "
+                "The id or name of an agent that you started, also one that you stopped: it goes on with `prompt`, with all it knows; "
                 "its type, model and name stay."
             ),
         },
         "fork": {
             "type": "boolean",
-            "description": "It begins with this whole conversation, as the same type, instead of a fresh one.",
+            "description": (
+                "It begins with this whole conversation instead of a fresh one, and has your model. As the same type, unless "
+                "`subagent_type` names another: then it has that type's instructions, and of your tools those of that type."
+            ),
         },
+        "team_name": {"type": "string", "description": "As `teammate`, for the team of this name."},
         "teammate": {
             "type": "boolean",
             "description": (
@@ -323,7 +354,10 @@ LIST_AGENTS = Tool(
 
 STOP_AGENT = Tool(
     name="StopAgent",
-    description="Stop an agent that you started, and all that it started, at once and for good. What it has not told yet is lost.",
+    description=(
+        "Stop an agent that you started, and all that it started, at once; what it does just now is broken off. One that you started "
+        "yourself can go on later (Agent with agent_id), what it started cannot."
+    ),
     parameters={
         "agent_id": {"type": "string", "description": "Its id or name."},
         "reason": {"type": "string", "description": "Why, in a few words."},

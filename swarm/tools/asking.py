@@ -33,7 +33,7 @@ def _ask_person(context: ToolContext, given: dict[str, Any]) -> Ask:
 def _ask_about_plan(context: ToolContext, given: dict[str, Any]) -> Ask:
     if context.mode != "plan":
         raise ToolError("You are not in plan mode: there is nothing to leave. Go on with the work.")
-    if context.spec.after_plan is None:
+    if context.after_plan is None:
         raise ToolError("Your plan mode comes from above, and you cannot leave it. Give the plan as your answer.")
     plan = (given.get("plan") or "").strip() or _read_plan_file(context).strip()
     if not plan:
@@ -62,7 +62,7 @@ def _read_plan_file(context: ToolContext) -> str:
 
 def restate_plan(context: ToolContext, life: Life) -> str:
     """The plan that it has written, of one that plans or has planned."""
-    if context.mode != "plan" and context.spec.after_plan is None:
+    if context.mode != "plan" and context.after_plan is None:
         return ""
     try:
         return _read_plan_file(context).strip()
@@ -86,6 +86,15 @@ ASK_USER = Tool(
     },
     required=["question"],
     ask=_ask_person,
+)
+
+ENTER_PLAN_MODE = Tool(
+    name="EnterPlanMode",
+    description=(
+        "Go over to planning, in this same conversation, before work that is large, hard to undo, or that the person wants to see planned. "
+        "From then on you can only look, until your plan is approved (ExitPlanMode). Not for small changes."
+    ),
+    parameters={},
 )
 
 EXIT_PLAN_MODE = Tool(

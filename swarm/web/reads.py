@@ -135,7 +135,7 @@ def read_start(swarm: Swarm, workspace: str | None = None) -> dict[str, Any]:
     agents = [
         {"name": definition.name, "description": definition.description}
         for definition in catalogue.definitions.values()
-        if definition.mode != "subagent"
+        if definition.may_be_first
     ]
     return {
         "workspaces": list(recent),

@@ -131,12 +131,6 @@ def test_detaching_needs_somebody_who_runs_the_job(world: World) -> None:
     assert "swarm up" in _refused(world, "--detach", "-w", str(world.workspace), "hi", ANTHROPIC_API_KEY="none")
 
 
-def test_a_rehearsal_cannot_be_detached_from(world: World) -> None:
-    ran = world.run("run", "--rehearse", "hello", "--detach", "hi")
-    assert ran.returncode == 2
-    assert b"--detach" in ran.stderr
-
-
 @pytest.mark.parametrize("variables", [{}, {"ANTHROPIC_API_KEY": "none"}], ids=["no key", "key"])
 def test_a_redis_that_is_down_is_one_line(world: World, variables: dict[str, str]) -> None:
     url = "redis://127.0.0.1:9/0"

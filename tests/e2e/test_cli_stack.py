@@ -48,6 +48,16 @@ def test_a_detached_job_can_be_followed_and_read_before_and_after_down(
     assert b"nothing was running" in world.run("down").stdout
 
 
+def test_a_rehearsal_that_is_left_alone_is_served_until_its_job_has_ended(world: World) -> None:
+    assert world.run("up", "--concurrency", "2").returncode == 0
+    ran = world.run("run", "--rehearse", "hello", "--detach", "-w", str(world.workspace), "hi")
+    assert ran.returncode == 0, ran.stderr.decode()
+    job_id = ran.stdout.decode().strip()
+    assert world.run("events", job_id, "--follow").returncode == 0
+    assert world.read_json("tree", job_id, "--json")["state"] == "completed"
+    wait_for("its server has left", lambda: not [one for one in world.processes() if "rehearse" in one.cmdline()])
+
+
 def _check_views(world: World, job_id: str) -> None:
     (job,) = world.read_json("jobs", "--json")
     assert (job["job_id"], job["state"], job["agents"]) == (job_id, "completed", 3)

@@ -51,7 +51,7 @@ def test_each_type_is_listed_with_its_source_and_what_it_may_do(project: Path) -
         *("poet", "both", "(settings)", "write", "acceptEdits", "Read, Edit", "./.claude/agents/poet.md")
     ]
     assert cells(ran, "quiet")[3:5] == ["none", "default, background"]
-    assert cells(ran, "explore")[:5] == ["explore", "agents", "haiku", "read", "default"]
+    assert cells(ran, "explore")[:5] == ["explore", "both", "haiku", "read", "default"]
     assert cells(ran, "explore")[-1] == "shipped"
 
 

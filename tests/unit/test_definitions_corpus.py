@@ -124,7 +124,7 @@ EXPECTED: dict[str, Loaded | Refused | Disabled] = {
         {
             "tools": [
                 *("BoardAdd", "BoardList", "BoardUpdate", "StopAgent", "Agent", "SendMessage", "WaitAgents"),
-                *("ListAgents", "Edit", "SlashCommand", "Skill"),
+                *("ReadAgent", "Edit", "SlashCommand", "Skill"),
             ]
         },
     ),

@@ -40,7 +40,7 @@ from swarm.definitions.tool_lists import ToolLists, read_entries, split_entries
         ("TaskStop", "StopAgent"),
         ("KillAgent", "StopAgent"),
         ("list_agents", "ListAgents"),
-        ("check_async_task", "ListAgents"),
+        ("check_async_task", "ReadAgent"),
         ("list_async_tasks", "ListAgents"),
         ("TaskCreate", "BoardAdd"),
         ("TaskList", "BoardList"),

@@ -17,7 +17,7 @@ from swarm.permissions.filter import LAYERS, Situation, explain_tools, filter_to
 
 FILES = ["Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "LS"]
 SHELL = ["Bash", "BashOutput", "KillShell"]
-AGENTS = ["Agent", "WaitAgents", "ListAgents", "StopAgent", "MergeAgent", "SendMessage"]
+AGENTS = ["Agent", "WaitAgents", "ListAgents", "ReadAgent", "StopAgent", "MergeAgent", "SendMessage"]
 ROOT_ONLY = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TeamCreate", "TeamDelete"]
 BOARD = ["BoardAdd", "BoardList", "BoardClaim", "BoardUpdate", "BoardComplete", "BoardWait"]
 SHARED = ["ScratchpadWrite", "ScratchpadRead", "ScratchpadAppend", "ScratchpadList", *BOARD]
@@ -119,7 +119,7 @@ def test_in_the_background_nothing_asks_and_the_shared_tools_stay() -> None:
         (["Read", "Read(src/**)"], [], ["Read"]),
         (["Bash(git log:*)"], [], ["Bash"]),
         (["Bash*"], [], ["Bash", "BashOutput"]),
-        (["bash", "list_dir", "task"], [], ["LS", "Bash", "Agent", "MergeAgent"]),
+        (["bash", "list_dir", "task"], [], ["LS", "Bash", "Agent", "ReadAgent", "MergeAgent"]),
         (["Scratchpad*", "Board*"], [], SHARED),
         (["mcp__github__*"], [], MCP[:2]),
         (["mcp__github"], [], MCP[:2]),
@@ -218,7 +218,7 @@ LISTS: dict[str, tuple[list[str] | None, list[str], set[str]]] = {
     "some": (
         ["Read", "Bash(git:*)", "Agent", "TeamCreate", "ExitPlanMode"],
         [],
-        {"Read", "Bash", "Agent", "MergeAgent", "TeamCreate", "ExitPlanMode"},
+        {"Read", "Bash", "Agent", "ReadAgent", "MergeAgent", "TeamCreate", "ExitPlanMode"},
     ),
     "all but some": (None, ["Bash", "Task", "Board*", "Bash(rm *)"], set(ALL) - {"Bash", "Agent", *BOARD}),
     "both": (["*", "AskUserQuestion"], ["Read", "mcp__*"], set(ALL) - {"Read", *MCP}),

@@ -144,9 +144,16 @@ def _spawn(spec: AgentSpec, prices_file: Path | None, model: str) -> tuple[list[
 
 
 def test_a_child_of_unknown_price_is_refused_where_a_budget_is_to_be_kept() -> None:
-    models, refused = _spawn(make_spec(budget_usd=1.0), None, "claude-opus-9-9-preview")
+    unpriced = make_spec(budget_usd=1.0).model_copy(update={"model": "claude-opus-9-9-preview"})
+    models, refused = _spawn(unpriced, None, "inherit")
     assert not models and "price" in refused[0]
-    assert _spawn(make_spec(), None, "claude-opus-9-9-preview") == (["claude-opus-9-9-preview"], [])
+    without_budget = make_spec().model_copy(update={"model": "claude-opus-9-9-preview"})
+    assert _spawn(without_budget, None, "inherit") == (["claude-opus-9-9-preview"], [])
+
+
+def test_a_model_that_a_call_names_must_be_known_and_the_refusal_lists_those_that_are() -> None:
+    models, [refused] = _spawn(make_spec(), None, "gpt-9")
+    assert not models and "'gpt-9' is not known here" in refused and "haiku (claude-haiku-" in refused
 
 
 def test_the_aliases_of_the_prices_file_name_models_of_children_too(tmp_path: Path) -> None:

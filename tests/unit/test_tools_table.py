@@ -28,7 +28,7 @@ def test_every_row_leads_to_its_tool_and_that_can_do_what_its_kind_asks(row: Too
     Draft202012Validator.check_schema(tool.input_schema)
     assert tool.name == row.name and tool.row is row
     assert set(tool.required) <= set(tool.parameters)
-    by_runtime = row.kind in (Kind.SPAWN, Kind.SEND, Kind.ASK)
+    by_runtime = row.kind in (Kind.SPAWN, Kind.SEND, Kind.ASK) or row.sets_mode != ""
     assert (tool.run is None) is by_runtime
     assert (tool.wait is not None) is (row.kind is Kind.WAIT)
     assert (tool.ask is not None) is (row.kind is Kind.ASK)

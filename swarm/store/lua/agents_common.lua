@@ -72,15 +72,28 @@ local function stop_awaiting(parent, child)
   end
 end
 
-local function notice_of_end(id, state, text, reason)
-  local label, name, tools, turns, created = fields(id, 'label', 'name', 'tools', 'turns', 'created')
+local function name_of(id)
+  local name, parent = fields(id, 'name', 'parent')
+  return name or (parent == '' and 'root') or id
+end
+
+-- What an agent, with all below it, has used of tokens in all of its runs.
+local function tokens_of(id)
   local tokens = 0
   for _, counted in ipairs(redis.call('HMGET', agent_key(id), 'input', 'output', 'cache_write', 'cache_read',
     'below_input', 'below_output', 'below_cache_write', 'below_cache_read')) do
     tokens = tokens + count(counted)
   end
+  return tokens
+end
+
+-- Whoever asked for a run is told what that run took (`run_*`: how it stood when the run began).
+local function notice_of_end(id, state, text, reason)
+  local label, name, tools, turns, created = fields(id, 'label', 'name', 'tools', 'turns', 'created')
+  local run_tools, run_turns, run_tokens, run_began = fields(id, 'run_tools', 'run_turns', 'run_tokens', 'run')
   return { what = 'ended', agent = id, label = label or '', name = name or '', state = state, text = text, reason = reason,
-    tools = count(tools), turns = count(turns), tokens = tokens, seconds = NOW - tonumber(created or NOW) }
+    tools = count(tools) - count(run_tools), turns = count(turns) - count(run_turns), tokens = tokens_of(id) - count(run_tokens),
+    seconds = NOW - tonumber(run_began or created or NOW) }
 end
 
 -- Add what an agent has counted since it last told to its parent's sums; a parent that has ended tells it on at once.

@@ -1,11 +1,17 @@
 -- Cancel an agent and everything below it, at once and for good: every later write of theirs is refused.
+-- Of what an agent has stopped itself its parent can make the next run, if it was the parent (spawn.lua).
 --   by, gen  the agent that stops it, and its generation; '' for somebody outside
 -- Returns {'ok', publish, kill, rest} | {'unknown'} | {'refused', 'not live' | 'stale', JSON}
 step('cancel', function(id, reason, by, gen)
   local refused = by ~= '' and fence(by, gen)
   if refused then return refused end
   if redis.call('EXISTS', agent_key(id)) == 0 then return { 'unknown' } end
-  if not end_agent(id, 'cancelled', '', reason, true) then
+  if end_agent(id, 'cancelled', '', reason, true) then
+    -- Who has stopped it may have it go on.
+    redis.call('HSET', agent_key(id), 'stopped_by', by)
+  else
+    -- What a person cancels stays so.
+    if by == '' then redis.call('HDEL', agent_key(id), 'stopped_by') end
     local job = field(id, 'job')
     begin_end_below(id, job, reason)
     if settle(job) then rest[1] = job end

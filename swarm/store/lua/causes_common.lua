@@ -37,11 +37,6 @@ end
 -- The answer of a step that cannot be done: a code, and what the words about it need to know.
 local function refuse(why, about) return { 'refused', why, cjson.encode(about or {}) } end
 
-local function name_of(id)
-  local name, parent = fields(id, 'name', 'parent')
-  return name or (parent == '' and 'root') or id
-end
-
 -- The lead of the job's work: who founded its team, and the first agent in any case.
 local function is_lead(job, id)
   return redis.call('HGET', job_key(job, 'team'), 'lead') == id or job_field(job, 'root') == id

@@ -35,7 +35,7 @@
 --
 -- States: queued -> running -> parked -> queued -> ... -> completed | failed | cancelled | timed_out.
 -- A terminal state is never overwritten; a message to an agent that ended, but was not cancelled, begins its next run, which
--- its journal tells (`resumed`). Keys are computed, so this needs one Redis, not a Redis Cluster.
+-- its journal tells (`resumed`). So does its parent's call, also where it was this parent that stopped it (`stopped_by`). Keys are computed, so this needs one Redis, not a Redis Cluster.
 --
 -- Of an agent's fields: `era` tells when its run began, by its job's count of ends; `queued`, when it was put in line last, `waited`, how long it
 -- stood there in all before it was taken last; `unread` counts the messages beyond its journal's

@@ -152,8 +152,10 @@ local function resume(id, job, parent)
     redis.call('HSET', agent_key(id), 'earlier', text, 'earlier_reason', reason, 'earlier_ended', ended)
   end
   append(id, job, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
-  redis.call('HDEL', agent_key(id), 'ended', 'deaths', 'death_at', 'data', 'said', 'stopped_at')
+  redis.call('HDEL', agent_key(id), 'ended', 'stopped_by', 'deaths', 'death_at', 'data', 'said', 'stopped_at')
   redis.call('HINCRBY', agent_key(id), 'resumes', 1)
+  local tools, turns = fields(id, 'tools', 'turns')
+  redis.call('HSET', agent_key(id), 'run', NOW, 'run_tools', count(tools), 'run_turns', count(turns), 'run_tokens', tokens_of(id))
   redis.call('HSET', agent_key(id), 'reason', '')
   if parent == '' then
     redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')

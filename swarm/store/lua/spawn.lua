@@ -12,7 +12,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
   number = tonumber(number)
   local refused = refusal(parent, gen, { running = true }, number, 1)
   if refused then return { refused } end
-  local job, depth, name = fields(parent, 'job', 'depth', 'name')
+  local job, depth = fields(parent, 'job', 'depth')
   local agents, max_agents, max_depth = job_fields(job, 'agents', 'max_agents', 'max_depth')
   local names = job_key(job, 'names')
   local children, fresh, taken = {}, 0, {}
@@ -20,9 +20,10 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
     local child = cjson.decode(document)
     children[i] = child
     if child.resume then
-      local owner, state = fields(child.id, 'parent', 'state')
+      local owner, state, stopped_by = fields(child.id, 'parent', 'state', 'stopped_by')
+      local closed = state == 'cancelled' and stopped_by == parent
       if owner == parent and not TERMINAL[state] and is_doomed(child.id) then state = 'cancelled' end
-      if owner ~= parent or state == 'cancelled' then return { 'resume', child.id, owner == parent and state or '' } end
+      if owner ~= parent or (state == 'cancelled' and not closed) then return { 'resume', child.id, owner == parent and state or '' } end
       if is_worn_out(child.id, job) then return { 'resume', child.id, 'worn out' } end
     else
       -- What the runtime starts for an agent is for no limit to refuse.
@@ -47,7 +48,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       redis.call('HSET', agent_key(child.id), 'background', child.background)
       -- From now on it is the next answer that its parent waits for.
       redis.call('HDEL', agent_key(child.id), 'earlier', 'earlier_reason', 'earlier_ended')
-      deliver(child.id, parent, name or parent, 'task', child.resume)
+      deliver(child.id, parent, name_of(parent), 'task', child.resume)
     elseif redis.call('EXISTS', agent_key(child.id)) == 0 then
       local prefix = child.prefix
       child.prefix = nil

@@ -1,0 +1,33 @@
+"""`@type …` at the beginning of what a person writes: it is for an agent of that type."""
+
+from __future__ import annotations
+
+import re
+
+from swarm.definitions.catalogue import Catalogue
+from swarm.definitions.names import canonical_type
+
+_ADDRESSED = re.compile(r"\s*@([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})[:,]?\s+(\S.*)", re.DOTALL)
+
+
+def split_address(text: str, catalogue: Catalogue) -> tuple[str, str]:
+    """The type that the text is for, and the rest; an empty type and the whole text where it names none that is known.
+
+    So `@src/app.py is broken` and `@alice said` stay what they are.
+    """
+    found = _ADDRESSED.match(text)
+    if found is None:
+        return "", text
+    name = found[1] if found[1] in catalogue.definitions else canonical_type(found[1])
+    return (name, found[2]) if name in catalogue.definitions else ("", text)
+
+
+def ask_for_agent(text: str, catalogue: Catalogue) -> str:
+    """What a person writes to an agent: for `@type …` the request to start an agent of that type on it."""
+    name, task = split_address(text, catalogue)
+    if name not in {one.name for one in catalogue.for_spawning()}:
+        return text
+    return (
+        f"Start an agent of the type {name} on this (Agent with subagent_type {name}; its prompt must hold all that it needs), and tell me "
+        f"what it returns:\n\n{task}"
+    )

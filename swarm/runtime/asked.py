@@ -1,0 +1,104 @@
+"""What a call that starts an agent asks for beyond its type: a model, an effort, a mode, a folder, and who it is called. Pure.
+
+Each is checked, and what cannot be had is refused with what can.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import AgentDefinition, PermissionMode
+from swarm.errors import BadName, ToolError
+from swarm.mailbox import check_name
+from swarm.models.catalogue import describe_aliases, load_models, price_of, resolve_model
+from swarm.permissions.filter import Situation, filter_tools
+from swarm.permissions.modes import MODES, first_mode
+
+FORK = "fork"
+"""The `subagent_type` that asks for a fork of one's own type."""
+
+
+def is_fork(given: Mapping[str, Any]) -> bool:
+    """Whether the call asks for a fork."""
+    return bool(given.get("fork")) or given.get("subagent_type") == FORK
+
+
+def choose_model(
+    given: Mapping[str, Any], definition: AgentDefinition, parent: AgentSpec, prices_file: Path | None
+) -> str:
+    """The full id of the new agent's model. A model that a call names must be one that is known here.
+
+    Raises `ToolError`, which lists those.
+    """
+    asked = given.get("model")
+    model = resolve_model(asked or definition.model, default=parent.model, parent=parent.model, prices_file=prices_file)
+    if not asked or model == parent.model or price_of(model, prices_file=prices_file) is not None:
+        return model
+    known = ", ".join(sorted(load_models(prices_file).models))
+    raise ToolError(
+        f"The model {asked!r} is not known here. Use {describe_aliases(prices_file)}, inherit, or one of: {known}."
+    )
+
+
+def choose_mode(given: Mapping[str, Any], definition: AgentDefinition, above: PermissionMode) -> PermissionMode:
+    """The mode that the new agent begins in: what the call asks for may only be less than it would have. Raises `ToolError`."""
+    most = first_mode(definition, above)
+    asked: PermissionMode = given.get("mode") or most
+    if MODES.index(asked) > MODES.index(most):
+        less = ", ".join(MODES[: MODES.index(most) + 1])
+        raise ToolError(f"`mode: {asked}` permits more than this agent may be given ({most}). Choose from: {less}.")
+    return asked
+
+
+def choose_folder(given: Mapping[str, Any], parent: AgentSpec) -> str:
+    """The folder that the new agent begins in, from the workspace on. Raises `ToolError` for one that is not in it."""
+    asked = given.get("cwd")
+    if not asked:
+        # Whoever begins in a folder has its agents begin there, too.
+        return parent.cwd
+    root = os.path.realpath(parent.workspace)
+    found = os.path.realpath(os.path.join(root, parent.cwd, asked)) if "\0" not in asked else ""
+    if found != root and not found.startswith(root.rstrip("/") + "/"):
+        raise ToolError(f"`cwd: {asked}` is not in the workspace {parent.workspace}. Name a folder of it.")
+    if not os.path.isdir(found):
+        raise ToolError(f"`cwd: {asked}` is not a folder of the workspace. Make it first, or name another one.")
+    return "" if found == root else os.path.relpath(found, root)
+
+
+def fork_tools(
+    definition: AgentDefinition, parent: AgentSpec, mode: PermissionMode, tools: Collection[str]
+) -> list[str]:
+    """Of the tools that a fork's requests begin with, those that it may call as an agent of another type."""
+    situation = Situation(
+        definition=definition,
+        depth=parent.depth + 1,
+        max_depth=parent.limits.max_depth,
+        is_root=False,
+        mode=mode,
+        # Where there is no sandbox, whoever only reads is refused when the command is to be run.
+        sandbox=True,
+    )
+    return filter_tools(sorted(tools), situation)
+
+
+def first_nickname(definition: AgentDefinition, after: str | None = None) -> str | None:
+    """The first of the type's nicknames, or the one after that one; None when there is no more."""
+    names = [name for name in definition.nicknames if _may_be_named(name)]
+    rest = names if after is None else names[names.index(after) + 1 :]
+    return rest[0] if rest else None
+
+
+def next_nickname(spec: AgentSpec) -> AgentSpec:
+    """The agent under its type's next nickname, as the one that it has is taken; without any when there is no more."""
+    return spec.model_copy(update={"name": first_nickname(spec.definition, spec.name)})
+
+
+def _may_be_named(name: str) -> bool:
+    try:
+        return bool(check_name(name))
+    except BadName:
+        return False
