@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from swarm.definitions.catalogue import Catalogue
-from swarm.definitions.names import canonical_type
 
 _ADDRESSED = re.compile(r"\s*@([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})[:,]?\s+(\S.*)", re.DOTALL)
 
@@ -18,8 +17,8 @@ def split_address(text: str, catalogue: Catalogue) -> tuple[str, str]:
     found = _ADDRESSED.match(text)
     if found is None:
         return "", text
-    name = found[1] if found[1] in catalogue.definitions else canonical_type(found[1])
-    return (name, found[2]) if name in catalogue.definitions else ("", text)
+    name = catalogue.find_name(found[1])
+    return (name, found[2]) if name is not None else ("", text)
 
 
 def ask_for_agent(text: str, catalogue: Catalogue) -> str:

@@ -64,16 +64,22 @@ class Catalogue(BaseModel):
 
     def get(self, name: str) -> AgentDefinition:
         """The definition of that name. Raises `UnknownDefinition`, which lists the known ones; never a substitute."""
-        known = name if name in self.definitions else canonical_type(name)
-        if known in self.definitions:
-            return self.definitions[known]
-        raise self._unknown(name, list(self.definitions))
+        known = self.find_name(name)
+        if known is None:
+            raise self._unknown(name, list(self.definitions))
+        return self.definitions[known]
+
+    def find_name(self, given: str) -> str | None:
+        """The type that is meant by this name: as here, as in other systems, or but for the case of letters; None: there is none."""
+        alike = [name for name in self.definitions if name.casefold() == given.casefold()]
+        wanted: list[str] = [given, canonical_type(given), *(alike if len(alike) == 1 else ())]
+        return next((name for name in wanted if name in self.definitions), None)
 
     def get_for_spawning(self, name: str) -> AgentDefinition:
         """The same, of those that an agent can start."""
         startable = [item.name for item in self.for_spawning()]
-        known = name if name in self.definitions else canonical_type(name)
-        if known not in startable:
+        known = self.find_name(name)
+        if known is None or known not in startable:
             raise self._unknown(name, startable)
         return self.definitions[known]
 

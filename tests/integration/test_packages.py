@@ -35,7 +35,7 @@ def test_a_package_holds_every_module_script_and_definition_once(kind: str, tmp_
     if kind == "sdist":
         with tarfile.open(package) as archive:
             names = [name.split("/", 1)[1] for name in archive.getnames()]
-        assert "docs/peers.md" in names
+        assert "docs/coming-from.md" in names
     else:
         with zipfile.ZipFile(package) as wheel:
             names = wheel.namelist()
