@@ -66,7 +66,8 @@ class Directory:
             if sender_id == self._job_id:
                 raise UnknownReceiver("that is yourself: a message needs another receiver")
             return [Receiver(self._job_id, USER, "")]
-        agent_id = to if _ID.fullmatch(to) else self._client.hget(self._key("job", self._job_id, "names"), to)
+        # An agent that goes on from another job's past is known by the id that it had there, too.
+        agent_id = self._client.hget(self._key("job", self._job_id, "names"), to) or (to if _ID.fullmatch(to) else None)
         agent = self._agent(agent_id) if agent_id else None
         if agent is None:
             raise UnknownReceiver(f"there is no agent {to[:80]!r} in this job; there are: {self._who_is_there()}")

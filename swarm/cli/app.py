@@ -34,6 +34,10 @@ SECTIONS = {
         "cancel": "jobs:cancel",
         "diff": "work:show_diff",
         "apply": "work:apply_work",
+        "resume": "replaying:resume",
+        "replay": "replaying:replay",
+        "export": "replaying:export_job",
+        "import": "replaying:import_job",
     },
     "Agents": {
         "agents": "definitions:list_agents",

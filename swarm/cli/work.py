@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from swarm.cli.comparing import show_comparison
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.options import JsonOption
@@ -27,12 +28,18 @@ AgentArgument = Annotated[
 
 def show_diff(
     agent: AgentArgument = None,
+    other: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="A second job: show how the two differ, instead.")
+    ] = None,
     stat: Annotated[bool, typer.Option("--stat", help="A line for each file instead of the patch.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show what a job, or one of its agents, changed in its copy of the workspace.
+    """Show what a job, or one of its agents, changed in its copy of the workspace; of two jobs, where and how they part.
 
     Also of an agent whose work was not merged: it is kept as long as its job.
     """
+    if other is not None:
+        return show_comparison(agent or "", other, as_json=as_json)
     with open_swarm() as swarm:
         work = swarm.work(find_agent(swarm, agent))
         sys.stdout.write(work.diff(stat=stat))

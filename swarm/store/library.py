@@ -36,6 +36,7 @@ PACKAGES = (
     "swarm.mcp",
     "swarm.mapping",
     "swarm.batching",
+    "swarm.replay",
 )
 """Where the swarm's own parts and steps lie. What comes later may use what comes earlier."""
 KEPT_SECONDS = 30 * 86_400.0

@@ -1,0 +1,285 @@
+"""A new job from a moment of another one's past: which agents there were, what each had lived by then, and under which ids they go on.
+
+Pure. The conversations stay byte for byte what they were, so the prompt cache holds them: ids that stand in them are further names of the
+same agents in the new job. A cut lies at the end of a turn; `seq` says what else had happened by then in all of the job.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from swarm.agent.spec import AgentSpec
+from swarm.errors import ConfigurationError
+from swarm.ids import child_agent_id, root_agent_id
+from swarm.mailbox import position_of
+from swarm.replay.past import Past, PastAgent, PastEntry
+from swarm.store.fields import agent_fields
+
+_OF_JOBS = (
+    "rules",
+    "memory",
+    "ask_seconds",
+    "limits",
+    "retention",
+    "max_depth",
+    "max_agents",
+    "max_running",
+    "weight",
+    "max_resumes",
+)
+_OF_JOBS_TOO = ("max_tokens", "max_cost", "workspace", "definitions", "carried", "files", "rehearsed", "imported")
+_OF_AGENTS = ("needs", "wants", "verdicts", "stopped_by")
+
+
+@dataclass
+class Moment:
+    """A moment of a job: the end of a turn of one agent, who is the first of what goes on."""
+
+    agent_id: str
+    turn: int
+    seq: int
+    at: float
+    """Unix seconds, by the server's clock."""
+    lives: dict[str, list[PastEntry]] = field(default_factory=dict)
+    """By agent, what it had lived then; parents come first."""
+
+    def commit_of(self, agent_id: str) -> str:
+        """The last commit that the agent's journal names; empty if it names none."""
+        return next(
+            (str(one.document["commit"]) for one in reversed(self.lives[agent_id]) if one.document.get("commit")), ""
+        )
+
+    def last_commit(self, agent_ids: list[str]) -> str:
+        """The last that any of these agents names: they share their files."""
+        named = [
+            (one.seq, str(one.document["commit"]))
+            for one_id in agent_ids
+            for one in self.lives[one_id]
+            if one.document.get("commit")
+        ]
+        return max(named)[1] if named else ""
+
+
+def find_moment(past: Past, agent_id: str, turn: int) -> Moment:
+    """The end of the agent's turn of that number (0: before its first). Raises `ConfigurationError`."""
+    entries = past.agents[agent_id].entries
+    replies = [place for place, one in enumerate(entries) if one.document["kind"] == "assistant"]
+    if not 0 <= turn <= len(replies):
+        raise ConfigurationError(f"{agent_id} has {len(replies)} turns: name one from 0 to {len(replies)}")
+    first = entries[0].document if entries else {}
+    if first.get("kind") != "started" or any(one.seq == 0 for one in entries):
+        raise ConfigurationError(f"{agent_id} has not begun, or an older version ran it: nothing can go on from there")
+    if past.agents[agent_id].parent and first["spec"].get("fork") is not None:
+        raise ConfigurationError(
+            f"{agent_id} is a fork, which begins in its parent's conversation: replay from its parent"
+        )
+    last = _end_of_turn(entries, replies[turn - 1]) if turn else (replies[0] if replies else len(entries)) - 1
+    cut = entries[last]
+    moment = Moment(agent_id, turn, cut.seq, float(cut.document.get("at", 0.0)))
+    if past.agents[agent_id].parent:
+        # Alone: what it had started ended with its parent's job, and what it was told of that stands in its conversation.
+        moment.lives[agent_id] = entries[: last + 1]
+        return moment
+    waiting = [agent_id]
+    while waiting:
+        found = waiting.pop(0)
+        lived = [one for one in past.agents[found].entries if one.seq <= cut.seq]
+        moment.lives[found] = lived
+        waiting += [child for child in _started_by(lived) if child in past.agents and child not in moment.lives]
+    return moment
+
+
+def _end_of_turn(entries: list[PastEntry], reply: int) -> int:
+    content = entries[reply].document["content"]
+    pending = {block["id"] for block in content if block.get("type") == "tool_use"}
+    place = reply
+    for at in range(reply + 1, len(entries)):
+        if not pending or entries[at].document["kind"] in ("assistant", "finished"):
+            break
+        if entries[at].document["kind"] == "tool_finished":
+            pending.discard(entries[at].document["tool_use_id"])
+        place = at
+    return place
+
+
+def _started_by(entries: list[PastEntry]) -> list[str]:
+    found: list[str] = []
+    for one in entries:
+        if one.document["kind"] == "spawned":
+            found += one.document["children"].values()
+        elif one.document["kind"] == "grading":
+            found.append(one.document["grader"])
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to be different in the new job."""
+
+    text: str = ""
+    """What the first agent is told before it goes on."""
+    model: str | None = None
+    base_url: str | None = None
+    commit: str = ""
+    """What the first agent's files are, where others had changed them since its journal named them last."""
+    specs: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """By old agent id, fields of its spec."""
+    job: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the job's record."""
+
+
+@dataclass
+class Branch:
+    """A new job, to be planted."""
+
+    past: Past
+    queue: list[str]
+    names: dict[str, str]
+    team: dict[str, str] | None
+    ids: dict[str, str]
+    """Old agent id → new."""
+
+
+def name_agents(moment: Moment, job_id: str) -> dict[str, str]:
+    """Old agent id → the id in the new job; derived, so whoever does it again gets the same."""
+    first = root_agent_id(job_id)
+    return {old: first if old == moment.agent_id else child_agent_id(first, old) for old in moment.lives}
+
+
+def branch(past: Past, moment: Moment, job_id: str, change: Change, now: float) -> Branch:
+    """The job that begins at this moment."""
+    ids = name_agents(moment, job_id)
+    fields = {name: past.fields[name] for name in (*_OF_JOBS, *_OF_JOBS_TOO) if name in past.fields}
+    fields |= {
+        "title": past.fields.get("title", ""),
+        "root": ids[moment.agent_id],
+        "replayed_from": f"{past.job_id} {moment.agent_id}:{moment.turn}",
+        **change.job,
+    }
+    made = Past(job_id, fields, dict(past.documents))
+    queue, names = [], {"root": ids[moment.agent_id]}
+    for old, lived in moment.lives.items():
+        agent = _go_on(past.agents[old], lived, moment, ids, job_id, change, now)
+        made.agents[agent.id] = agent
+        names[old] = agent.id
+        if "name" in agent.fields:
+            names[agent.fields["name"]] = agent.id
+        if agent.fields["state"] == "queued":
+            queue.append(agent.id)
+    return Branch(made, queue, names, _team_then(past, moment, ids), ids)
+
+
+def _go_on(
+    old: PastAgent, lived: list[PastEntry], moment: Moment, ids: dict[str, str], job_id: str, change: Change, now: float
+) -> PastAgent:
+    first = old.id == moment.agent_id
+    update: dict[str, Any] = {
+        **{"agent_id": ids[old.id], "job_id": job_id, "parent_id": None if first else ids[old.parent]},
+        **{"host": "", "created_at": now, "base_url": change.base_url},
+        **change.specs.get(old.id, {}),
+    }
+    if first:
+        update |= {"background": False, "teammate": False, "helper": False, "patient": False}
+        update |= {"model": change.model} if change.model else {}
+    spec = AgentSpec.model_validate({**old.spec, **update})
+    entries = [PastEntry(one.number, one.seq, _rename(one.document, update, ids)) for one in lived]
+    if first and change.commit:
+        _name_files(entries, change.commit)
+    if first and change.text:
+        said = {"kind": "prompt", "v": 1, "at": now, "generation": 0, "text": change.text, "purpose": "task"}
+        entries.append(PastEntry(len(entries) + 1, moment.seq + 1, said))
+    fields = agent_fields(spec) | {name: old.fields[name] for name in _OF_AGENTS if name in old.fields}
+    fields |= {
+        "job": job_id,
+        "parent": spec.parent_id or "",
+        "depth": str(spec.depth),
+        "gen": "0",
+        "created": str(now),
+        "era": "0",
+    }
+    mail = [(mail_id, given) for mail_id, given in old.mail if position_of(mail_id)[0] <= moment.at * 1000]
+    cursor = next((one.document["cursor"] for one in reversed(lived) if one.document["kind"] == "mail"), "0-0")
+    unread = [given for mail_id, given in mail if position_of(mail_id) > position_of(cursor)]
+    fields |= {
+        "unread": str(len(unread)),
+        "unread_notes": str(sum(given["kind"] == "notification" for given in unread)),
+    }
+    fields |= _state_then(entries, rests=spec.teammate and not unread)
+    return PastAgent(spec.agent_id, fields, entries, mail, dict(old.outputs))
+
+
+def _name_files(entries: list[PastEntry], commit: str) -> None:
+    for one in reversed(entries):
+        if one.document.get("commit"):
+            one.document["commit"] = commit
+            return
+
+
+def _state_then(entries: list[PastEntry], *, rests: bool) -> dict[str, str]:
+    """How it stood: over; idle, if it `rests` whenever it has nothing to do; else it goes on by what its journal says."""
+    last = entries[-1].document if entries else {}
+    if last.get("kind") == "parked" and last["condition"].get("rest") and rests:
+        # Put there as it was: one that came to rest anew would tell its lead again.
+        return {"state": "parked", "idle": "1", "wait_mode": "all", "wait_mail": "any", "activity": "idle"}
+    if last.get("kind") != "finished":
+        return {"state": "queued"}
+    data = {"data": json.dumps(last["data"])} if last.get("data") is not None else {}
+    ended = {"ended": str(last["at"]), **data}
+    return {"state": last["state"], "text": last.get("text", ""), "reason": last.get("reason", ""), **ended}
+
+
+def _rename(document: dict[str, Any], update: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:
+    """An entry with the new ids where the runtime reads them; what the model has read stays."""
+    changed = copy.deepcopy(document)
+    changed["generation"] = 0
+    match changed["kind"]:
+        case "started":
+            changed["spec"] = {**changed["spec"], **update}
+        case "spawned":
+            changed["children"] = {call: ids.get(child, child) for call, child in changed["children"].items()}
+        case "grading":
+            changed["grader"] = ids.get(changed["grader"], changed["grader"])
+        case "parked":
+            awaited = changed["condition"].get("children", [])
+            changed["condition"]["children"] = [ids.get(child, child) for child in awaited]
+        case "compacted":
+            changed["folded"] = None  # a shortcut, which names the old agent
+    return changed
+
+
+def _team_then(past: Past, moment: Moment, ids: dict[str, str]) -> dict[str, str] | None:
+    team: dict[str, str] | None = None
+    for event_id, told in past.events:
+        if told.get("kind") != "team" or int(told.get("seq", 0)) > moment.seq:
+            continue
+        lead = ids.get(told["agent"])
+        if told.get("change") == "founded" and lead is not None:
+            team = {
+                "name": told["name"],
+                "description": "",
+                "lead": lead,
+                "created": str(int(event_id.split("-")[0]) / 1000),
+            }
+        elif told.get("change") == "dissolved":
+            team = None
+    return team
+
+
+def without_rights(past: Past) -> Past:
+    """The past of somebody else's job with nothing that it could ask of whoever goes on from it: rules, folders, the network, a server."""
+    agents = {}
+    for agent in past.agents.values():
+        spec = agent.spec | {
+            "rules": {},
+            "folders": [],
+            "network": False,
+            "base_url": None,
+            "files": None,
+            "isolation": "none",
+        }
+        agents[agent.id] = replace(agent, fields={**agent.fields, "spec": json.dumps(spec)})
+    return replace(past, fields={**past.fields, "rules": ""}, agents=agents)

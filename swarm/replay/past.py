@@ -1,0 +1,204 @@
+"""A job as its keys tell it, whole and in memory: read from Redis or from a file of JSON lines, written to one. Looking changes nothing.
+
+The file: a header, the job, the documents it refers to, each agent followed by its journal, mailbox and kept outputs, the events, and an
+end that counts the records, so a file that was cut off is known as such.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from swarm.agent.entries import Entry, Started, decode_entry
+from swarm.errors import ConfigurationError
+from swarm.store.agents import Store
+
+VERSION = 1
+_FORMAT = "swarm-export"
+_PAGE = 500
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+
+
+@dataclass
+class PastEntry:
+    """An entry of a journal as it is stored."""
+
+    number: int
+    seq: int
+    document: dict[str, Any]
+
+
+@dataclass
+class PastAgent:
+    """One agent's record, journal, mailbox and kept outputs."""
+
+    id: str
+    fields: dict[str, str]
+    entries: list[PastEntry] = field(default_factory=list)
+    mail: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def parent(self) -> str:
+        """Who started it; empty for the first."""
+        return self.fields.get("parent", "")
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What it was started with, as JSON."""
+        return dict(json.loads(self.fields["spec"]))
+
+
+@dataclass
+class Past:
+    """A job and all that belongs to it; agents come in the order in which they were started."""
+
+    job_id: str
+    fields: dict[str, str]
+    documents: dict[str, str] = field(default_factory=dict)
+    agents: dict[str, PastAgent] = field(default_factory=dict)
+    events: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    redacted: str = ""
+    """What was taken out of it: `secrets` or `words`."""
+
+    @property
+    def root(self) -> str:
+        """The id of its first agent."""
+        return self.fields["root"]
+
+    def journal(self, agent_id: str) -> Iterator[Entry]:
+        """An agent's journal, with what its requests begin with. Raises `JournalError`, `ConfigurationError`."""
+        for stored in self.agents[agent_id].entries:
+            text = json.dumps(stored.document)
+            entry = decode_entry(text, agent_id=agent_id, number=stored.number)
+            yield self._with_prefix(entry) if isinstance(entry, Started) else entry
+
+    def _with_prefix(self, entry: Started) -> Started:
+        update: dict[str, Any] = {}
+        if entry.prefix:
+            update |= json.loads(self._document(entry.prefix))
+        if entry.instructions:
+            update["guidance"] = json.loads(self._document(entry.instructions))["text"]
+        return entry.model_copy(update=update)
+
+    def _document(self, digest: str) -> str:
+        if digest not in self.documents:
+            raise ConfigurationError(
+                f"{self.job_id} lacks the document {digest[:12]}: it was taken out, or has expired"
+            )
+        return self.documents[digest]
+
+
+def read_past(store: Store, job_id: str) -> Past:
+    """The job as it stands now. Raises `UnknownAgent`."""
+    store.job(job_id)
+    past = Past(job_id, store.client.hgetall(store.key("job", job_id)))
+    for digest in (past.fields.get("definitions", ""), *carried_by(past.fields).values()):
+        _take_document(store, past, digest)
+    # What travels with a job may refer to more: a skill to its files.
+    for digest in {found for text in list(past.documents.values()) for found in _DIGEST.findall(text)}:
+        _take_document(store, past, digest)
+    for agent_id in store.agent_ids([job_id]):
+        agent = past.agents[agent_id] = PastAgent(agent_id, store.client.hgetall(store.key("agent", agent_id)))
+        agent.entries = [
+            PastEntry(one.number, one.seq, json.loads(one.document)) for one in _all_entries(store, agent_id)
+        ]
+        for entry in agent.entries[:1]:
+            for name in ("prefix", "instructions"):
+                _take_document(store, past, entry.document.get(name, ""))
+        agent.mail = list(store.client.xrange(store.key("mail", agent_id)))
+        agent.outputs = store.client.hgetall(store.key("outputs", agent_id))
+    past.events = list(store.client.xrange(store.key("events", job_id)))
+    return past
+
+
+def carried_by(fields: Mapping[str, str]) -> dict[str, str]:
+    """What travels with a job besides its definitions, by what it is: the digests of the texts."""
+    return dict(json.loads(fields.get("carried") or "{}"))
+
+
+def _all_entries(store: Store, agent_id: str) -> Iterator[Any]:
+    after = 0
+    while page := store.stored_entries(agent_id, after=after, count=_PAGE):
+        yield from page
+        after = page[-1].number
+
+
+def _take_document(store: Store, past: Past, digest: str) -> None:
+    if digest and digest not in past.documents and (text := store.document(digest)) is not None:
+        past.documents[digest] = text
+
+
+def write_lines(past: Past, write: Callable[[str], Any]) -> int:
+    """Write the job as JSON lines; returns how many records there are."""
+    count = 0
+    for record in _records(past):
+        write(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
+        count += 1
+    write(json.dumps({"t": "end", "records": count}) + "\n")
+    return count
+
+
+def _records(past: Past) -> Iterator[dict[str, Any]]:
+    yield {"t": _FORMAT, "v": VERSION, "job": past.job_id, "redacted": past.redacted}
+    yield {"t": "job", "fields": past.fields}
+    for digest, text in past.documents.items():
+        yield {"t": "document", "digest": digest, "text": text}
+    for agent in past.agents.values():
+        yield {"t": "agent", "id": agent.id, "fields": agent.fields}
+        for entry in agent.entries:
+            yield {"t": "entry", "n": entry.number, "seq": entry.seq, "e": entry.document}
+        for mail_id, fields in agent.mail:
+            yield {"t": "mail", "id": mail_id, "fields": fields}
+        for key, text in agent.outputs.items():
+            yield {"t": "output", "key": key, "text": text}
+    for event_id, fields in past.events:
+        yield {"t": "event", "id": event_id, "fields": fields}
+
+
+def read_lines(lines: Iterable[str], source: str) -> Past:
+    """A job from JSON lines. Raises `ConfigurationError` that says what is wrong with which line of `source`."""
+    past: Past | None = None
+    agent: PastAgent | None = None
+    number = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            match record["t"]:
+                case "swarm-export" if record["v"] == VERSION and past is None:
+                    past = Past(record["job"], {}, redacted=record.get("redacted", ""))
+                case "swarm-export":
+                    raise ConfigurationError(f"{source} is of version {record['v']}; this one reads {VERSION}")
+                case "end" if record["records"] == number - 1 and past is not None and past.fields:
+                    return past
+                case kind:
+                    agent = _take(kind, record, past, agent)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigurationError(f"{source}, line {number}: no record of an exported job ({error})") from error
+    raise ConfigurationError(f"{source} ends after line {number} and is not whole: export the job again")
+
+
+def _take(kind: str, record: dict[str, Any], past: Past | None, agent: PastAgent | None) -> PastAgent | None:
+    if past is None:
+        raise ValueError("it begins without a header")
+    match kind:
+        case "job":
+            past.fields = dict(record["fields"])
+        case "document":
+            past.documents[record["digest"]] = record["text"]
+        case "agent":
+            agent = past.agents[record["id"]] = PastAgent(record["id"], dict(record["fields"]))
+        case "event":
+            past.events.append((record["id"], dict(record["fields"])))
+        case "entry" if agent is not None:
+            agent.entries.append(PastEntry(record["n"], record["seq"], dict(record["e"])))
+        case "mail" if agent is not None:
+            agent.mail.append((record["id"], dict(record["fields"])))
+        case "output" if agent is not None:
+            agent.outputs[record["key"]] = record["text"]
+        case _:
+            raise ValueError(f"{kind!r} is not known, or stands in the wrong place")
+    return agent

@@ -1,0 +1,88 @@
+-- Put a job there that was made elsewhere, or of another job's past: its parts first, in as many steps as they take, and the job itself last, so
+-- that nobody sees half of one. What was planted and never came to be a job expires.
+
+local UNFINISHED_SECONDS = 86400
+
+local function planted(key) redis.call('EXPIRE', key, UNFINISHED_SECONDS) end
+
+-- Plant one part of the job; the same again changes nothing.
+--   request  JSON by what it is:
+--     document  digest, text
+--     agent     id, parent, fields, at
+--     entries   id, entries: {number, seq, document}...
+--     mail      id, messages: {id, fields}...
+--     outputs   id, texts
+--     events    messages: {id, fields}...
+-- Returns {'ok'} | {'exists'}: there is such a job, or another one has an agent of that id
+step('plant', function(job, what, request)
+  if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists' } end
+  local given = cjson.decode(request)
+  local owner = given.id and given.id ~= '' and field(given.id, 'job')
+  if owner and owner ~= job then return { 'exists' } end
+  if what == 'document' then
+    refer_to(job, given.digest, given.text)
+  elseif what == 'agent' then
+    local key = agent_key(given.id)
+    for name, value in pairs(given.fields) do redis.call('HSET', key, name, value) end
+    redis.call('HSET', key, 'job', job, 'parent', given.parent)
+    redis.call('ZADD', job_key(job, 'agents'), given.at, given.id)
+    planted(key); planted(job_key(job, 'agents'))
+    if given.parent ~= '' then
+      redis.call('SADD', children_key(given.parent), given.id)
+      planted(children_key(given.parent))
+    end
+  elseif what == 'entries' then
+    local have = journal_length(given.id)
+    for _, entry in ipairs(given.entries) do
+      if tonumber(entry[1]) > have then
+        redis.call('XADD', journal_key(given.id), string.format('%d-0', entry[1]), 'e', entry[3], 'seq', string.format('%d', entry[2]))
+        redis.call('HSET', agent_key(given.id), 'length', string.format('%d', entry[1]))
+      end
+    end
+    planted(journal_key(given.id))
+  elseif what == 'mail' or what == 'events' then
+    local key = what == 'mail' and P .. ':mail:' .. given.id or P .. ':events:' .. job
+    for _, message in ipairs(given.messages) do
+      local flat = {}
+      for name, value in pairs(message[2]) do flat[#flat + 1] = name; flat[#flat + 1] = value end
+      -- One that is there already is refused for its id.
+      redis.pcall('XADD', key, message[1], unpack(flat))
+    end
+    planted(key)
+  elseif what == 'outputs' then
+    for name, text in pairs(given.texts) do redis.call('HSET', P .. ':outputs:' .. given.id, name, text) end
+    planted(P .. ':outputs:' .. given.id)
+  end
+  return { 'ok' }
+end)
+
+-- Make the job of what was planted.
+--   request  JSON {fields, names, seq, queue: agents that go on, team: fields or nil}; nobody goes on: it expires as one that has ended
+-- Returns {'ok', publish} | {'exists', publish}
+step('plant_job', function(job, request)
+  if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish } end
+  local given = cjson.decode(request)
+  for name, value in pairs(given.fields) do redis.call('HSET', job_key(job), name, value) end
+  redis.call('HSET', job_key(job), 'created', NOW, 'agents', redis.call('ZCARD', job_key(job, 'agents')))
+  redis.call('SET', job_key(job, 'seq'), string.format('%d', given.seq))
+  for name, id in pairs(given.names) do redis.call('HSET', job_key(job, 'names'), name, id) end
+  if given.team then
+    for name, value in pairs(given.team) do redis.call('HSET', job_key(job, 'team'), name, value) end
+  end
+  redis.call('ZADD', P .. ':jobs', NOW, job)
+  tally('jobs')
+  if #given.queue == 0 then
+    keep(job, NOW + tonumber(job_field(job, 'retention') or '604800'))
+    return { 'ok', publish }
+  end
+  redis.call('HSET', job_key(job), 'state', 'running')
+  keep(job)
+  local seconds = job_field(job, 'seconds')
+  if seconds then set_deadline(job, tonumber(seconds)) end
+  emit(job, 'job_started', job_field(job, 'root'))
+  for _, id in ipairs(redis.call('ZRANGE', job_key(job, 'agents'), 0, -1)) do
+    if field(id, 'idle') == '1' then redis.call('ZADD', job_key(job, 'team:idle'), NOW, id) end
+  end
+  for _, id in ipairs(given.queue) do put_on_queue(id) end
+  return { 'ok', publish }
+end)

@@ -1,0 +1,276 @@
+"""Jobs taken out and put in again, checked against the code, gone on from in the middle, and compared: with real workers."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from swarm import Job
+from swarm.agent.entries import Assistant
+from swarm.agent.life import fold
+from swarm.cli.app import app
+from swarm.errors import ConfigurationError
+from swarm.replay.checking import check_requests
+from swarm.replay.comparing import compare
+from swarm.replay.going_on import Wanted, go_on
+from swarm.replay.past import Past, read_lines, read_past, write_lines
+from swarm.replay.planting import freeze, plant
+from swarm.replay.redacting import redact
+from tests.fleet import Fleet
+from tests.job_world import open_store
+from tests.waiting import wait_for
+
+Team = tuple[Past, Callable[[str], str]]
+_TEAM = """
+name: team
+rules:
+  - when: {prompt: '^mate', last_text: 'go on'}
+    reply: {text: went on}
+  - when: {prompt: '^mate', turn: 0}
+    reply: {tools: [{name: Write, input: {file_path: m.txt, content: of the mate}}]}
+  - when: {prompt: '^mate'}
+    reply: {text: ready}
+  - when: {prompt: '^find', turn: 0}
+    reply: {tools: [{name: LS, input: {}}]}
+  - when: {prompt: '^find'}
+    reply: {text: found}
+  - when: {last_text: 'otherwise'}
+    reply: {text: did it otherwise}
+  - when: {turn: 0}
+    reply: {tools: [{name: Write, input: {file_path: a.txt, content: one}}, {name: Agent, input: {description: f, prompt: find it}}]}
+  - when: {turn: 1}
+    reply: {tools: [{name: TeamCreate, input: {name: crew, agents: [{name: ada, prompt: mate}]}}]}
+  - when: {turn: 2}
+    reply: {tools: [{name: WaitAgents, input: {agent_ids: [ada], timeout_seconds: 60}}]}
+  - when: {turn: 3}
+    reply: {tools: [{name: Write, input: {file_path: a.txt, content: two}}, {name: SendMessage, input: {to: ada, message: go on}}]}
+  - when: {turn: 4}
+    reply: {tools: [{name: WaitAgents, input: {agent_ids: [ada], timeout_seconds: 60}}]}
+  - when: {turn: 5}
+    reply: {tools: [{name: TeamDelete, input: {force: true}}]}
+  - reply: {text: 'api_key = sk-abcdefghijklmnopqrstuvwxyz is done'}
+"""
+
+
+_kept: list[str] = []
+
+
+def _team_job(fleet: Fleet, agent: str = "build") -> tuple[Job, str]:
+    server = fleet.rehearse(_TEAM)
+    job = fleet.swarm.submit("go", agent=agent, workspace=fleet.workspace, base_url=server.url, snapshots=True)
+    view = job.wait(60)
+    assert view.state == "completed" and server.stats()["unmatched"] == [], (view.reason, server.stats())
+    return job, server.url
+
+
+@pytest.fixture
+def team(at_work: Fleet, tmp_path: Path) -> Team:
+    """One job of all tests here as it ended, and what serves its scenario."""
+    if not _kept:
+        _kept.append(_team_job(at_work)[0].id)
+    url = at_work.rehearse(_TEAM).url
+    return read_past(at_work.swarm.store, _kept[0]), lambda job_id: url
+
+
+def _replies(fleet: Fleet, agent_id: str) -> list[Assistant]:
+    return [entry for entry in fleet.swarm.journal(agent_id) if isinstance(entry, Assistant)]
+
+
+def _messages(fleet: Fleet, agent_id: str, replies: int) -> list[dict[str, Any]]:
+    """What the agent's request after so many replies held."""
+    entries = fleet.swarm.journal(agent_id)
+    places = [at for at, entry in enumerate(entries) if isinstance(entry, Assistant)]
+    return fold(agent_id, entries[: places[replies]]).messages
+
+
+def test_a_team_job_goes_on_from_its_middle_with_the_same_request_and_the_files_of_then(at_work: Fleet) -> None:
+    job, url = _team_job(at_work)
+    past, root = read_past(at_work.swarm.store, job.id), job.view().root_id
+    assert (at_work.workspace / "a.txt").read_text() == "two"
+
+    # As it was, in the folder as it is: the very request that was sent.
+    same = go_on(at_work.swarm, past, Wanted(root, 3, files="here"), lambda job_id: url).job
+    assert same.id != job.id and same.wait(60).state == "completed"
+    assert _replies(at_work, same.view().root_id)[3].request_sha == _replies(at_work, root)[3].request_sha
+    names = {agent.name for agent in same.agents() if agent.parent_id}
+    assert names == {"ada", None} and "went on" in {agent.text for agent in same.agents()}, (
+        "told under the id and name of then"
+    )
+    assert len([agent for agent in job.agents() if agent.ended]) == len(job.agents()) == 3, "the old job is as it was"
+
+    # Otherwise, with the files of then: the old beginning, and one more message.
+    made = go_on(at_work.swarm, past, Wanted(root, 3, text="do it otherwise"), lambda job_id: url)
+    assert made.restored and made.job.wait(60).text == "did it otherwise"
+    first = made.job.view().root_id
+    old, new = _messages(at_work, root, 3), _messages(at_work, first, 3)
+    assert new[:-1] == old[:-1] and new[-1]["content"][0] == old[-1]["content"][0]
+    assert "do it otherwise" in str(new[-1]) and made.workspace in str(new[-1])
+    kept = {path.name: path.read_text() for path in _files(made.workspace)}
+    assert kept == {"a.txt": "one", "m.txt": "of the mate"}
+    assert (at_work.workspace / "a.txt").read_text() == "two"
+    told = made.job.view()
+    assert told.usage.total_tokens < job.view().usage.total_tokens, "budgets begin anew"
+
+
+def _files(folder: str) -> list[Path]:
+    return [path for path in Path(folder).iterdir() if path.is_file()]
+
+
+def test_one_agent_alone_goes_on_and_what_cannot_is_said(at_work: Fleet, team: Team) -> None:
+    past, serve = team
+    [finder] = [agent for agent in past.agents.values() if agent.parent and "name" not in agent.fields]
+    alone = go_on(at_work.swarm, past, Wanted(finder.id, 1, files="here"), serve).job
+    view = alone.wait(60)
+    assert (view.state, view.text, len(alone.agents())) == ("completed", "found", 1)
+    assert _replies(at_work, view.root_id)[1].request_sha == _replies(at_work, finder.id)[1].request_sha
+    with pytest.raises(ConfigurationError, match="has 2 turns: name one from 0 to 2"):
+        go_on(at_work.swarm, past, Wanted(finder.id, 9), serve)
+    with pytest.raises(ConfigurationError, match="was a rehearsal, whose server is gone"):
+        go_on(at_work.swarm, past, Wanted(finder.id, 1))
+
+
+def test_every_request_of_a_job_would_be_sent_again_and_a_changed_one_is_found(team: Team) -> None:
+    past, _ = team
+    checked = list(check_requests(past))
+    assert Counter(one.outcome for one in checked) == {"same": len(checked)} and len(checked) >= 10
+    entries = past.agents[past.root].entries
+    next(one for one in entries if one.document["kind"] == "tool_finished").document["text"] += " "
+    differing = [(one.agent_id, one.turn) for one in check_requests(past) if one.outcome == "differs"]
+    assert differing == [(past.root, turn) for turn in range(2, 8)]
+
+
+def _copied(past: Past) -> Past:
+    file = io.StringIO()
+    write_lines(past, file.write)
+    return read_lines(io.StringIO(file.getvalue()), "a file")
+
+
+def test_a_job_is_taken_out_and_put_into_another_redis_where_it_goes_on_with_nothing_it_may_not(
+    at_work: Fleet, unmanned: Fleet, team: Team
+) -> None:
+    past, serve = team
+    store = open_store(unmanned)
+    copied = freeze(_copied(past))
+    assert plant(store, copied, names={"root": copied.root}).publish == []
+    view = store.job(past.job_id)
+    assert (view.state, view.text, view.agents) == ("completed", past.fields["text"], 3)
+    again = read_past(store, past.job_id)
+    assert {one.id: one.entries for one in again.agents.values()} == {
+        one.id: one.entries for one in past.agents.values()
+    }
+    assert again.events == past.events and again.documents == past.documents
+    assert list(check_requests(again)) == list(check_requests(past))
+    with pytest.raises(ConfigurationError, match="there is a job"):
+        plant(store, freeze(_copied(past)))
+    # Put in here under another name: it goes on, with this person's rules, and no server of its own.
+    stranger = _copied(past)
+    for agent in stranger.agents.values():
+        spec = agent.spec | {
+            "job_id": "job-00000000deadbeef",
+            "mode": "bypassPermissions",
+            "network": True,
+            "folders": ["/etc"],
+        }
+        agent.fields["spec"] = json.dumps(spec)
+        agent.fields["job"] = "job-00000000deadbeef"
+    stranger.job_id, stranger.fields["imported"] = "job-00000000deadbeef", "1"
+    made = go_on(at_work.swarm, stranger, Wanted(stranger.root, 1, "otherwise", workspace=at_work.workspace), serve)
+    assert made.job.wait(60).text == "did it otherwise" and not made.restored
+    spec = at_work.swarm.store.spec(made.job.view().root_id)
+    assert (spec.mode, spec.network, spec.folders, spec.workspace) == ("acceptEdits", False, [], str(at_work.workspace))
+
+
+@pytest.mark.parametrize("what", ["secrets", "words"])
+def test_what_is_not_to_be_read_is_taken_out(at_work: Fleet, unmanned: Fleet, team: Team, what: Any) -> None:
+    past, serve = team
+    copied = _copied(redact(past, what))
+    text = json.dumps(
+        [
+            copied.fields,
+            [(a.fields, [e.document for e in a.entries], a.mail) for a in copied.agents.values()],
+            copied.events,
+        ]
+    )
+    assert "sk-abcdefghij" not in text and ("of the mate" in text) is (what == "secrets")
+    assert [e.document["kind"] for e in copied.agents[past.root].entries] == [
+        e.document["kind"] for e in past.agents[past.root].entries
+    ]
+    renamed = freeze(_copied(past))
+    renamed.job_id = "job-00000000deadbeef"
+    with pytest.raises(ConfigurationError, match="or one with its agents"):
+        plant(at_work.swarm.store, renamed)
+    assert plant(open_store(unmanned), freeze(copied)).publish == []
+    if what == "words":
+        with pytest.raises(ConfigurationError, match="without its words"):
+            go_on(at_work.swarm, copied, Wanted(past.root, 1), serve)
+
+
+def test_a_file_that_was_cut_off_or_is_none_is_refused() -> None:
+    whole = '{"t":"swarm-export","v":1,"job":"job-1","redacted":""}\n{"t":"job","fields":{"root":"agent-1"}}\n'
+    assert read_lines(io.StringIO(whole + '{"t":"end","records":2}\n'), "f").root == "agent-1"
+    with pytest.raises(ConfigurationError, match="f ends after line 2 and is not whole"):
+        read_lines(io.StringIO(whole), "f")
+    with pytest.raises(ConfigurationError, match="f, line 1: no record of an exported job"):
+        read_lines(io.StringIO("hello\n"), "f")
+    with pytest.raises(ConfigurationError, match="of version 2"):
+        read_lines(io.StringIO('{"t":"swarm-export","v":2,"job":"j"}\n'), "f")
+
+
+def test_two_jobs_are_compared_by_place_and_the_first_turn_in_which_they_part(at_work: Fleet, team: Team) -> None:
+    past, serve = team
+    other = go_on(at_work.swarm, past, Wanted(past.root, 1, "otherwise", files="here"), serve).job
+    assert other.wait(60).state == "completed"
+    wait_for("all have ended", lambda: all(agent.ended for agent in other.agents()))
+    found = compare(past, read_past(at_work.swarm.store, other.id))
+    parted = {one.place: (one.turns, one.diverges) for one in found.agents}
+    assert parted == {"build": ((7, 2), 2), "build / general-purpose: f": ((2, 2), None)}
+    assert found.only == (["build / ada"], []) and found.totals["agents"] == (3, 2)
+    assert found.agents[0].replies[0].startswith("TeamCreate") and found.agents[0].replies[1] == "did it otherwise"
+
+
+def _swarm(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def test_the_commands_take_a_job_out_read_it_check_it_and_go_on_from_it(
+    at_work: Fleet, team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past, _ = team
+    monkeypatch.setenv("SWARM_REDIS_URL", at_work.url)
+    monkeypatch.setenv("SWARM_STATE_DIR", str(at_work.settings.state_folder()))
+    file = tmp_path / "job.jsonl.gz"
+    assert _swarm("export", past.job_id, "-o", str(file), "--redact", "secrets").exit_code == 0
+    assert file.stat().st_size > 1_000
+    refused = _swarm("import", str(file))
+    assert refused.exit_code == 1 and "there is a job" in str(refused.exception)
+    lines = _swarm("replay", past.job_id, "--until", "12").stdout.splitlines()
+    assert 3 < len(lines) <= 12 and "started job-" in lines[0] and all(int(line.split()[0]) <= 12 for line in lines)
+    checked = _swarm("replay", past.job_id, "--check")
+    assert checked.exit_code == 0 and "requests as they were sent, 0 others" in checked.stdout
+    assert _swarm("replay", past.job_id, "--with", "x").exit_code == 2
+    scenario = tmp_path / "team.yaml"
+    scenario.write_text(_TEAM)
+    made = _swarm(
+        "replay", past.job_id, "--from", "root:1", "--with", "otherwise", "--rehearse", str(scenario), "--json"
+    )
+    told = json.loads(made.stdout)
+    assert (
+        made.exit_code == 0
+        and told["restored"]
+        and at_work.swarm.job(told["job_id"]).wait(60).text == "did it otherwise"
+    )
+    compared = _swarm("diff", past.job_id, told["job_id"]).stdout
+    assert "build: parts at turn 2 of 7 | 2" in compared and "only a: build / ada" in compared
+    resumed = _swarm("resume", told["job_id"], "--with", "otherwise, again")
+    assert (
+        resumed.stdout.strip() == told["job_id"]
+        and at_work.swarm.agent(at_work.swarm.job(told["job_id"]).view().root_id).unread >= 0
+    )
