@@ -10,7 +10,7 @@ from swarm.store.library import STEPS
 
 
 def _table(name: str) -> str:
-    [found] = re.findall(rf"^local {name} = {{(.*)}}$", STEPS.source, re.MULTILINE)
+    [found] = re.findall(rf"^(?:local )?{name} = {{(.*)}}$", STEPS.source, re.MULTILINE)
     return found
 
 
