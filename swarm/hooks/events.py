@@ -109,12 +109,17 @@ def _session_start(spec: AgentSpec, source: str, key: str) -> Event:
 
 def _before_calls(life: Life, calls: Sequence[Block]) -> Iterator[list[Event]]:
     held = [call for call in calls if call["name"] in life.tool_names()]
-    yield [Event("PreToolUse", call["id"], name_tool(call["name"]), call, given=_about(call)) for call in held]
+    yield [before_call(call) for call in held]
     yield [
         Event("TaskCompleted", call["id"], call=call)
         for call in held
         if _COMPLETES_TASK in row_of(call["name"]).aliases.split()
     ]
+
+
+def before_call(call: Block) -> Event:
+    """That a call is about to be made."""
+    return Event("PreToolUse", call["id"], name_tool(call["name"]), call, given=_about(call))
 
 
 def _after(life: Life, call: Block) -> Event:

@@ -21,12 +21,13 @@ from swarm.agent.entries import CompactionFailed, Entry, Hooked, HooksBegun, Too
 from swarm.definitions.hooks import Hook, Hooks
 from swarm.hooks.answers import AFTER_CALLS, BEFORE_CALLS, Said, interrupt, put_together
 from swarm.hooks.choosing import Table
-from swarm.hooks.events import Event, find_events
+from swarm.hooks.events import Event, before_call, find_events
 from swarm.hooks.files import Managed, read_managed
 from swarm.hooks.running import TRANSCRIPT, Calling
 from swarm.hooks.telling import tell, write_transcript
 from swarm.hooks.words import describe_hooked
 from swarm.log import EventLog
+from swarm.models import Block
 from swarm.runtime.carrying import Keeping
 from swarm.runtime.scratch import home_folder
 from swarm.runtime.segment import Segment, read_record
@@ -78,6 +79,15 @@ class Hooking:
             if due := [(event, hooks) for event in new if (hooks := self._table.choose(event, self._workspace))]:
                 return due
         return []
+
+    def refuse(self, call: Block) -> str:
+        """Why a call that is made within another one cannot be: hooks decide about it, and are asked about calls of the model's own.
+
+        Empty if there are none.
+        """
+        if not self._table.choose(before_call(call), self._workspace):
+            return ""
+        return f"Not allowed: hooks decide about {call['name']} calls. Make one of its own."
 
     def run(self, due: Due) -> None:
         """Run them, and journal what they say. Raises `Interrupted`."""

@@ -91,7 +91,7 @@ class Loop:
         self.calls = Calls(segment, self.toolbox, self.guidance, self.files)
         self.model_call = ModelCall(segment, model, self.toolbox.activity)
         self.children = Children(
-            segment, self.toolbox, self.model_call, self.isolation, self.files, self.approvals.refuse
+            segment, self.toolbox, self.model_call, self.isolation, self.files, self._refuse_member
         )
         self.toolbox.start_members = self.children.start_members
         self.compacting = Compacting(segment, model, self.model_call, self.toolbox)
@@ -135,6 +135,9 @@ class Loop:
     def hooks(self) -> Hooking | None:
         """What has its hooks run; None where it has none."""
         return hooking_of(self.segment, self.toolbox, self.files)
+
+    def _refuse_member(self, call: Block) -> str:
+        return self.approvals.refuse(call) or (self.hooks.refuse(call) if self.hooks is not None else "")
 
     @property
     def life(self) -> Life:

@@ -333,3 +333,20 @@ def test_a_hook_refuses_a_summary_and_says_what_the_next_one_must_hold(
     assert "keep the ids" in cuts[0].focus
     assert [one for one in entries if isinstance(one, Hooked) and "it was cut" in one.text]
     assert load_life(unmanned.swarm.store, job.view().root_id) == fold(job.view().root_id, entries)
+
+
+FOUNDING = """
+name: founding
+rules:
+  - when: {turn: 0}
+    reply: {tools: [{name: TeamCreate, input: {name: crew, agents: [{name: ada, prompt: be there}]}}]}
+  - reply: {text: "{last_result}"}
+"""
+
+
+def test_whom_hooks_decide_about_is_not_started_within_another_call(unmanned: Fleet, home: Path) -> None:
+    put(home, on("PreToolUse", "exit 2", "Agent"))
+    server = unmanned.rehearse(FOUNDING)
+    job = submit(unmanned, FOUNDING, base_url=server.url)
+    assert "Not started: ada: Not allowed: hooks decide about Agent calls" in run_here(unmanned, job, server.url)
+    assert len(job.agents()) == 1
