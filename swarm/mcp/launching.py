@@ -23,6 +23,7 @@ from swarm.tools import Hold, ToolContext
 from swarm.tools.environment import clean_environment
 from swarm.workspace.private import make_private_folder
 
+_ENTER = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
 _PROJECTS = ("package.json", "pyproject.toml", "node_modules", "pyvenv.cfg", "go.mod", "Cargo.toml")
 """What lies in the folder that a program belongs to as a whole."""
 
@@ -78,12 +79,13 @@ def describe_launch(
     hold = Hold(
         readable=tuple(_program_folders([program, *filled.args])), home=home, network=profile.network, needed=False
     )
-    argv = [program, *filled.args]
-    if confine is not None:
-        argv = confine(hold, argv)
     place = (Path(profile.workspace) / filled.cwd).resolve()
     if not place.is_dir():
         raise ToolError(f"the folder {place} that it is to run in does not exist")
+    # A sandbox begins in the workspace.
+    argv = [*((*_ENTER, str(place)) if filled.cwd else ()), program, *filled.args]
+    if confine is not None:
+        argv = confine(hold, argv)
     return {**launch, "argv": argv, "env": {**environment, "TMPDIR": str(home)}, "cwd": str(place), "home": str(home)}
 
 

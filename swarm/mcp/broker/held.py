@@ -7,6 +7,7 @@ import logging
 import secrets
 import shutil
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
@@ -26,7 +27,7 @@ from swarm.mcp.broker.rendering import (
 from swarm.mcp.broker.transports import LastWords, open_transport
 
 log = logging.getLogger("swarm.mcp")
-MAX_TOOLS = 1_000
+MAX_LISTED = 1_000
 _PAGES = 100
 _CLOSED = -32_000
 _STOP_SECONDS = 10.0
@@ -116,15 +117,10 @@ class Held:
         )
 
     async def _describe(self, client: Client) -> dict[str, Any]:
-        offers, tools, cursor = client.server_capabilities, list[dict[str, Any]](), None
-        for _ in range(_PAGES if offers.tools else 0):
-            page = await client.list_tools(cursor=cursor)
-            tools += [describe_tool(tool) for tool in page.tools]
-            cursor = page.next_cursor
-            if not cursor or len(tools) >= MAX_TOOLS:
-                break
+        offers = client.server_capabilities
+        tools = [describe_tool(tool) for tool in await _all_pages(client.list_tools, "tools")] if offers.tools else []
         return {
-            "tools": sorted(tools[:MAX_TOOLS], key=lambda tool: str(tool["name"])),
+            "tools": sorted(tools, key=lambda tool: str(tool["name"])),
             "instructions": client.instructions or "",
             "resources": offers.resources is not None,
             "prompts": offers.prompts is not None,
@@ -171,7 +167,8 @@ class Held:
         try:
             return await self._try(work(), request)
         finally:
-            self.calls.pop(call.ticket, None)
+            if self.calls.get(call.ticket) is call:
+                del self.calls[call.ticket]
             self.used_at = time.monotonic()
 
     async def ask(self, request: Event) -> Event:
@@ -182,12 +179,12 @@ class Held:
         async def work() -> Event:
             match request["do"]:
                 case "resources":
-                    listed = [*(await client.list_resources()).resources]
+                    listed = await _all_pages(client.list_resources, "resources")
                     return {"result": {"listed": [_brief(each.uri, each.name, each.description) for each in listed]}}
                 case "read":
                     return {"result": render_contents((await client.read_resource(request["uri"])).contents)}
                 case "prompts":
-                    found = (await client.list_prompts()).prompts
+                    found = await _all_pages(client.list_prompts, "prompts")
                     return {"result": {"listed": [_brief(_signature(each), "", each.description) for each in found]}}
                 case _:
                     made = await client.get_prompt(request["name"], request["given"])
@@ -257,6 +254,19 @@ class Held:
 
 def _elicited(given: Event) -> types.ElicitResult:
     return types.ElicitResult(action=given["action"], content=given.get("content"))
+
+
+async def _all_pages(fetch: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
+    """All of a list, up to a bound that nobody's list should reach."""
+    found: list[Any] = []
+    cursor = None
+    for _ in range(_PAGES):
+        page = await fetch(cursor=cursor)
+        found += getattr(page, what)
+        cursor = page.next_cursor
+        if not cursor or len(found) >= MAX_LISTED:
+            break
+    return found[:MAX_LISTED]
 
 
 def _brief(name: object, title: str, description: str | None) -> str:

@@ -20,7 +20,6 @@ def describe_tool(tool: types.Tool) -> dict[str, Any]:
         "schema": tool.input_schema,
         "read_only": bool(hints and hints.read_only_hint),
         "idempotent": bool(hints and hints.idempotent_hint),
-        "most_characters": (tool.meta or {}).get("anthropic/maxResultSizeChars"),
     }
 
 

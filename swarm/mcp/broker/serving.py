@@ -133,12 +133,13 @@ class Broker:
         self, one: Held, request: Event, reading: asyncio.Task[bytes], writer: asyncio.StreamWriter
     ) -> None:
         ticket, call = request["ticket"], one.calls.get(request["ticket"])
-        if call is None and request.get("resumed"):
+        if request.get("resumed") and (call is None or not call.waits_for_answer):
             return await _say(writer, {"failed": "lost", "why": "the call that asked is not there any more"})
-        if call is None:
-            call = one.begin_call(ticket, request)
-        else:
+        if call is not None and call.waits_for_answer and "answers" in request:
             call.answer(request["answers"])
+        else:
+            # One of this ticket that is still there is about to end: whoever waited for it has hung up.
+            call = one.begin_call(ticket, request)
         try:
             while True:
                 event = await _first(call, reading)
