@@ -5,16 +5,16 @@
 step('ask_for_slot', function(id, gen, wish)
   local refused = refusal(id, gen, {})
   if refused then return { refused } end
-  return { 'ok', publish, unpack(ask_for_slot(id, field(id, 'job'), cjson.decode(wish))) }
+  return { 'ok', publish, unpack(governor.ask_for_slot(id, field(id, 'job'), cjson.decode(wish))) }
 end)
 
 -- A reply of a class that nothing is known of has begun: `told` is JSON, what its head says of limits.
 -- Returns {publish}
 step('heed_limits', function(class, told)
-  local a = account(class)
+  local a = governor.account(class)
   if a.mode == 'new' then
-    learn(a, cjson.decode(told), 0)
-    serve(a)
+    governor.learn(a, cjson.decode(told), 0)
+    governor.serve(a)
   end
   return { publish }
 end)
@@ -23,12 +23,12 @@ end)
 -- Returns in how many seconds it may be made
 step('ask_aside', function(class, input, output)
   redis.call('ZADD', P .. ':governor', NOW, class)
-  local a = account(class)
+  local a = governor.account(class)
   local need = { 1, tonumber(input), tonumber(output) }
-  local seconds = seconds_until(a, need)
+  local seconds = governor.seconds_until(a, need)
   for n = 1, 3 do a.level[n] = a.level[n] - need[n] end
   a.sent = a.sent + 1
-  save(a)
+  governor.save(a)
   return tostring(seconds)
 end)
 
@@ -36,20 +36,22 @@ end)
 -- Returns {publish}
 step('settle_aside', function(call, input, output)
   call = cjson.decode(call)
-  local a = account(call.class)
-  local rates = rates_of(a)
+  local a = governor.account(call.class)
+  local rates = governor.rates_of(a)
   if call.as ~= 'lost' then
     local back = { call.as == 'ok' and 0 or 1, tonumber(input) - call.input, tonumber(output) - call.output }
     for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + back[n]) end
   end
-  settle_call('', call)
+  governor.settle_call('', call)
   return { publish }
 end)
 
 -- Serve the classes for which there may be room now.
 -- Returns {publish, in how many seconds there may be for the next, or ''}
 step('serve_classes', function()
-  for _, class in ipairs(redis.call('ZRANGEBYSCORE', P .. ':governor:due', '-inf', NOW, 'LIMIT', 0, 20)) do serve(account(class)) end
+  for _, class in ipairs(redis.call('ZRANGEBYSCORE', P .. ':governor:due', '-inf', NOW, 'LIMIT', 0, 20)) do
+    governor.serve(governor.account(class))
+  end
   local next = redis.call('ZRANGE', P .. ':governor:due', 0, 0, 'WITHSCORES')
   return { publish, next[2] and tostring(math.max(0, tonumber(next[2]) - NOW)) or '' }
 end)
@@ -57,16 +59,16 @@ end)
 -- What people see: of each class its account, how many hold a slot, and of each job how many are in line.
 -- Returns {class, account JSON, slots, {job, how many, ...}, ...}, those used last first; forgets what has not been used for long
 step('show_classes', function()
-  redis.call('ZREMRANGEBYSCORE', P .. ':governor', '-inf', NOW - CLASS_SECONDS)
+  redis.call('ZREMRANGEBYSCORE', P .. ':governor', '-inf', NOW - governor.CLASS_SECONDS)
   local found = {}
   for _, class in ipairs(redis.call('ZREVRANGE', P .. ':governor', 0, 99)) do
-    local a, lines = account(class), {}
-    a.rates, a.now = rates_of(a), NOW
-    for _, job in ipairs(redis.call('ZRANGE', class_key(class, 'turns'), 0, 999)) do
+    local a, lines = governor.account(class), {}
+    a.rates, a.now = governor.rates_of(a), NOW
+    for _, job in ipairs(redis.call('ZRANGE', governor.class_key(class, 'turns'), 0, 999)) do
       lines[#lines + 1] = job
-      lines[#lines + 1] = redis.call('ZCARD', class_key(class, 'line:' .. job))
+      lines[#lines + 1] = redis.call('ZCARD', governor.class_key(class, 'line:' .. job))
     end
-    for _, part in ipairs({ class, cjson.encode(a), in_flight(a), lines }) do found[#found + 1] = part end
+    for _, part in ipairs({ class, cjson.encode(a), governor.in_flight(a), lines }) do found[#found + 1] = part end
   end
   return found
 end)

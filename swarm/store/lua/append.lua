@@ -25,8 +25,8 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
     give_back(id, job)
     serve_purse(job)
   end
-  if call ~= '' then settle_call(id, cjson.decode(call)) end
-  local slot = wish ~= '' and ask_for_slot(id, job, cjson.decode(wish)) or {}
+  if call ~= '' then governor.settle_call(id, cjson.decode(call)) end
+  local slot = wish ~= '' and governor.ask_for_slot(id, job, cjson.decode(wish)) or {}
   redis.call('HSET', agent_key(id), 'activity', activity, 'active', NOW)
   if said ~= '' then redis.call('HSET', agent_key(id), 'said', said) end
   if changed then emit(job, 'progress', id, 'activity', activity) end

@@ -14,7 +14,7 @@ local function granted(id, job, gen, spec, unread, length, started)
     rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1), tostring(started or NOW),
     field(id, 'opens') or '',
     -- A job of an older version has its instruction files in a field of their own.
-    carried or (instructions and cjson.encode({ instructions = instructions })) or '', slot_of(id) }
+    carried or (instructions and cjson.encode({ instructions = instructions })) or '', governor.slot_of(id) }
 end
 
 local function contradicts(id, told)

@@ -93,7 +93,7 @@ step('park', function(id, gen, number, entry, condition)
     redis.call('HSET', agent_key(id), 'activity', 'waiting for its share of the model')
     once.keeps = id
     -- Who waits for another's first reply does so for a while only.
-    if waits_for_prefix(id, job) then wait['until'] = math.min(wait['until'] or math.huge, NOW + 2 * GATE_SECONDS) end
+    if governor.waits_for_prefix(id, job) then wait['until'] = math.min(wait['until'] or math.huge, NOW + 2 * governor.GATE_SECONDS) end
   end
   if wait.batch then redis.call('HSET', agent_key(id), 'wait_batch', wait.batch, 'activity', 'waiting for its batch') end
   redis.call('DEL', await_key(id))

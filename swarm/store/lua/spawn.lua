@@ -62,7 +62,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       redis.call('HINCRBY', job_key(job), 'agents', 1)
       emit(job, 'spawned', child.id, 'parent', parent)
       tally('agents')
-      if not (prefix and wait_for_first(child.id, job, prefix)) then put_on_queue(child.id) end
+      if not (prefix and governor.wait_for_first(child.id, job, prefix)) then put_on_queue(child.id) end
     end
   end
   return { 'ok', publish }
