@@ -220,6 +220,12 @@ def _find_turn(past: Past, start: str) -> tuple[str, int]:
 def resume(
     job: JobArgument = None,
     text: Annotated[str, typer.Option("--with", metavar="TEXT", help="What its first agent is told.")] = GO_ON,
+    rehearse: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCENARIO", help="Of a cancelled rehearsal: what to play.", autocompletion=complete_scenario
+        ),
+    ] = None,
 ) -> None:
     """Have a job that has ended go on: the same job, with its limits anew; of one that was cancelled a new one, from its last turn."""
     with open_swarm() as swarm:
@@ -235,4 +241,4 @@ def resume(
             return
         past = read_past(swarm.store, found.id)
         turns = sum(one.document["kind"] == "assistant" for one in past.agents[past.root].entries)
-        _branch(swarm, found, f"{past.root}:{turns}", Wanted("", 0, text), None, as_json=False)
+        _branch(swarm, found, f"{past.root}:{turns}", Wanted("", 0, text), rehearse, as_json=False)

@@ -270,7 +270,33 @@ def test_the_commands_take_a_job_out_read_it_check_it_and_go_on_from_it(
     compared = _swarm("diff", past.job_id, told["job_id"]).stdout
     assert "build: parts at turn 2 of 7 | 2" in compared and "only a: build / ada" in compared
     resumed = _swarm("resume", told["job_id"], "--with", "otherwise, again")
-    assert (
-        resumed.stdout.strip() == told["job_id"]
-        and at_work.swarm.agent(at_work.swarm.job(told["job_id"]).view().root_id).unread >= 0
-    )
+    assert resumed.stdout.strip() == told["job_id"]
+    root = at_work.swarm.job(told["job_id"]).view().root_id
+    wait_for("it has gone on", lambda: len(_replies(at_work, root)) == 3)
+    mail = [entry.text for entry in at_work.swarm.journal(root) if entry.kind == "mail"]
+    assert "otherwise, again" in mail[-1]
+
+
+def test_what_a_person_cancelled_goes_on_as_another_job(
+    at_work: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_REDIS_URL", at_work.url)
+    monkeypatch.setenv("SWARM_STATE_DIR", str(at_work.settings.state_folder()))
+    scenario = tmp_path / "slow.yaml"
+    scenario.write_text("""
+name: slow
+rules:
+  - when: {last_text: 'Go on where you stopped'}
+    reply: {text: went on}
+  - when: {turn: 0}
+    reply: {tools: [{name: LS, input: {}}]}
+  - reply: {text: never, latency_seconds: 100}
+""")
+    server = at_work.rehearse(scenario.read_text())
+    job = at_work.swarm.submit("go", agent="build", workspace=at_work.workspace, base_url=server.url)
+    wait_for("it is in its second turn", lambda: job.view().turns == 1)
+    assert _swarm("resume", job.id).exit_code == 1, "it is still at work"
+    job.cancel()
+    made = _swarm("resume", job.id, "--rehearse", str(scenario))
+    new = at_work.swarm.job(made.stdout.splitlines()[0])
+    assert new.id != job.id and new.wait(60).text == "went on" and job.view().state == "cancelled"

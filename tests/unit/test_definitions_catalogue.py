@@ -412,6 +412,15 @@ def test_other_systems_names_of_shipped_types_mean_them_unless_there_is_such_a_t
     assert load_catalogue(project, home).get("reviewer").name == "reviewer"
 
 
+def test_a_name_is_found_whatever_the_case_of_its_letters(home: Path, project: Path) -> None:
+    catalogue = load_catalogue(project, home)
+    assert catalogue.get("Explore").name == "explore" and catalogue.get_for_spawning("PLAN").name == "plan"
+    write(project / ".claude/agents/mine.md", "Mine")
+    write(project / ".claude/agents/other.md", "mine")
+    both = load_catalogue(project, home)
+    assert both.get("Mine").name == "Mine" and both.find_name("MINE") is None, "it could be either"
+
+
 def test_who_names_an_unknown_type_is_told_those_that_can_be_started() -> None:
     catalogue = load_catalogue(None)
     for name in ("wizard", "build", "coordinator"):
