@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shutil
 import signal
 import time
 from contextlib import suppress
@@ -31,6 +32,8 @@ from swarm.mcp.places import SOCKET
 log = logging.getLogger("swarm.mcp")
 LINGER_SECONDS = 3.0
 """How long it stays without a worker that is connected."""
+EMPTY_SECONDS = 120.0
+"""How long it stays without a server."""
 _LOOK_SECONDS = 0.5
 _TRY_AGAIN_SECONDS = 20.0
 """For how long a server that did not start is not started again."""
@@ -46,7 +49,7 @@ class Broker:
         self._failed: dict[str, tuple[float, str]] = {}
         self._connections = 0
         self._endings: set[asyncio.Task[None]] = set()
-        self._alone_since = time.monotonic()
+        self._alone_since = self._empty_since = time.monotonic()
         self._ended = asyncio.Event()
 
     async def run(self) -> None:
@@ -66,12 +69,17 @@ class Broker:
 
     async def _look(self) -> None:
         now = time.monotonic()
+        self._failed = {key: failed for key, failed in self._failed.items() if failed[0] > now}
+        self._empty_since = now if self._servers else self._empty_since
         done = [one for one in self._servers.values() if one.is_over and not one.calls]
         idle = [one for one in self._servers.values() if not one.calls and now - one.used_at > self._idle_seconds]
         await self._end([*done, *idle])
         if self._connections or any(one.calls for one in self._servers.values()):
             self._alone_since = now
         elif now - self._alone_since > LINGER_SECONDS:
+            self._ended.set()
+        if now - self._empty_since > EMPTY_SECONDS:
+            # Workers that are connected find another one, should they need it.
             self._ended.set()
 
     async def _end(self, servers: list[Held]) -> None:
@@ -115,11 +123,15 @@ class Broker:
 
     async def _start(self, key: str, launch: dict[str, Any]) -> Event:
         until, why = self._failed.get(key, (0.0, ""))
-        if time.monotonic() < until:
-            return {"failed": "start", "why": why}
         one = self._servers.get(key)
-        if one is None or one.is_over:
+        starts = time.monotonic() >= until and (one is None or one.is_over)
+        if starts:
             one = self._servers[key] = Held(key, launch)
+        elif launch.get("home"):
+            # It was made for a process that is not started.
+            shutil.rmtree(launch["home"], ignore_errors=True)
+        if one is None or one.is_over:
+            return {"failed": "start", "why": why}
         try:
             await one.ready()
         except CannotStart as error:
