@@ -58,8 +58,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             worker.wait_ready()
         configure(patch, home, servers)
         yield fleet
+        job = submit(fleet, calling(f"{{name: mcp__desk__stamp, input: {{path: {fleet.workspace}/x, seconds: 90}}}}"))
+        wait_for("it stamps", lambda: "desk: stamping" in job.agents()[0].activity)
+        below = broker_of(fleet).children(recursive=True)  # type: ignore[union-attr]
+        assert below
         fleet.close()
-        wait_for("the broker is gone, though its workers were killed", lambda: not broker_of(fleet), seconds=30)
+        killed = "nothing is left when all workers are killed in the middle of a call"
+        wait_for(killed, lambda: broker_of(fleet) is None and not any(one.is_running() for one in below))
 
 
 def broker_of(fleet: Fleet) -> psutil.Process | None:
