@@ -24,8 +24,7 @@ do
   local FIRST_WINDOW = 4        -- requests under way of a class that nothing is known of
   local WIDEST = 1000
   local NARROWEST = 4
-  local BLIND = { 120, 200000, 60000 }  -- where the server states no limits: a beginning, per minute
-  local SLOWLY, QUICKLY = 1.001, 1.03   -- how it grows from there, a second: after the first refusal, before it
+  local LEAST = { 30, 20000, 5000 }  -- a minute, however much was refused: what is learned in the first moment may be wrong
   local CLASS_SECONDS = 7 * 86400
   local UNBOUND = 1e15
 
@@ -59,9 +58,9 @@ do
     if a then return a end
     local known = redis.call('GET', class_key(c))
     a = known and cjson.decode(known) or {
-      mode = 'new', limit = { 0, 0, 0 }, cap = { unpack(BLIND) }, share = 1, level = { UNBOUND, UNBOUND, UNBOUND }, t = NOW, hold = 0, rounds = 0,
+      mode = 'new', limit = { 0, 0, 0 }, cap = { UNBOUND, UNBOUND, UNBOUND }, share = 1, level = { UNBOUND, UNBOUND, UNBOUND }, t = NOW, hold = 0, rounds = 0,
       window = FIRST_WINDOW, half = 0, cut = 0, grown = 0, good = 0, bad = 0, seen = NOW, used = { 0, 0, 0 }, since = NOW, slack = 1, asked = 0,
-      refused = 0, refused_at = 0, growth = QUICKLY, output = 800, sent = 0, turns = 0, limited = 0, overloaded = 0 }
+      refused = 0, refused_at = 0, output = 800, sent = 0, turns = 0, limited = 0, overloaded = 0 }
     a.class = c
     local rates = rates_of(a)
     for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + math.max(0, NOW - a.t) * rates[n] / 60) end
@@ -261,7 +260,8 @@ do
     if a.mode ~= 'told' and told[1] + told[2] + told[3] > 0 then
       a.mode, a.window = 'told', math.max(a.window, WIDEST)
     elseif a.mode == 'new' then
-      a.mode, a.window, a.level = 'blind', WIDEST, { BLIND[1] / 4, BLIND[2] / 4, BLIND[3] / 4 }
+      -- As many as there are, doubled with each round of replies, until one is refused: that tells what there is.
+      a.mode, a.window = 'blind', 4 * FIRST_WINDOW
     end
     if a.mode ~= 'told' then return end
     for n = 1, 3 do a.limit[n] = told[n] end
@@ -293,22 +293,26 @@ do
       local granted = a.used[n] / (minutes + a.slack)
       -- Of a moment alone nothing can be told but that it was too much.
       if minutes < 1 / 6 and a.slack == 0 then granted = a.cap[n] * 0.93 end
-      a.cap[n] = math.max(a.cap[n] * 0.2, math.min(a.cap[n], TARGET * granted), 1)
+      local least = a.cap[n] < UNBOUND and a.cap[n] * 0.2 or 0
+      a.cap[n] = math.max(least, LEAST[n], math.min(a.cap[n], TARGET * granted))
       a.used[n] = 0
     end
-    a.since, a.slack, a.growth = NOW, 0, SLOWLY
+    a.since, a.slack, a.window = NOW, 0, math.max(a.window, WIDEST)
   end
 
   -- The buckets are empty, and so they are when the hold ends: what fills them meanwhile is not let go at once then.
   local function empty(a)
     local rates = rates_of(a)
-    for n = 1, 3 do a.level[n] = math.min(a.level[n], -(a.hold - NOW) * rates[n] / 60) end
+    for n = 1, 3 do
+      if rates[n] < UNBOUND then a.level[n] = math.min(a.level[n], -(a.hold - NOW) * rates[n] / 60) end
+    end
   end
 
   local function is_storm(a) return a.bad > 2 and a.bad > 0.2 * (a.good + a.bad) end
 
   local function note_reply(a, used)
     a.good, a.rounds, a.turns = a.good + 1, 0, a.turns + 1
+    if a.mode == 'blind' and a.limited == 0 and a.overloaded == 0 then a.window = math.min(WIDEST, a.window + 1) end
     for n = 1, 3 do a.used[n] = a.used[n] + used[n] end
     a.output = a.output + 0.05 * (used[3] - a.output)
     local passed = math.min(5, NOW - a.grown)
@@ -319,7 +323,9 @@ do
       a.window = math.min(WIDEST, a.window * (a.window < a.half and 1.5 or 1.1) ^ passed + 0.5)
     end
     if a.mode == 'blind' and redis.call('EXISTS', class_key(a.class, 'turns')) == 1 then
-      for n = 1, 3 do a.cap[n] = a.cap[n] * a.growth ^ passed end
+      -- The longer nothing was refused, the more there seems to be.
+      local growth = 1 + math.min(0.03, 0.001 + 0.0001 * (NOW - a.refused_at))
+      for n = 1, 3 do a.cap[n] = math.min(UNBOUND, a.cap[n] * growth ^ passed) end
     end
     a.share = math.min(1, a.share * 1.005 ^ passed)
   end

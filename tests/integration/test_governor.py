@@ -137,6 +137,19 @@ def test_whoever_gives_its_process_back_or_dies_leaves_nothing_behind(
     assert sum(_class(store).waiting.values()) + len(held) == 2, "of the two others each holds a slot or is in line"
 
 
+def test_where_no_limits_are_stated_all_may_ask_until_one_is_refused(store: Store, unmanned: Fleet) -> None:
+    asking = Asking(store, unmanned, 40)
+    for number in range(20):
+        assert isinstance(asking.ask(number), Slot)
+        asking.end(number)
+    assert _class(store).knowledge == "blind" and _class(store).buckets["requests"].used is None
+    assert [type(asking.ask(number)) for number in range(20, 36)] == [Slot] * 16
+    asking.end(20, "limited")
+    granted = _class(store).buckets["requests"].used
+    assert granted is not None and 30 <= granted <= 40, "a bucket that was full had so much"
+    assert isinstance(asking.ask(36), InLine)
+
+
 def test_a_slot_that_an_older_worker_took_away_without_a_word_is_found(store: Store, unmanned: Fleet) -> None:
     asking = Asking(store, unmanned, 5)
     for number in range(4):
