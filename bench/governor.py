@@ -59,17 +59,10 @@ def _measure(report: Report, name: str, load: Load) -> Told:
         f"since the beginning {dict(whole.refused)} of {sum(stats.values())} ({stats}), wasted {whole.wasted:.1%}; "
         f"turns of jobs {[told.turns[n] for n in range(load.jobs)]}"
     )
-    return replace_wasted(told, whole)
-
-
-def replace_wasted(told: Told, whole: Told) -> Told:
-    """The same with the refusals and turns of all the time, for shares of what was asked."""
-    told.cold, told.failed = whole.cold, whole.failed
     return told
 
 
 def _storm(report: Report) -> None:
-    # Buckets that do not bind at first would hide how fast it gets back to speed.
     load = replace(LOAD, storm=STORM)
     with closing(Fleet()) as fleet:
         fleet.start_worker(PROCESSES)
