@@ -22,8 +22,10 @@ from swarm.workspace.cleaning import (
     remove_leftovers,
     take_away,
 )
+from swarm.workspace.spares import make_spares
 
 log = EventLog("swarm.files")
+SPARE_SECONDS = 1.0
 CLEAN_SECONDS = 60.0
 
 
@@ -52,6 +54,8 @@ class Cleaning:
         remove_leftovers(self._checkouts)
         held = [self._measure(one) for one in list_held(self._checkouts)]
         self._measured = {one.name: one for one in held}
+        if sum(one.bytes for one in held) > self._most_bytes:
+            remove_leftovers(self._checkouts, spares=True)
         known = self._look([one.name for one in held])
         for name in choose(held, known, most_bytes=self._most_bytes, now=time.time()):
             leave_alone(self._checkouts, name)
@@ -74,6 +78,17 @@ class Cleaning:
             for view, hint in zip(views, hints, strict=True)
             if view is not None
         }
+
+
+class Sparing:
+    """Makes the checkouts that agents of this host would have had a use for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._checkouts = settings.checkouts_folder()
+
+    def __call__(self) -> None:
+        for name in make_spares(self._checkouts):
+            log.info("files.spare_made", name=name)
 
 
 def _judge(view: AgentView, carried: bool) -> Standing:

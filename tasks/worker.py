@@ -34,7 +34,7 @@ from swarm.store.upkeep import longest_gap
 from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.batching import LOOK_EVERY_SECONDS, Batching
-from swarm.tasks.cleaning import CLEAN_SECONDS, Cleaning
+from swarm.tasks.cleaning import CLEAN_SECONDS, SPARE_SECONDS, Cleaning, Sparing
 from swarm.tasks.draining import obey_drain
 from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
@@ -179,6 +179,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         else:
             self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), fetching)
         self._spawn("silence", LOOK_SECONDS, Silence())
+        self._spawn("spare", SPARE_SECONDS, Sparing(settings))
         self._spawn("clean", CLEAN_SECONDS, Cleaning(settings, process.runtime().store))
         self._spawn("batches", min(LOOK_EVERY_SECONDS, settings.batch_seconds), Batching(process.runtime()))
         for name, url in settings.brokers.items():

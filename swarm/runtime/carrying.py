@@ -38,6 +38,7 @@ from swarm.workspace.checkouts import (
     result_ref,
 )
 from swarm.workspace.repository import Repository, Snapshot
+from swarm.workspace.spares import become
 
 log = EventLog("swarm.files")
 ENTER_SECONDS = 20.0
@@ -162,6 +163,8 @@ class Carried(LeftAlone):
         self._set_up = self._git_dir / "swarm-set-up"
         """There when the workspace's setup was run in this checkout."""
         self._scratch = scratch_root(settings) / spec.agent_id
+        self._was_ready = False
+        """Whether the files were brought into a spare checkout."""
 
     @cached_property
     def _repository(self) -> Repository:
@@ -190,7 +193,8 @@ class Carried(LeftAlone):
         self._busy.unlink(missing_ok=True)
         if not was_here and self._segment.life.commit:
             self._moved.write_text(host_changed(socket.gethostname()), "utf-8")
-        log.info("files.brought", agent_id=self._segment.spec.agent_id, commit=commit, seconds=time.monotonic() - began)
+        seconds, spare = time.monotonic() - began, self._was_ready
+        log.info("files.brought", agent_id=self._segment.spec.agent_id, commit=commit, seconds=seconds, spare=spare)
         return not was_here
 
     def _is_as_left(self, commit: str) -> bool:
@@ -204,7 +208,7 @@ class Carried(LeftAlone):
     def _bring(self, commit: str, seconds: float) -> None:
         try:
             self._repository.fetch(self._url, commit, self._token, seconds=seconds)
-            self._repository.become(commit)
+            self._was_ready = become(self._git_dir.parent, self._repository, commit, boot_id())
         except GitFailed as error:
             if error.trouble in ("away", "denied"):
                 raise

@@ -21,6 +21,7 @@ from swarm.runtime.segment import Segment
 from swarm.workspace.checkouts import hold_for_reading, open_checkout
 from swarm.workspace.plumbing import locked
 from swarm.workspace.repository import Repository
+from swarm.workspace.spares import become
 
 
 def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
@@ -77,7 +78,7 @@ class Reading(Carried):
                 return
             try:
                 repository.fetch(self._url, commit, self._token, seconds=seconds)
-                repository.become(commit)
+                become(repository.git_dir.parent, repository, commit, boot_id())
             except GitFailed as error:
                 if error.trouble in ("away", "denied"):
                     raise

@@ -18,6 +18,7 @@ from typing import Literal
 
 from swarm.workspace.checkouts import READERS
 from swarm.workspace.plumbing import locked
+from swarm.workspace.spares import FOLDER
 
 FORGOTTEN_SECONDS = 3_600.0
 """So long what nobody knows is left alone: it may belong to a swarm with another Redis, or to an agent in the making."""
@@ -114,14 +115,23 @@ def _unread(git_dir: Path) -> Iterator[None]:
         yield
 
 
-def remove_leftovers(checkouts: Path) -> None:
-    """Remove what somebody who died was taking away."""
-    for left in checkouts.glob(f"{_ASIDE}*"):
-        if time.time() - left.stat().st_ctime > FORGOTTEN_SECONDS:
-            _delete(left)
+def remove_leftovers(checkouts: Path, *, spares: bool = False) -> None:
+    """Remove what somebody who died was taking away, and spare checkouts that nobody has taken for long; with `spares` all of these."""
+    ready = checkouts / FOLDER
+    for left in [*checkouts.glob(f"{_ASIDE}*"), *ready.glob("*")]:
+        with suppress(OSError):
+            if (spares and left.parent == ready) or time.time() - left.stat().st_ctime > FORGOTTEN_SECONDS:
+                aside = checkouts / f"{_ASIDE}{secrets.token_hex(8)}"
+                left.rename(aside)
+                _delete(aside)
+    with suppress(OSError):
+        ready.rmdir()
 
 
 def _delete(folder: Path) -> None:
+    if not folder.is_dir():
+        folder.unlink(missing_ok=True)
+        return
     # An agent may have left folders that cannot be written.
     for top, _, _ in os.walk(folder):
         with suppress(OSError):

@@ -244,15 +244,8 @@ rules:
     root, *readers = job.agents()
     assert len(readers) == 2 and all("one" in reader.text for reader in readers)
     checkouts = hubbed.settings.checkouts_folder()
-    [shared] = (
-        {path.name for path in checkouts.iterdir() if path.is_dir()}
-        - {
-            root.id,
-            f"{root.id}.git",
-            f"{job.id}.git",
-        }
-        - {path.name for path in checkouts.glob(f"{job.id}-*.git")}
-    )
+    [shared] = {path.stem for path in checkouts.glob(f"{job.id}-*.git")}
+    assert {path.name for path in checkouts.glob("agent-*")} == {root.id, f"{root.id}.git"}
     assert (checkouts / shared / "workspace/a.txt").read_text() == "one\n"
     held = hold_for_reading(checkouts / f"{shared}.git")
     assert not take_away(checkouts, shared) and (checkouts / shared).exists()

@@ -1,0 +1,127 @@
+"""Checkouts that are ready before an agent needs them: making thousands of files takes longer than all else of bringing an agent's files.
+
+Where files had to be made anew, the host makes the same once more, beside the agent's work. The next agent that comes with a folder of that
+name takes this over, and only what differs is written. What a spare holds never matters: it is made equal to the commit like any other
+folder, and its index knows all of it, so nothing of it stays by accident.
+
+In `.spares` below the checkouts lie `NAME~MARK`, ready: `tree`, `git` with its index, and `about`; `NAME.wanted`: one like it would be of
+use; and `.MARK`, in the making or half taken. One from before the host last began is not used: a power cut may have left less of it than
+its index says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from swarm.errors import GitFailed
+from swarm.workspace.changes import is_empty
+from swarm.workspace.plumbing import call_git
+from swarm.workspace.repository import Repository
+
+FOLDER = ".spares"
+KEPT = 2
+"""So many of a name are kept ready."""
+SPARE_BYTES = 4 << 30
+"""Where less of the disk is free, none is made."""
+
+
+def become(checkouts: Path, repository: Repository, commit: str, boot: str) -> bool:
+    """Make a workspace what a commit holds, from a spare if nothing is there yet; returns whether one was taken.
+
+    `boot` tells one life of the host from the next. Raises `GitFailed`.
+    """
+    cold = is_empty(repository.tree) and not (repository.git_dir / "index").exists()
+    taken = cold and _take(checkouts / FOLDER, repository, commit, boot)
+    try:
+        repository.become(commit)
+    except GitFailed:
+        if taken:
+            shutil.rmtree(repository.tree, ignore_errors=True)
+        raise
+    if cold:
+        _want(checkouts / FOLDER, repository, commit, boot)
+    return taken
+
+
+def make_spares(checkouts: Path) -> list[str]:
+    """Make what is wanted and missing; the names of what was made. Of several who are at it each makes something else."""
+    made, folder = list[str](), checkouts / FOLDER
+    for wanted in folder.glob("*.wanted"):
+        own = folder / f".{secrets.token_hex(8)}"
+        with suppress(OSError, ValueError, GitFailed):
+            wanted.rename(own)
+            about = json.loads(own.read_text())
+            own.unlink()
+            name = wanted.name.removesuffix(".wanted")
+            while len(_ready(folder, name)) < KEPT and shutil.disk_usage(checkouts).free > SPARE_BYTES:
+                _make(folder, name, about)
+                made.append(name)
+    return made
+
+
+def _make(folder: Path, name: str, about: dict[str, Any]) -> None:
+    new = folder / f".{secrets.token_hex(8)}"
+    try:
+        (new / "git").mkdir(mode=0o700, parents=True)
+        (new / "git/objects").symlink_to(Path(about["store"], "objects"))
+        Repository.make(new / "git", new / "tree").become(about["commit"])
+        (new / "about").write_text(json.dumps({"boot": about["boot"], "top": _list_top(new / "git", about["commit"])}))
+        new.rename(folder / f"{name}~{secrets.token_hex(8)}")
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+
+
+def _take(folder: Path, repository: Repository, commit: str, boot: str) -> bool:
+    ready = _ready(folder, _name(repository))
+    if not ready:
+        return False
+    top = set(_list_top(repository.git_dir, commit))
+    for spare in ready:
+        with suppress(OSError, ValueError, KeyError):
+            about = json.loads((spare / "about").read_text())
+            # Another project of that name would have to be removed first, file by file.
+            is_like = 2 * len(top & set(about["top"])) >= len(top | set(about["top"]))
+            if is_like and about["boot"] == boot:
+                return _move(folder, spare, repository)
+    return False
+
+
+def _move(folder: Path, spare: Path, repository: Repository) -> bool:
+    own = folder / f".{secrets.token_hex(8)}"
+    # Of two who want it one gets it.
+    spare.rename(own)
+    # With an index whose files are missing they are made; files without an index could stay.
+    (own / "git/index").rename(repository.git_dir / "index")
+    repository.tree.rmdir()
+    (own / "tree").rename(repository.tree)
+    shutil.rmtree(own, ignore_errors=True)
+    return True
+
+
+def _want(folder: Path, repository: Repository, commit: str, boot: str) -> None:
+    store = (repository.git_dir / "objects").resolve().parent
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        new = folder / f".{secrets.token_hex(8)}"
+        new.write_text(json.dumps({"store": str(store), "commit": commit, "boot": boot}))
+        new.rename(folder / f"{_name(repository)}.wanted")
+
+
+def _ready(folder: Path, name: str) -> list[Path]:
+    return sorted(folder.glob(f"{name}~*"))
+
+
+def _name(repository: Repository) -> str:
+    return re.sub(r"[^\w-]", "_", repository.tree.name)[:60]
+
+
+def _list_top(git_dir: Path, commit: str) -> list[str]:
+    listed = call_git(git_dir, ["ls-tree", "-z", "--name-only", commit])[1]
+    return listed.decode("utf-8", "surrogateescape").split("\0")[:-1]
