@@ -34,6 +34,8 @@ SECTIONS = {
         "cancel": "jobs:cancel",
         "diff": "work:show_diff",
         "apply": "work:apply_work",
+        "wait": "waiting:wait_for_jobs",
+        "audit": "waiting:audit",
         "resume": "replaying:resume",
         "replay": "replaying:replay",
         "export": "replaying:export_job",
