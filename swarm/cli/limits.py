@@ -28,16 +28,17 @@ def show_limits(as_json: JsonOption = False) -> None:
     if not classes:
         print_line("no agent has asked a model yet")
     for one in classes:
-        for line in _describe(one):
+        for line in describe(one):
             print_line(line)
 
 
-def _describe(one: LimitClass) -> list[str]:
+def describe(one: LimitClass) -> list[str]:
+    """The lines that tell of a class."""
     lines = [f"{one.name}   {_KNOWLEDGE[one.knowledge]}"]
     lines += [f"  {kind:<9} {_show(bucket)}" for kind, bucket in one.buckets.items()]
     asked = [f"{show_number(one.sent, 'request')} in all"]
     asked += [f"{one.limited} refused by a limit"] if one.limited else []
-    asked += [f"{one.overloaded} by overload"] if one.overloaded else []
+    asked += [f"{one.overloaded} refused by an overload"] if one.overloaded else []
     lines.append(f"  asking    {one.asking} now; {', '.join(asked)}")
     if one.window is not None:
         lines.append(f"  window    {one.window} at once, after a storm of overloads")
