@@ -12,7 +12,13 @@ from typing import Any
 
 from bench.lives import claim_root, submit
 from bench.measure import Report, quantile
-from swarm.agent.entries import Condition, Finished, Parked, Prompt, Spawned
+from swarm.agent.entries import (
+    Finished,
+    Parked,
+    Prompt,
+    Spawned,
+)
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.ids import child_agent_id
 from swarm.store.agents import Store

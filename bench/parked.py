@@ -10,7 +10,16 @@ from contextlib import closing
 from bench.lives import claim_root, run_segment, submit
 from bench.measure import Report
 from bench.served import serve
-from swarm.agent.entries import Assistant, Condition, Entry, Parked, Prompt, Spawned, Started, encode_entry
+from swarm.agent.entries import (
+    Assistant,
+    Entry,
+    Parked,
+    Prompt,
+    Spawned,
+    Started,
+    encode_entry,
+)
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.models.anthropic import AnthropicModel
 from swarm.store.values import Claim

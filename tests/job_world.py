@@ -10,7 +10,14 @@ from xml.sax.saxutils import unescape
 
 import redis
 
-from swarm.agent.entries import Condition, Finished, Mail, Parked, Prompt, Spawned
+from swarm.agent.entries import (
+    Finished,
+    Mail,
+    Parked,
+    Prompt,
+    Spawned,
+)
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec, Limits
 from swarm.definitions.catalogue import load_catalogue
 from swarm.ids import child_agent_id, new_job_id, root_agent_id

@@ -12,7 +12,15 @@ from swarm.agent.coordination.rules import note_end
 from swarm.agent.coordination.rules import refuse_end as refuse_unverified
 from swarm.agent.cutting import TOO_LARGE
 from swarm.agent.denials import note_stubborn
-from swarm.agent.entries import Assistant, Condition, Finished, Grading, ModelFailed, Prompt, ToolFinished
+from swarm.agent.entries import (
+    Assistant,
+    Finished,
+    Grading,
+    ModelFailed,
+    Prompt,
+    ToolFinished,
+)
+from swarm.agent.journaled import Condition
 from swarm.agent.life import OVERFLOWED, Life
 from swarm.agent.notes import Limit
 from swarm.agent.outcomes.deciding import next_step, refuse_end

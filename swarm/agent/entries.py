@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from swarm.agent.journaled import Condition, Journaled
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.errors import JournalError
@@ -18,46 +19,7 @@ from swarm.models import Block, Usage
 from swarm.plain import clean
 
 
-class Condition(BaseModel):
-    """What a parked agent waits for. It holds as soon as any of its parts holds."""
-
-    model_config = ConfigDict(frozen=True)
-
-    children: list[str] = []
-    """Agents whose end is awaited …"""
-    mode: Literal["all", "any"] = "all"
-    """… all of them, or any of them; the same for tasks."""
-    tasks: list[str] = []
-    """Tasks of the board whose completion is awaited."""
-    mail: Literal["", "any", "talk"] = ""
-    """A message has arrived beyond the journal's cursor; `talk`: one that the runtime did not write."""
-    question: str = ""
-    """The id of a question that was asked."""
-    event: str = ""
-    """The key of an event from outside, if that is what answers it."""
-    rest: bool = False
-    """Nothing is left to do but to wait for those who still work for the agent: mail comes, or nobody is at work any more."""
-    purse: tuple[int, int] | None = None
-    """That others' calls are settled, of whose tokens and nano-dollars so much may be left then."""
-    slot: bool = False
-    """The slot that it has asked for: its turn to use the model."""
-    batch: str = ""
-    """The name of a request that was left to a batch, whose reply is awaited."""
-    until: float | None = None
-    """A time (Unix seconds) has come: a deadline, or the whole condition when nothing else is set."""
-
-
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    v: Literal[1] = 1
-    at: float = 0.0
-    """Unix seconds, by the clock of the worker that wrote it: for people, never for decisions."""
-    generation: int = 0
-    """The claim under which it was written; filled in by the journal."""
-
-
-class Started(_Entry):
+class Started(Journaled):
     """The first entry: what the agent is, and the frozen prefix of all its requests."""
 
     kind: Literal["started"] = "started"
@@ -77,7 +39,7 @@ class Started(_Entry):
     """… and what they say, which its first message begins with; the store fills it in."""
 
 
-class Prompt(_Entry):
+class Prompt(Journaled):
     """Text put into the conversation as the user's turn: by a person, a parent, or the runtime itself."""
 
     kind: Literal["prompt"] = "prompt"
@@ -89,7 +51,7 @@ class Prompt(_Entry):
     """Which limit a warning or the request for last words is about; `context`: the conversation no longer fits the model."""
 
 
-class Assistant(_Entry):
+class Assistant(Journaled):
     """One whole reply of the model."""
 
     kind: Literal["assistant"] = "assistant"
@@ -104,7 +66,7 @@ class Assistant(_Entry):
     duration_seconds: float = 0.0
 
 
-class ModelFailed(_Entry):
+class ModelFailed(Journaled):
     """An attempt to call the model failed. Consecutive ones are counted; a reply ends the count."""
 
     kind: Literal["model_failed"] = "model_failed"
@@ -117,14 +79,14 @@ class ModelFailed(_Entry):
     """Since when the model has been away (Unix seconds); 0: it answers, but wants us to wait."""
 
 
-class ToolStarted(_Entry):
+class ToolStarted(Journaled):
     """A call with effects is about to run. Without a `tool_finished` after it, it may have taken effect."""
 
     kind: Literal["tool_started"] = "tool_started"
     tool_use_id: str
 
 
-class ToolFinished(_Entry):
+class ToolFinished(Journaled):
     """The result of one call."""
 
     kind: Literal["tool_finished"] = "tool_finished"
@@ -150,7 +112,7 @@ class ToolFinished(_Entry):
     duration_seconds: float = 0.0
 
 
-class Spawned(_Entry):
+class Spawned(Journaled):
     """Children that exist, or go on: tool_use id → agent id. Written in the same atomic step that makes them."""
 
     kind: Literal["spawned"] = "spawned"
@@ -163,7 +125,7 @@ class Spawned(_Entry):
     """What the workspace held then, if any of them got a copy of it."""
 
 
-class Mail(_Entry):
+class Mail(Journaled):
     """Messages taken in, and the cursor that says so."""
 
     kind: Literal["mail"] = "mail"
@@ -173,7 +135,7 @@ class Mail(_Entry):
     ids: list[str] = []
 
 
-class Exchanged(_Entry):
+class Exchanged(Journaled):
     """A message that a program was given while it ran, or that it sent; in the same step as the mailbox that it left or reached."""
 
     kind: Literal["exchanged"] = "exchanged"
@@ -184,7 +146,7 @@ class Exchanged(_Entry):
     """… or how far the agent's mailbox is taken in with it."""
 
 
-class Parked(_Entry):
+class Parked(Journaled):
     """The process was given back until the condition holds."""
 
     kind: Literal["parked"] = "parked"
@@ -193,7 +155,7 @@ class Parked(_Entry):
     """The call that waits, if it is one."""
 
 
-class Answered(_Entry):
+class Answered(Journaled):
     """The answer about a call that a person, or a lead, was asked about; also that there was none."""
 
     kind: Literal["answered"] = "answered"
@@ -208,7 +170,7 @@ class Answered(_Entry):
     """A plan about which nobody could be asked: it is the agent's answer."""
 
 
-class Ruled(_Entry):
+class Ruled(Journaled):
     """What a small model said of a call that its agent's mode would have a person asked about (the mode `auto`)."""
 
     kind: Literal["ruled"] = "ruled"
@@ -221,7 +183,7 @@ class Ruled(_Entry):
     cost_usd: float = 0.0
 
 
-class Grading(_Entry):
+class Grading(Journaled):
     """A grader exists. Written in the same atomic step that makes it."""
 
     kind: Literal["grading"] = "grading"
@@ -232,7 +194,7 @@ class Grading(_Entry):
     """The how manyeth of this attempt: one that ends without a verdict has a successor."""
 
 
-class Verdict(_Entry):
+class Verdict(Journaled):
     """A check, or a grader, has spoken about the work that was handed in."""
 
     kind: Literal["verdict"] = "verdict"
@@ -255,7 +217,7 @@ class Verdict(_Entry):
     """What enters the conversation, so that the agent goes on; empty if it does not."""
 
 
-class Compacted(_Entry):
+class Compacted(Journaled):
     """From here on requests hold a summary in place of what was said before; the journal keeps all of it.
 
     After the summary comes `state`, which was rendered from records and is true whatever the summary says.
@@ -286,7 +248,7 @@ class Compacted(_Entry):
     """What the journal amounts to with this entry (`swarm.agent.snapshot`): whoever understands it need not read what lies before."""
 
 
-class CompactionFailed(_Entry):
+class CompactionFailed(Journaled):
     """No summary came about; it may have cost something."""
 
     kind: Literal["compaction_failed"] = "compaction_failed"
@@ -300,7 +262,7 @@ class CompactionFailed(_Entry):
     request_id: str | None = None
 
 
-class HooksBegun(_Entry):
+class HooksBegun(Journaled):
     """Hooks of an event are about to run. Without a `hooked` of it they may have run, and are not run again."""
 
     kind: Literal["hooks_begun"] = "hooks_begun"
@@ -324,7 +286,7 @@ class HookRun(BaseModel):
     duration_seconds: float = 0.0
 
 
-class Hooked(_Entry):
+class Hooked(Journaled):
     """What the hooks of an event said. It takes effect by this entry, and by nothing else."""
 
     kind: Literal["hooked"] = "hooked"
@@ -354,13 +316,13 @@ class Hooked(_Entry):
         return bool(self.decision or self.stop or self.text) or self.input is not None or self.output is not None
 
 
-class Resumed(_Entry):
+class Resumed(Journaled):
     """After its end the agent goes on, in another run: somebody wrote to it. The message follows as mail."""
 
     kind: Literal["resumed"] = "resumed"
 
 
-class Finished(_Entry):
+class Finished(Journaled):
     """The end of a run: the last entry, unless the agent is resumed."""
 
     kind: Literal["finished"] = "finished"

@@ -12,7 +12,6 @@ from swarm.agent.coordination.ledger import Ledger
 from swarm.agent.entries import (
     Answered,
     Assistant,
-    Condition,
     Finished,
     Grading,
     ModelFailed,
@@ -21,6 +20,7 @@ from swarm.agent.entries import (
     Verdict,
 )
 from swarm.agent.hooking import Hooking
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.agent.speech import Speech
 from swarm.definitions.model import PermissionMode

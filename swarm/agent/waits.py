@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm.agent.entries import Condition
+from swarm.agent.journaled import Condition
 
 
 def describe_wait(condition: Condition) -> str:

@@ -7,16 +7,12 @@ loop decides when to try again, because a long wait parks the agent. Safe to sha
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import importlib.util
-import ipaddress
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -24,6 +20,7 @@ from swarm.errors import ConfigurationError, ModelError, PermanentModelError, Tr
 from swarm.models import Hear, Heed, ModelRequest, Progress, Reply
 from swarm.models.batches import BatchLane
 from swarm.models.catalogue import describe_aliases, max_output
+from swarm.models.connecting import REHEARSAL_KEY, certificates, connect, is_loopback
 from swarm.models.encoding import Encoder
 from swarm.models.failures import credentials_failure, response_failure, stream_failure
 from swarm.models.limits import name_limit_class, read_limits
@@ -32,20 +29,14 @@ from swarm.models.request import build_request, holds_summary
 from swarm.settings import Settings
 
 if TYPE_CHECKING:
-    import ssl
-
-    from anthropic import Anthropic, AnthropicBedrock, AnthropicVertex, Stream
+    from anthropic import Anthropic, Stream
     from anthropic.types import RawMessageStreamEvent
 
-    Client = Anthropic | AnthropicBedrock | AnthropicVertex
+    from swarm.models.connecting import Client
 
-CONNECT_TIMEOUT_SECONDS = 5.0
 _SUMMARIES = "compact-2026-09-04"
 """The beta of requests that ask for a summary, and of all that begin with one."""
 
-_KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-_REHEARSAL_KEY = "rehearsal"
-_EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
 _WARM_UP_REPLY = (
     {"type": "message_start", "message": {"model": "warm-up", "usage": {"input_tokens": 1, "output_tokens": 1}}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -70,7 +61,7 @@ def preload(settings: Settings) -> None:
     answer = httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=events.encode())
     client = anthropic.Anthropic(
         base_url="http://127.0.0.1",
-        api_key=_REHEARSAL_KEY,
+        api_key=REHEARSAL_KEY,
         max_retries=0,
         http_client=anthropic.DefaultHttpxClient(transport=httpx2.MockTransport(lambda _: answer), trust_env=False),
     )
@@ -82,26 +73,8 @@ def preload(settings: Settings) -> None:
         for _ in range(_WARM_UP_ROUNDS):
             model.complete(request)
     # The transport that real requests use, and the codec that every look-up of a host's name needs.
-    anthropic.DefaultHttpxClient(verify=_certificates()).close()
+    anthropic.DefaultHttpxClient(verify=certificates()).close()
     "localhost".encode("idna")
-
-
-def check_packages(provider: str) -> None:
-    """Raise `ConfigurationError` if what the SDK needs for this provider besides itself is not installed."""
-    for module in _EXTRA_MODULES.get(provider, ()):
-        if not _is_installed(module):
-            raise ConfigurationError(
-                f"provider {provider} needs the Python package {module}, which is not installed. "
-                f"Install it where the workers run: pip install 'celery-swarm[{provider}]'"
-            )
-
-
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    """Whom to trust, read once: a context of its own would cost each process 20 ms and megabytes."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
 
 
 class AnthropicModel:
@@ -123,7 +96,7 @@ class AnthropicModel:
 
         Raises `ConfigurationError` for any other address.
         """
-        if not _is_loopback(base_url):
+        if not is_loopback(base_url):
             raise ConfigurationError(f"{base_url}: a job may name a rehearsal server on the worker's own host only")
         model = cls(settings.model_copy(update={"base_url": base_url, "provider": "anthropic"}))
         model._is_rehearsal = True
@@ -262,41 +235,8 @@ class AnthropicModel:
         client = self._clients.get(os.getpid())
         if client is None:
             # Two threads may both make one; setdefault lets all of them use the same.
-            client = self._clients.setdefault(os.getpid(), self._make_client())
+            client = self._clients.setdefault(os.getpid(), connect(self._settings, rehearsing=self._is_rehearsal))
         return client
-
-    def _make_client(self) -> Client:
-        check_packages(self._settings.provider)
-        import anthropic
-        import httpx2
-
-        settings = self._settings
-        silence = min(settings.silence_seconds, settings.request_timeout_seconds)
-        timeout = anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS, read=silence)
-        # Its spans would be roots of their own, and overwrite our header.
-        options: dict[str, Any] = {"max_retries": 0, "timeout": timeout, "open_telemetry": False}
-        transport: dict[str, Any] = {"verify": _certificates()}
-        if settings.base_url:
-            options["base_url"] = settings.base_url
-            if _is_loopback(settings.base_url):
-                keyless = not any(map(os.environ.get, _KEY_VARIABLES))
-                if self._is_rehearsal or (settings.provider == "anthropic" and keyless):
-                    options["api_key"] = _REHEARSAL_KEY
-                # A proxy of the environment cannot reach this machine's own loopback address.
-                transport = {"transport": httpx2.HTTPTransport(verify=_certificates()), "trust_env": False}
-        options["http_client"] = anthropic.DefaultHttpxClient(timeout=timeout, **transport)
-        try:
-            match settings.provider:
-                case "bedrock":
-                    return anthropic.AnthropicBedrock(**options)
-                case "vertex":
-                    return anthropic.AnthropicVertex(**options)
-                case _:
-                    return anthropic.Anthropic(**options)
-        except ValueError as error:  # what the SDK raises for a missing region or project
-            raise ConfigurationError(f"provider {settings.provider}: {error}") from error
-        except anthropic.AnthropicError as error:
-            raise credentials_failure(settings.provider, str(error)) from error
 
     # -- failures -----------------------------------------------------------------------------------------
 
@@ -390,23 +330,6 @@ def _post(client: Client, body: bytes, headers: dict[str, str]) -> Stream[RawMes
         stream=True,
         stream_cls=Stream[RawMessageStreamEvent],
     )
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # a missing parent package
-        return False
 
 
 def _parse_or_keep(data: str) -> object:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from swarm.errors import ConfigurationError
-from swarm.models.anthropic import check_packages
+from swarm.models.connecting import check_packages
 from swarm.settings import Settings
 
 _VARIABLES = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from swarm.agent.decision import CallModel
-from swarm.agent.entries import Condition, Finished
+from swarm.agent.entries import Finished
+from swarm.agent.journaled import Condition
 from swarm.batching.batches import Batches
 from swarm.errors import AgentCancelled, ConfigurationError, ModelError, NotOwner
 from swarm.models import ModelRequest

@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from swarm.agent.entries import Condition, Finished, Prompt, Started
+from swarm.agent.entries import Finished, Prompt, Started
+from swarm.agent.journaled import Condition
 from swarm.agent.needs import needs_of
 from swarm.agent.prompts import first_message
 from swarm.errors import HubAway

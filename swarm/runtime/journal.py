@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from swarm.agent.entries import (
     Assistant,
     Compacted,
-    Condition,
     Entry,
     HooksBegun,
     Parked,
@@ -20,6 +19,7 @@ from swarm.agent.entries import (
     ToolStarted,
     Verdict,
 )
+from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.plain import clean
 from swarm.records import Usage

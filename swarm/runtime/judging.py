@@ -10,7 +10,8 @@ import json
 import time
 from typing import Any
 
-from swarm.agent.entries import Condition, Finished, Grading, Verdict
+from swarm.agent.entries import Finished, Grading, Verdict
+from swarm.agent.journaled import Condition
 from swarm.agent.outcomes import words
 from swarm.agent.outcomes.deciding import MOST_GRADERS, attempt_of, may_go_on, outcome_of
 from swarm.agent.outcomes.grader import make_grader

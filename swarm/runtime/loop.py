@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from swarm.agent import notes
 from swarm.agent.compacting import Compact
 from swarm.agent.decision import (
     AwaitGrader,
@@ -32,9 +31,9 @@ from swarm.agent.decision import (
     SpawnAgents,
     Wait,
     next_action,
-    settle,
 )
-from swarm.agent.entries import Condition, Finished, ToolFinished
+from swarm.agent.entries import Finished, ToolFinished
+from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.agent.needs import needs_of
 from swarm.agent.notes import refuse_mail
@@ -58,7 +57,7 @@ from swarm.runtime.isolation import Isolation
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
-from swarm.runtime.own_time import is_over, keep_to_time
+from swarm.runtime.own_time import is_out_of_time, keep_to_time, leave_undone
 from swarm.runtime.reading import keeping_of
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
 from swarm.runtime.setting_up import SettingUp
@@ -171,9 +170,9 @@ class Loop:
     def _step(self) -> Outcome | None:
         action = next_action(self.life, self.compacting.bounds() if self.life.spec is not None else None)
         action = keep_to_time(self.segment, action)
-        if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and self._is_out_of_time():
-            action = self._leave_undone() or action
-        if self.setting_up.is_due(action) and not self._is_out_of_time():
+        if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and is_out_of_time(self.segment):
+            action = leave_undone(self.life) or action
+        if self.setting_up.is_due(action) and not is_out_of_time(self.segment):
             if self.draining():
                 return self._hand_over("its worker is going away")
             self.setting_up.run()
@@ -217,18 +216,6 @@ class Loop:
             case Done():
                 return GaveUp("it had ended already")
         return None
-
-    def _is_out_of_time(self) -> bool:
-        deadline = self.segment.claim.deadline
-        return is_over(self.segment) or (deadline is not None and self.segment.claim.now() > deadline)
-
-    def _leave_undone(self) -> Settle | None:
-        """At the time limit no further call is begun: there is time for last words only. None: one that was begun before is left, whose
-        effect must be known."""
-        life = self.life
-        begun = life.tools_started | life.spawned.keys()
-        undone = [call for call in life.pending.values() if call["id"] not in begun]
-        return settle(undone, notes.OUT_OF_TIME) if undone else None
 
     # -- the actions ---------------------------------------------------------------------------------------
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from swarm.agent import notes
-from swarm.agent.decision import Action, CallModel, CollectChildren, Rest, Say
-from swarm.agent.entries import Condition
+from swarm.agent.decision import Action, CallModel, CollectChildren, Rest, Say, Settle, settle
+from swarm.agent.journaled import Condition
+from swarm.agent.life import Life
 from swarm.runtime.segment import Segment
 
 REASON = "the time of the agent that started it is over"
@@ -42,6 +43,20 @@ def keep_to_time(segment: Segment, action: Action) -> Action:
         case CollectChildren() | Rest():
             _stop_children(segment)
     return action
+
+
+def is_out_of_time(segment: Segment) -> bool:
+    """Whether its own time or its job's is over."""
+    deadline = segment.claim.deadline
+    return is_over(segment) or (deadline is not None and segment.claim.now() > deadline)
+
+
+def leave_undone(life: Life) -> Settle | None:
+    """At the time limit no further call is begun: there is time for last words only. None: one that was begun before is left, whose
+    effect must be known."""
+    begun = life.tools_started | life.spawned.keys()
+    undone = [call for call in life.pending.values() if call["id"] not in begun]
+    return settle(undone, notes.OUT_OF_TIME) if undone else None
 
 
 def _stop_children(segment: Segment) -> None:

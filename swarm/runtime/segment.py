@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from swarm.agent.entries import Condition
+from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode

@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from swarm.agent.entries import Condition, ToolFinished
+from swarm.agent.entries import ToolFinished
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.context.restating import restate
 from swarm.definitions.catalogue import Catalogue

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from swarm.agent.entries import Condition, ToolFinished
+from swarm.agent.entries import ToolFinished
+from swarm.agent.journaled import Condition
 from swarm.models import Block
 from swarm.runtime.own_time import within_time
 from swarm.runtime.segment import Segment, Waits

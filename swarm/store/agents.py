@@ -15,7 +15,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from swarm.agent.entries import Condition, Entry, Finished, Grading, Spawned, Started, decode_entry, encode_entry
+from swarm.agent.entries import (
+    Entry,
+    Finished,
+    Grading,
+    Spawned,
+    Started,
+    decode_entry,
+    encode_entry,
+)
+from swarm.agent.journaled import Condition
 from swarm.agent.needs import Needs
 from swarm.agent.spec import AgentSpec
 from swarm.errors import AgentCancelled, JournalError, UnknownAgent, UnknownBroker

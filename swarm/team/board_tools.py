@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from swarm.agent.entries import Condition
+from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.errors import BoardRefused, ToolError
 from swarm.team.board import Board, NothingOpen, TaskView

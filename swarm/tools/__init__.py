@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.agent.entries import Condition
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import ToolRow, row_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
-from swarm.agent.entries import Condition
+from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import (

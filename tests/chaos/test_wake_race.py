@@ -14,7 +14,13 @@ from typing import Any, Literal
 import pytest
 import redis
 
-from swarm.agent.entries import Condition, Finished, Parked, Prompt, Spawned
+from swarm.agent.entries import (
+    Finished,
+    Parked,
+    Prompt,
+    Spawned,
+)
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import TERMINAL_STATES
 from swarm.errors import AgentCancelled, NotOwner
 from swarm.store.agents import Store

@@ -6,7 +6,16 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from swarm.agent.entries import Assistant, Condition, Finished, Mail, Parked, Prompt, Started, ToolFinished
+from swarm.agent.entries import (
+    Assistant,
+    Finished,
+    Mail,
+    Parked,
+    Prompt,
+    Started,
+    ToolFinished,
+)
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.correspondence import Correspondence
 from swarm.models import Block, Usage

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from swarm.agent.entries import Assistant, Condition, Prompt, Spawned, Started, ToolFinished
+from swarm.agent.entries import (
+    Assistant,
+    Prompt,
+    Spawned,
+    Started,
+    ToolFinished,
+)
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ConfigurationError, QuestionClosed, StaleRequest
 from swarm.ids import child_agent_id

@@ -13,7 +13,7 @@ import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm.agent.entries import Condition
+from swarm.agent.journaled import Condition
 from swarm.errors import BoardRefused
 from swarm.mailbox import render_mail
 from swarm.store.agents import Store

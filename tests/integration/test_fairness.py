@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from swarm.agent.entries import Condition
+from swarm.agent.journaled import Condition
 from swarm.store.agents import Store
 from swarm.store.values import Refused
 from tests.fleet import Fleet

@@ -6,7 +6,8 @@ import secrets
 
 import pytest
 
-from swarm.agent.entries import Condition, Finished, Prompt
+from swarm.agent.entries import Finished, Prompt
+from swarm.agent.journaled import Condition
 from swarm.agent.life import fold
 from swarm.errors import AgentCancelled
 from swarm.mailbox import Receiver

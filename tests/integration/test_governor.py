@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from swarm.agent.entries import Condition, Parked, Prompt
+from swarm.agent.entries import Parked, Prompt
+from swarm.agent.journaled import Condition
 from swarm.governor.view import LimitClass, read_classes
 from swarm.models.limits import Limits
 from swarm.store.agents import Store

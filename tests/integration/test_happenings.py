@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from swarm import Job
-from swarm.agent.entries import Condition, Parked, ToolFinished
+from swarm.agent.entries import Parked, ToolFinished
+from swarm.agent.journaled import Condition
 from swarm.errors import ConfigurationError
 from swarm.store.agents import Store
 from swarm.store.happenings import Happenings

@@ -6,7 +6,8 @@ import secrets
 
 import pytest
 
-from swarm.agent.entries import Condition, Parked, Prompt
+from swarm.agent.entries import Parked, Prompt
+from swarm.agent.journaled import Condition
 from swarm.mailbox import Receiver
 from swarm.store.agents import Store
 from swarm.store.values import Busy, Counters, GoOn, Granted, OutgoingMessage, OutOfBudget, Wish

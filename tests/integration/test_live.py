@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm.agent.entries import Condition, Parked, Prompt
+from swarm.agent.entries import Parked, Prompt
+from swarm.agent.journaled import Condition
 from swarm.correspondence import Correspondence
 from swarm.errors import SwarmError, UnknownAgent
 from swarm.live.following import LiveJob

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm.agent.entries import Condition, Mail
+from swarm.agent.entries import Mail
+from swarm.agent.journaled import Condition
 from swarm.errors import (
     BadMessageId,
     MailboxFull,

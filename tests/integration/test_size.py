@@ -8,7 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from swarm.agent.entries import Assistant, Condition, Finished, Prompt, Started, ToolFinished
+from swarm.agent.entries import (
+    Assistant,
+    Finished,
+    Prompt,
+    Started,
+    ToolFinished,
+)
+from swarm.agent.journaled import Condition
 from swarm.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
 from swarm.models import Usage

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from swarm.agent.entries import Condition
+from swarm.agent.journaled import Condition
 from swarm.agent.spec import Limits
 from swarm.errors import StaleRequest, TeamRefused
 from swarm.mailbox import Receiver

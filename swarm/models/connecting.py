@@ -1,0 +1,95 @@
+"""The SDK's client of a provider: credentials, time limits, certificates."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import ipaddress
+import os
+import ssl
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from swarm.errors import ConfigurationError
+from swarm.models.failures import credentials_failure
+from swarm.settings import Settings
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic, AnthropicBedrock, AnthropicVertex
+
+    Client = Anthropic | AnthropicBedrock | AnthropicVertex
+
+CONNECT_TIMEOUT_SECONDS = 5.0
+_KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+REHEARSAL_KEY = "rehearsal"
+_EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
+
+
+def check_packages(provider: str) -> None:
+    """Raise `ConfigurationError` if what the SDK needs for this provider besides itself is not installed."""
+    for module in _EXTRA_MODULES.get(provider, ()):
+        if not _is_installed(module):
+            raise ConfigurationError(
+                f"provider {provider} needs the Python package {module}, which is not installed. "
+                f"Install it where the workers run: pip install 'celery-swarm[{provider}]'"
+            )
+
+
+@functools.cache
+def certificates() -> ssl.SSLContext:
+    """Whom to trust, read once: a context of its own would cost each process 20 ms and megabytes."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def connect(settings: Settings, *, rehearsing: bool) -> Client:
+    """A client of the provider's. Raises `ConfigurationError` where it cannot be made."""
+    check_packages(settings.provider)
+    import anthropic
+    import httpx2
+
+    silence = min(settings.silence_seconds, settings.request_timeout_seconds)
+    timeout = anthropic.Timeout(settings.request_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS, read=silence)
+    # Its spans would be roots of their own, and overwrite our header.
+    options: dict[str, Any] = {"max_retries": 0, "timeout": timeout, "open_telemetry": False}
+    transport: dict[str, Any] = {"verify": certificates()}
+    if settings.base_url:
+        options["base_url"] = settings.base_url
+        if is_loopback(settings.base_url):
+            keyless = not any(map(os.environ.get, _KEY_VARIABLES))
+            if rehearsing or (settings.provider == "anthropic" and keyless):
+                options["api_key"] = REHEARSAL_KEY
+            # A proxy of the environment cannot reach this machine's own loopback address.
+            transport = {"transport": httpx2.HTTPTransport(verify=certificates()), "trust_env": False}
+    options["http_client"] = anthropic.DefaultHttpxClient(timeout=timeout, **transport)
+    try:
+        match settings.provider:
+            case "bedrock":
+                return anthropic.AnthropicBedrock(**options)
+            case "vertex":
+                return anthropic.AnthropicVertex(**options)
+            case _:
+                return anthropic.Anthropic(**options)
+    except ValueError as error:  # what the SDK raises for a missing region or project
+        raise ConfigurationError(f"provider {settings.provider}: {error}") from error
+    except anthropic.AnthropicError as error:
+        raise credentials_failure(settings.provider, str(error)) from error
+
+
+def is_loopback(url: str) -> bool:
+    """Whether it is an address of this host alone."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # a missing parent package
+        return False
