@@ -22,7 +22,11 @@ def obey_drain(worker: Any) -> None:
     consumer = getattr(worker, "consumer", None)
     if consumer is None or getattr(consumer, "task_consumer", None) is None or not process.set_aside(wanted):
         return
-    for queue in (runtime.settings.key_prefix, own_queue()):
+    queues = (runtime.settings.key_prefix, own_queue())
+    if not wanted:
+        # For a connection that is made anew before, or instead of, what follows.
+        consumer.app.amqp.queues.select(queues)
+    for queue in queues:
         # Its own thread does it: the consumer is nobody else's.
         consumer.call_soon(consumer.cancel_task_queue if wanted else consumer.add_task_queue, queue)
     process.announce()

@@ -154,7 +154,8 @@ class Silence:
 
     def __call__(self) -> None:
         line = _line
-        if line is not None and line.is_silent():
+        # One that is set aside asks for nothing, so nothing is said to it.
+        if line is not None and line.is_silent() and not process.is_set_aside():
             log.warning("connection.silent", effect="it is made anew")
             self._swallowed = True
             process.drop_connections()

@@ -375,6 +375,11 @@ def set_aside(wanted: bool) -> bool:
     return True
 
 
+def is_set_aside() -> bool:
+    """Whether this worker stays and is to be left alone."""
+    return _draining is not None and _draining[0] == _SET_ASIDE
+
+
 def draining() -> bool:
     """Whether this worker is going away, or is to be left alone."""
     return _draining is not None and _draining[0] != 0

@@ -15,7 +15,7 @@ from tests.waiting import wait_for
 SLOW = """
 name: slow
 rules:
-  - {when: {turn: 0}, reply: {latency_seconds: 5, tools: [{name: Bash, input: {command: "true"}}]}}
+  - {when: {turn: 0}, reply: {latency_seconds: 6, tools: [{name: Bash, input: {command: "true"}}]}}
   - {when: {turn: "1+"}, reply: {text: DONE}}
 """
 
@@ -33,6 +33,8 @@ def test_a_drained_worker_hands_its_agents_over_takes_none_and_takes_them_again(
     assert (has.processes, has.draining, has.provider) == (4, False, Settings().provider) and has.host and has.version
     job = fleet.submit("x", fleet.rehearse(SLOW), agent="build")
     wait_for("it is busy", lambda: fleet.swarm.store.busy().get(first))
+    fleet.swarm.store.drain(first)
+    wait_for("it has handed over", lambda: fleet.swarm.fleet()[first].draining and not fleet.swarm.store.busy())
     drained = swarm(fleet, "drain", first)
     assert drained.returncode == 0 and "nothing runs" in drained.stderr, drained.stderr
     assert fleet.swarm.store.busy() == {} and not job.view().ended
