@@ -111,6 +111,7 @@ class Swarm:
         on_end: Mapping[str, Any] | None = None,
         broker: str | None = None,
         patient: bool = False,
+        webhook: str | None = None,
     ) -> Job:
         """Put a job on the queue and return its handle; the job is durable when this returns.
 
@@ -145,6 +146,9 @@ class Swarm:
         With `patient` the one request that it takes goes with others by the Message Batches API: at half the price, within an hour
         mostly, and within a day. It takes an `agent` without tools, as `answer` is.
 
+        `webhook` is an address that is told when the job ends, when a question of it waits, and when four fifths of its budget are used, as
+        CloudEvents signed with `SWARM_WEBHOOK_SECRET`, if workers allow it (`SWARM_JOB_WEBHOOKS`).
+
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`, `GitFailed`.
         """
@@ -177,6 +181,7 @@ class Swarm:
             on_end=on_end,
             broker=broker,
             patient=patient,
+            webhook=webhook,
         )
         return self.place(prepare_order(order, self.settings))
 
@@ -200,7 +205,7 @@ class Swarm:
 
         Raises `ConfigurationError` for input that cannot be used, and as `submit`.
         """
-        for unfit in ("idempotency_key", "on_end", "broker"):
+        for unfit in ("idempotency_key", "on_end", "broker", "webhook"):
             if order.get(unfit) is not None:
                 raise ConfigurationError(f"a map cannot be given {unfit}, which is for one job")
         lines = check_lines(over)
@@ -259,6 +264,7 @@ class Swarm:
                 documents=prepared.documents,
                 packages=prepared.skills.packages,
                 sequel=prepared.sequel,
+                webhook=prepared.webhook,
             )
             if prepared.digest and submitted.order != prepared.digest:
                 raise IdempotencyConflict(prepared.spec.job_id)

@@ -117,6 +117,16 @@ class UnknownBroker(ConfigurationError):
         )
 
 
+class WebhookRefused(ConfigurationError):
+    """A job brings an address to be told at, and no worker delivers to such."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no worker of the swarm delivers to addresses that jobs bring; allow it with SWARM_JOB_WEBHOOKS=public (or private) where "
+            "workers run, or leave the webhook away"
+        )
+
+
 class JobFailed(SwarmError):
     """A job that a step of a canvas waited for has ended, but has not completed."""
 

@@ -10,7 +10,7 @@ import hashlib
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,6 +44,7 @@ from swarm.skills.commands import Place, call_command
 from swarm.skills.model import Skills
 from swarm.store.sequels import Sequel
 from swarm.tools.outside import declare_outside_tools
+from swarm.webhooks.addresses import read_address
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.home import refuse_home
 
@@ -88,6 +89,8 @@ class Order:
     commands: bool = False
     """A prompt that begins with `/name` calls that command, or that skill."""
     patient: bool = False
+    webhook: str | None = None
+    """Where people are told of it, if workers allow that."""
 
     @property
     def digest(self) -> str:
@@ -124,6 +127,8 @@ class PreparedJob:
     """The instruction files that travel with it; None if they are switched off."""
     sequel: Sequel | None = None
     """What is published when it ends."""
+    webhook: str = field(default="", repr=False)
+    """The address that it brings, with its secret, as JSON."""
     places: Places | None = None
     """Where its agents find what they remember …"""
     memory_folders: tuple[Folder, ...] = ()
@@ -284,6 +289,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         order.priority,
         instructions=found.instructions if order.instruction_files and settings.instruction_files else None,
         sequel=_sequel(order, job_id),
+        webhook="" if order.webhook is None else read_address(order.webhook, settings).model_dump_json(),
         places=(places := find_places(folder, settings.memory_owner)),
         memory_folders=tuple(find_memory_folders(catalogue.definitions.values(), places, folder, Path.home())),
         digest=digest,

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from swarm.errors import ConfigurationError
@@ -130,6 +130,16 @@ class Settings(BaseSettings):
     """Of a worker: Celery brokers of other applications by name, as JSON: `{"shop": "redis://host/1"}`. On them it publishes what is
     to follow a job's end: `on_end`, and the rest of a canvas that a job is a step of."""
 
+    webhook_secret: str | None = Field(default=None, repr=False)
+    """What webhooks are signed with (`whsec_…`, of Standard Webhooks; several, parted by spaces, while one takes the other's place): of a
+    worker for those of `SWARM_WEBHOOKS`, of whoever submits for the one that a job brings."""
+    webhooks: dict[str, str] = Field(default={}, repr=False)
+    """Of a worker: addresses by name, as JSON, that are told of each job's end, of questions that wait for a person, and of budgets that
+    run out: `{"ops": "https://example.org/swarm"}`."""
+    job_webhooks: Literal["off", "public", "private"] = "off"
+    """Of a worker: where it delivers what jobs are to tell at addresses of their own (`swarm run --webhook`). Never this host, link-local
+    addresses or Redis, but for `SWARM_WEB_HOSTS`."""
+
     managed_hooks: Path | None = None
     """Of a worker: a file of the operator's with hooks (`{"hooks": ...}`), which are run for every agent here, outside of its sandbox."""
     user_hooks: UserHooks = "sandbox"
@@ -137,7 +147,8 @@ class Settings(BaseSettings):
     worker does; or nowhere."""
 
     web_hosts: str = ""
-    """Of a worker: hosts (`host` or `host:port`), parted by commas, that WebFetch reaches although their addresses are private."""
+    """Of a worker: hosts (`host` or `host:port`), parted by commas, that WebFetch and webhooks of jobs reach although their addresses are
+    private."""
 
     flower_hosts: str = ""
     """Host names, separated by commas, under which Flower is reached, beside `localhost` and addresses."""
@@ -196,6 +207,28 @@ class Settings(BaseSettings):
                 raise ValueError(f"{name!r} is no name: use letters, digits, `.`, `-` and `_`")
             if "://" not in url:
                 raise ValueError(f"what {name!r} names is no URL of a broker, as redis://host:6379/1 is")
+        return value
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _check_secret(cls, value: str | None) -> str | None:
+        for secret in (value or "").split():
+            if not re.fullmatch(r"whsec_[A-Za-z0-9+/]{32,}={0,2}", secret):
+                raise ValueError(
+                    "a secret is `whsec_` and Base64 of 24 random bytes or more: echo whsec_$(openssl rand -base64 24)"
+                )
+        return value
+
+    @field_validator("webhooks")
+    @classmethod
+    def _check_webhooks(cls, value: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        for name, url in value.items():
+            if not re.fullmatch(r"[\w.-]{1,64}", name) or name == "job":
+                raise ValueError(f"{name!r} is no name: use letters, digits, `.`, `-` and `_`, and not `job`")
+            if not re.match(r"https?://[^/@\s]+(/|$)", url):
+                raise ValueError(f"what {name!r} names is no address that begins with https:// or http://")
+        if value and not (info.data.get("webhook_secret") or "").strip():
+            raise ValueError("set SWARM_WEBHOOK_SECRET, too: what is sent is signed with it")
         return value
 
     @field_validator("flower_open")

@@ -46,6 +46,8 @@ from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.registry import find_offers
+from swarm.webhooks.addresses import names_of
+from swarm.webhooks.notices import Webhooks
 
 if TYPE_CHECKING:
     from swarm.models.anthropic import AnthropicModel
@@ -235,6 +237,8 @@ def announce() -> None:
     runtime().store.announce(worker_name(), has(), ANNOUNCED_SECONDS)
     if brokers := runtime().settings.brokers:
         Sequels(runtime().store).know(brokers)
+    if names := names_of(runtime().settings):
+        Webhooks(runtime().store).know(names)
 
 
 def _read_refusals() -> dict[str, tuple[float, str]]:

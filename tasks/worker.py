@@ -41,7 +41,9 @@ from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing
 from swarm.tasks.timers import TimerCare
+from swarm.tasks.webhooks import DELIVER_SECONDS, Delivering
 from swarm.tools.background import kill_orphans
+from swarm.webhooks.addresses import names_of
 
 log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0
@@ -184,6 +186,8 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         self._spawn("batches", min(LOOK_EVERY_SECONDS, settings.batch_seconds), Batching(process.runtime()))
         for name, url in settings.brokers.items():
             self._spawn(f"sequels-{name}", PUBLISH_SECONDS, Publishing(process.runtime().store, name, url))
+        for name in names_of(settings):
+            self._spawn(f"webhooks-{name}", DELIVER_SECONDS, Delivering(process.runtime().store, settings, name))
 
     def _spawn(self, name: str, every_seconds: float, work: Callable[[], float | None]) -> None:
         """Do it every so often; sooner where it returns in how many seconds it is due again."""

@@ -184,6 +184,13 @@ def run(
     priority: Annotated[
         int, typer.Option(min=1, max=100, help="Turns the job has on the fleet where others have one.")
     ] = 1,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Tell this address how it ends, and what waits for you (SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET).",
+        ),
+    ] = None,
     stream: Annotated[
         bool,
         typer.Option("--stream", help="With --json: print each event as it happens, one JSON object a line."),
@@ -241,6 +248,7 @@ def run(
         isolation=isolation,  # type: ignore[arg-type]
         priority=priority,
         commands=prompt != "-",
+        webhook=webhook,
     )
     converse = prompt is None and begun is not None
     launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet, stream=stream, converse=converse)

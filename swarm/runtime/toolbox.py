@@ -34,6 +34,7 @@ from swarm.records import AgentView
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.from_folder import from_workspace
 from swarm.runtime.offering import Opening, opening_of
+from swarm.runtime.reaching import find_reach
 from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment, read_record
 from swarm.runtime.servers import Servers, broker_folder, end_servers
@@ -48,7 +49,7 @@ from swarm.tools.outputs import Outputs
 from swarm.tools.program import Exchange
 from swarm.tools.registry import check_object, load_tool, validate_input
 from swarm.tools.truncate import fit
-from swarm.tools.web.reach import Reach, own_addresses
+from swarm.tools.web.reach import Reach
 from swarm.workspace.merging import Strategy
 from swarm.workspace.private import private_folders
 
@@ -275,9 +276,7 @@ class Toolbox:
     def _reach(self) -> Reach:
         """What this agent may fetch from: what its processes reach, if they have the network."""
         settings = self._segment.settings
-        excepted = {host.strip() for host in settings.web_hosts.split(",") if host.strip()}
-        never = own_addresses() | set(resolve_hosts(redis_hosts(settings)))
-        return Reach(private=settings.network == "private", never=never, excepted=excepted)
+        return find_reach(settings, private=settings.network == "private")
 
     # -- the sandbox ---------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from swarm.agent.entries import (
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import Needs
 from swarm.agent.spec import AgentSpec
-from swarm.errors import AgentCancelled, JournalError, UnknownAgent, UnknownBroker
+from swarm.errors import AgentCancelled, JournalError, UnknownAgent, UnknownBroker, WebhookRefused
 from swarm.log import EventLog
 from swarm.plain import clean, clean_text
 from swarm.records import Counters
@@ -80,12 +80,13 @@ class Store(Works, Showing, Judging, Governing):
         sequel: Sequel | None = None,
         memory: str = "",
         packages: Mapping[str, str] | None = None,
+        webhook: str = "",
     ) -> Submitted:
         """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
 
         `catalogue` and `documents` (by what they are) travel with it, and so do `packages`, by their digests; `folder` is the person's,
-        where the root works on a copy; `memory` says where its agents find what they remember.
-        Raises `UnknownBroker` for a sequel that no worker could publish.
+        where the root works on a copy; `memory` says where its agents find what they remember; `webhook` is the address it brings, as JSON.
+        Raises `UnknownBroker` for a sequel that no worker could publish, `WebhookRefused` for an address that none would deliver to.
         """
         spec = clean(spec)
         job = job_fields(
@@ -110,12 +111,14 @@ class Store(Works, Showing, Judging, Governing):
         carried = {name: digest_of(text) for name, text in (documents or {}).items()}
         others = packages or {}
         names = json.dumps({name: [digest, ""] for name, digest in carried.items()})
-        answer = self.run("submit", *given, "", names, json.dumps([[digest, ""] for digest in others]))
+        answer = self.run("submit", *given, "", names, json.dumps([[digest, ""] for digest in others]), webhook)
         if answer[0] == "document":
             texts = json.dumps({name: [digest, (documents or {})[name]] for name, digest in carried.items()})
-            answer = self.run("submit", *given, catalogue, texts, json.dumps(list(others.items())))
+            answer = self.run("submit", *given, catalogue, texts, json.dumps(list(others.items())), webhook)
         if answer[0] == "broker" and sequel is not None:
             raise UnknownBroker(sequel.broker, Sequels(self).known())
+        if answer[0] == "webhook":
+            raise WebhookRefused()
         new = answer[0] == "ok"
         return Submitted(new, order if new else answer[2], Signals(publish=answer[1]))
 

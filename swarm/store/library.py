@@ -37,6 +37,7 @@ PACKAGES = (
     "swarm.mapping",
     "swarm.batching",
     "swarm.replay",
+    "swarm.webhooks",
 )
 """Where the swarm's own parts and steps lie. What comes later may use what comes earlier."""
 KEPT_SECONDS = 30 * 86_400.0

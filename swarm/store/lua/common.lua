@@ -137,11 +137,17 @@ local function next_seq(job) return redis.call('INCR', job_key(job, 'seq')) end
 -- Count something of the whole fleet.
 local function tally(name, by) redis.call('HINCRBY', P .. ':totals', name, by or 1) end
 
+local listeners = {}
+
+-- Have `act(job, kind, id, seq, name, value, ...)` called in the step that writes an event.
+local function at_event(act) listeners[#listeners + 1] = act end
+
 local function emit(job, kind, id, ...)
   local seq = next_seq(job)
   redis.call('XADD', P .. ':events:' .. job, 'MAXLEN', '~', 20000, '*', 'seq', seq, 'kind', kind, 'agent', id, ...)
   if kind ~= 'progress' then
     redis.call('XADD', P .. ':feed', 'MAXLEN', '~', 100000, '*', 'job', job, 'seq', seq, 'kind', kind, 'agent', id)
+    for _, act in ipairs(listeners) do act(job, kind, id, seq, ...) end
   end
 end
 

@@ -32,6 +32,9 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
       if wanted[2] > 0 then grant = math.min(grant, (part.left - wanted[1]) / wanted[2]) end
     end
   end
+  if share >= 0.8 and redis.call('HSETNX', job_key(job), 'budget_told', 1) == 1 then
+    emit(job, 'budget', id, 'share', string.format('%.2f', share))
+  end
   tokens, cost = tokens + math.floor(grant * spare_tokens), cost + math.floor(grant * spare_cost)
   add(job_key(job), 'reserved_tokens', tokens)
   add(job_key(job), 'reserved_cost', cost)

@@ -4,9 +4,11 @@
 --   digest, definitions       hash and JSON of the definitions that travel with it; '' for a text that is kept already
 --   carried                   JSON {name: [digest, text]} of what else travels with it, such as its instruction files
 --   others                    JSON [[digest, text or ''], ...] of what that refers to
+--   webhook                   JSON: the address that it brings, or ''
 -- Returns {'ok', publish} | {'exists', publish, what tells the order it was made by from others} | {'document'}: say it again with the texts
 --   | {'broker'}: no worker knows the broker of its sequel
-step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions, carried, others)
+--   | {'webhook'}: no worker delivers to addresses that jobs bring
+step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions, carried, others, webhook)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish, job_field(job, 'order') or '' } end
   local record = cjson.decode(job_record)
   if record.sequel_broker and not knows_broker(record.sequel_broker) then return { 'broker' } end
@@ -19,6 +21,7 @@ step('submit', function(job, root, job_record, agent_record, seconds, digest, de
   for _, other in ipairs(cjson.decode(others)) do
     if not refer_to(job, other[1], other[2]) then return { 'document' } end
   end
+  if webhook ~= '' and not bring_webhook(job, webhook) then return { 'webhook' } end
   begin_job(job, root, record, cjson.decode(agent_record), seconds, digest, next(digests) and cjson.encode(digests) or '')
   return { 'ok', publish }
 end)

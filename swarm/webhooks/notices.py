@@ -1,0 +1,92 @@
+"""Notices: what is to be told of a job's events, kept until it was delivered or given up.
+
+Guarantees: the step that writes an event writes its notices; each is offered, to one worker at a time, until it is settled, so it is
+delivered at least once, under an id that stays the same; what is given up is an event of the job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.store.keyspace import Keyspace
+
+OWN = "job"
+"""The name that stands for the addresses which jobs bring."""
+
+
+class Notice(BaseModel):
+    """One event of a job, as it is told to people."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: str
+    """`job_ended`, `question` or `budget`, as in the job's events."""
+    job_id: str
+    agent_id: str
+    seq: int
+    at: float
+    title: str
+    rehearsed: bool
+    about: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The same however often it is delivered."""
+        return f"{self.job_id}/{self.seq}"
+
+
+class Address(BaseModel):
+    """An address that a job brings."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: str
+    secret: str
+
+
+class Due(BaseModel):
+    """A notice to be sent now."""
+
+    notice: Notice
+    tries: int
+    """With this one."""
+    address: Address | None
+
+
+class Webhooks:
+    """The notices of all jobs."""
+
+    def __init__(self, store: Keyspace) -> None:
+        self._store = store
+
+    def know(self, names: Iterable[str]) -> None:
+        """Say that a worker delivers to these addresses: events from then on, for a day, have notices for them."""
+        self._store.run("know_webhooks", json.dumps(list(names)))
+
+    def due(self, name: str, most: int, lease_seconds: float, longest_seconds: float) -> list[Due]:
+        """Take what is to be sent to an address now; what is not settled within the lease is offered again."""
+        found = iter(self._store.run("due_webhooks", name, most, lease_seconds, longest_seconds))
+        return [
+            Due(
+                notice=Notice.model_validate_json(document),
+                tries=int(tries),
+                address=Address.model_validate_json(address) if address else None,
+            )
+            for _, document, tries, address in zip(found, found, found, found, strict=True)
+        ]
+
+    def settle(self, name: str, notice: Notice) -> None:
+        """It was delivered."""
+        self._store.run("settle_webhook", name, notice.id)
+
+    def put_off(self, name: str, notice: Notice, seconds: float, why: str) -> None:
+        """It could not be delivered; it is due again after so long."""
+        self._store.run("put_off_webhook", name, notice.id, seconds, why)
+
+    def give_up(self, name: str, notice: Notice, why: str) -> None:
+        """It will never be delivered; the job's events say so."""
+        self._store.run("put_off_webhook", name, notice.id, "", why)

@@ -1,0 +1,54 @@
+-- Webhooks: what is told of jobs over HTTP, at addresses that workers have by name, and at one that a job brings.
+--
+-- P:webhooks          zset    names of addresses that workers deliver to, by when one said so last; `job`: the ones that jobs bring
+-- P:webhooks:NAME     zset    ids of notices for that address, by when they are to be sent: until that was done
+-- P:webhook:NAME:ID   hash    a notice: job, notice (JSON), at, tries; its id is JOB/SEQ, the event's number
+-- P:job:ID:webhook    string  JSON {url, secret}: the address that the job brings
+-- Of a job: `budget_told`, there once its agents have used four fifths of what it may take.
+
+local NAMED_SECONDS = 86400
+local NOTICE_SECONDS = 8 * 86400
+local OWN = 'job'
+local TOLD = { job_ended = true, question = true, budget = true }
+
+local function webhooks_key(name) return P .. ':webhooks' .. (name and ':' .. name or '') end
+local function webhook_key(name, id) return P .. ':webhook:' .. name .. ':' .. id end
+
+local function knows_webhook(name) return redis.call('ZSCORE', webhooks_key(), name) end
+
+-- Have a job's own address told of it. Returns whether any worker would deliver there.
+local function bring_webhook(job, address)
+  if not knows_webhook(OWN) then return false end
+  redis.call('SET', job_key(job, 'webhook'), address)
+  return true
+end
+
+-- Written by the step that writes the event, so no event is without its notices, whoever dies.
+at_event(function(job, kind, id, seq, ...)
+  if not TOLD[kind] then return end
+  local names = redis.call('ZRANGE', webhooks_key(), 0, -1)
+  if #names == 0 then return end
+  local given, about = { ... }, {}
+  for i = 1, #given, 2 do about[given[i]] = given[i + 1] end
+  if about.question then
+    local to, expires = read(question_key(about.question), 'to', 'expires')
+    -- Another agent is asked, or nobody is.
+    if to ~= '' then return end
+    about.expires_at = expires
+  end
+  local title, reason, stopped, rehearsed = job_fields(job, 'title', 'reason', 'stopped_at', 'rehearsed')
+  if kind == 'job_ended' then about.reason, about.stopped_at = reason or '', stopped or '' end
+  local notice = cjson.encode({ type = kind, job_id = job, agent_id = id, seq = seq, at = string.format('%.3f', NOW), title = title or '',
+    rehearsed = rehearsed == '1', about = about })
+  local own = redis.call('EXISTS', job_key(job, 'webhook')) == 1
+  for _, name in ipairs(names) do
+    if name ~= OWN or own then
+      local key = webhook_key(name, job .. '/' .. seq)
+      redis.call('HSET', key, 'job', job, 'notice', notice, 'at', NOW, 'tries', 0)
+      redis.call('EXPIRE', key, NOTICE_SECONDS)
+      redis.call('ZADD', webhooks_key(name), NOW, job .. '/' .. seq)
+    end
+  end
+end)
+
+keep_parts('webhook')

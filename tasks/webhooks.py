@@ -1,0 +1,71 @@
+"""Delivering notices: every worker that has an address takes what is due for it; each notice is one worker's at a time."""
+
+from __future__ import annotations
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+
+from swarm.errors import ToolError
+from swarm.log import EventLog
+from swarm.runtime.reaching import find_reach
+from swarm.settings import Settings
+from swarm.store.agents import Store
+from swarm.tools.web.posting import post
+from swarm.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal
+from swarm.webhooks.notices import Due, Webhooks
+
+log = EventLog("swarm.webhooks")
+DELIVER_SECONDS = 0.5
+"""How often it is looked for notices that are due."""
+_GONE = 410
+_AT_ONCE = 8
+
+
+class Delivering:
+    """One look for what is due at one address."""
+
+    def __init__(self, store: Store, settings: Settings, name: str) -> None:
+        self._settings, self._name = settings, name
+        self._webhooks = Webhooks(store)
+        # Whoever hangs holds up a few others, and for less than the lease.
+        self._lease = settings.lease_seconds
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"swarm-webhooks-{name}")
+
+    def __call__(self) -> None:
+        due = self._webhooks.due(self._name, _AT_ONCE, self._lease, LONGEST_SECONDS)
+        # What a delivery cannot handle, Redis away for instance, is raised here; the lease brings the notice back.
+        for _ in self._pool.map(self._deliver, due):
+            pass
+
+    def _deliver(self, due: Due) -> None:
+        notice = due.notice
+        try:
+            status = self._send(due)
+        except (ToolError, httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            why = f"{type(error).__name__}: {error}" if not isinstance(error, ToolError) else str(error)
+        else:
+            if 200 <= status < 300:
+                self._webhooks.settle(self._name, notice)
+                log.info("webhook.delivered", job_id=notice.job_id, webhook=self._name, notice=notice.id)
+                return
+            why = f"its server answered with status {status}"
+            if status == _GONE:
+                log.warning("webhook.given_up", job_id=notice.job_id, webhook=self._name, notice=notice.id, why=why)
+                self._webhooks.give_up(self._name, notice, why)
+                return
+        log.warning("webhook.put_off", job_id=notice.job_id, webhook=self._name, notice=notice.id, why=why)
+        self._webhooks.put_off(self._name, notice, next_try_seconds(due.tries, random.random()), why)
+
+    def _send(self, due: Due) -> int:
+        settings = self._settings
+        if due.address is None:
+            url, secrets, reach = settings.webhooks[self._name], settings.webhook_secret or "", None
+        else:
+            url, secrets = due.address.url, due.address.secret
+            reach = find_reach(settings, private=settings.job_webhooks == "private")
+        body, headers = seal(due.notice, f"swarm:{settings.key_prefix}", secrets, time.time())
+        status, _ = post(url, body, headers, reach, 0.75 * self._lease)
+        return status

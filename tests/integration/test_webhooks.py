@@ -1,0 +1,97 @@
+"""People are told of jobs over HTTP: a real receiver, a worker that is killed in the middle of a delivery."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+
+from tests.fleet import Fleet
+from tests.waiting import wait_for
+
+FLEET_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+JOB_SECRET = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+SCENARIO = """
+name: told
+rules:
+  - when: {prompt: "ask", turn: 1}
+    reply: {tools: [{name: AskUser, input: {question: "Which colour?"}}]}
+  - when: {prompt: "ask"}
+    reply: {text: asked}
+  - when: {prompt: "say (?P<what>.*)"}
+    reply: {text: "said {what}"}
+"""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        site: Receiver = self.server  # type: ignore[assignment]
+        secret = FLEET_SECRET if self.path == "/fleet" else JOB_SECRET
+        event = Webhook(secret).verify(body, dict(self.headers))
+        assert self.headers["webhook-id"] == event["id"]
+        site.told.append((self.path, event))
+        if site.holding.is_set():
+            site.released.wait(30)
+        self.send_response(302 if self.path == "/moved" else 204)
+        if self.path == "/moved":
+            self.send_header("Location", f"{site.url}/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Receiver(ThreadingHTTPServer):
+    """It believes nothing that is not signed, and may hold what it is told."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.holding, self.released = threading.Event(), threading.Event()
+        self.host = f"127.0.0.1:{self.server_address[1]}"
+        self.url = f"http://{self.host}"
+
+    def at(self, path: str, kind: str) -> list[dict[str, Any]]:
+        """What an address was told of one kind."""
+        return [event for where, event in list(self.told) if where == path and event["type"] == f"swarm.{kind}.v1"]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as receiver:
+        threading.Thread(target=receiver.serve_forever, args=(0.01,), daemon=True).start()
+        yield receiver
+        receiver.released.set()
+        receiver.shutdown()
+
+
+def _start(fleet: Fleet, receiver: Receiver, **env: str) -> Any:
+    webhooks = json.dumps({"ops": f"{receiver.url}/fleet"})
+    return fleet.start_worker(1, SWARM_WEBHOOKS=webhooks, SWARM_WEBHOOK_SECRET=FLEET_SECRET, **env)
+
+
+def test_the_end_of_a_job_is_told_though_the_worker_dies_that_tells_it(fleet: Fleet, receiver: Receiver) -> None:
+    worker = _start(fleet, receiver)
+    receiver.holding.set()
+    job = fleet.submit("say it", fleet.rehearse(SCENARIO))
+    [first] = wait_for("the receiver was told", lambda: receiver.at("/fleet", "job_ended"))
+    worker.kill()
+    receiver.holding.clear()
+    _start(fleet, receiver)
+    key = fleet.swarm.store.key("webhooks", "ops")
+    wait_for("it was delivered", lambda: not fleet.swarm.store.client.exists(key))
+    assert [event["id"] for event in receiver.at("/fleet", "job_ended")] == [first["id"]] * 2
+    assert first["specversion"] == "1.0" and first["subject"] == f"{job.id}/{job.view().root_id}"
+    told = first["data"]
+    assert (told["type"], told["job_id"], told["state"]) == ("job_ended", job.id, "completed")
+    assert "said it" not in json.dumps(first)
+    seqs = [event.seq for event in job.follow() if event.kind == "job_ended"]
+    assert first["id"] == f"{job.id}/{seqs[0]}"
