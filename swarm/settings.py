@@ -97,6 +97,9 @@ class Settings(BaseSettings):
     """Of a worker: variables of its environment, or patterns of their names (`GITHUB_*`), parted by commas, that MCP servers may be
     given where their configuration has `${NAME}`."""
 
+    mcp_token_key: str | None = Field(default=None, min_length=32, repr=False)
+    """What logins at MCP servers are sealed with in Redis: the same secret, 32 characters or more, for workers and for who logs in
+    (`openssl rand -hex 32`). Unset: with this machine's own Redis a file in `state_dir`, which is made by the first login."""
     mcp_idle_seconds: float = Field(default=900.0, gt=0)
     """Of a worker: how long an MCP server that its host runs may go without a call before it is ended; the next call starts it anew."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from swarm.cli.mcp_logins import log_in, log_out, make_finder, read_states
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, output_console, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
@@ -32,6 +33,10 @@ def mcp() -> None:
     """List, add and check the MCP servers of agents, or offer the fleet as one."""
 
 
+group.command("login")(log_in)
+group.command("logout")(log_out)
+
+
 @group.command("list")
 def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = False) -> None:
     """List the servers that agents have in a workspace, where each is configured, and whether it is approved."""
@@ -45,10 +50,14 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
         *((server, "not approved", "") for server in found.configured.untrusted),
         *((server, "not approved", "its type") for server in found.catalogue.unapproved),
     ]
+    logins = read_states([server for server, _, _ in rows], folder, settings)
     if as_json:
         print_json(
             {
-                "servers": [{**_describe(server), "state": state, "only_for": only} for server, state, only in rows],
+                "servers": [
+                    {**_describe(server), "state": state, "only_for": only, "login": logins.get(server.name, "")}
+                    for server, state, only in rows
+                ],
                 "off": list(found.configured.off),
                 "problems": [problem.model_dump() for problem in found.configured.problems],
             }
@@ -56,11 +65,12 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
         return
     table = Listing(
         *(Column("server"), Column("state"), Column("what", drop=1, flexible=True)),
-        *(Column("wants", drop=3), Column("only for", drop=4), Column("source", drop=2)),
+        *(Column("login", drop=3), Column("wants", drop=4), Column("only for", drop=5), Column("source", drop=2)),
     )
     for server, state, only in rows:
         wants = ", ".join(name for name, default in server.variables.items() if default is None)
-        table.add_row(server.name, state, one_line(server.describe(), 200), wants, only, one_line(server.source, 120))
+        what, login = one_line(server.describe(), 200), one_line(logins.get(server.name, ""), 80)
+        table.add_row(server.name, state, what, login, wants, only, one_line(server.source, 120))
     if rows:
         table.print(output_console())
     else:
@@ -141,14 +151,16 @@ def check_servers(
             raise ConfigurationError(
                 f"no MCP server {name!r} is configured here; `swarm mcp list` shows those that are"
             )
+    find_login, logins = make_finder(folder, settings), read_states(servers, folder, settings)
     results: list[dict[str, Any]] = []
     for server in (*servers, *waiting):
         if names and server.name not in names and server.key not in names:
             continue
         told: dict[str, Any] = {"name": server.name, "ok": False, "why": "not approved; `swarm trust` approves it"}
+        told["login"] = logins.get(server.name, "")
         if server in servers:
             try:
-                pin = probe(server, folder, settings, network=network)
+                pin = probe(server, folder, settings, find_login, network=network)
                 told |= {"ok": True, "why": "", "tools": [tool.called for tool in pin.tools], "left_out": pin.left_out}
             except (ToolError, MissingVariables) as error:
                 told["why"] = str(error)
@@ -165,7 +177,8 @@ def _tell_result(told: dict[str, Any]) -> str:
     if not told["ok"]:
         return f"{told['name']}: cannot be used: {one_line(told['why'], 600)}"
     left_out = "".join(f"; left out: {one_line(reason, 200)}" for reason in told["left_out"])
-    return f"{told['name']}: {show_number(len(told['tools']), 'tool')}: {', '.join(told['tools'])}{left_out}"
+    login = f"; {told['login']}" if told["login"] else ""
+    return f"{told['name']}: {show_number(len(told['tools']), 'tool')}: {', '.join(told['tools'])}{left_out}{login}"
 
 
 @group.command("serve")

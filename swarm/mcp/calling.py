@@ -15,7 +15,7 @@ from swarm.errors import SwarmError, ToolError
 from swarm.ids import question_id
 from swarm.mcp import words
 from swarm.mcp.asking import CANCEL, DECLINE, ROOTS, TRIES, make_ask, read_answer
-from swarm.mcp.launching import Confining, describe_launch, profile_of
+from swarm.mcp.launching import Confining, FindLogin, describe_launch, profile_of
 from swarm.mcp.line import BrokerGone, Event, Line
 from swarm.mcp.pins import Pin, PinnedTool, make_pin
 from swarm.mcp.servers import Server
@@ -56,6 +56,8 @@ class Access:
     """The agent's processes may change nothing."""
     ask_seconds: float
     """How long a person can answer; 0: nobody is there."""
+    find_login: FindLogin
+    """The job's person's, at an address."""
 
 
 class Calling:
@@ -136,7 +138,13 @@ class Calling:
             access = self._access
             profile = profile_of(context, server, read_only=access.read_only)
             launch = describe_launch(
-                server, profile, _confining(context), access.line.folder, access.allowed, access.network_off
+                server,
+                profile,
+                _confining(context),
+                access.line.folder,
+                access.allowed,
+                access.network_off,
+                access.find_login,
             )
             event = access.line.ask({"do": "start", "key": key, "launch": launch}, context.check)
         except BrokerGone as gone:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from swarm.errors import ConfigurationError
-from swarm.mcp.servers import Approval, Scope, Server, Transport
+from swarm.mcp.servers import Approval, OAuth, Scope, Server, Transport
 
 Dialect = Literal["claude", "codex", "opencode"]
 
@@ -117,6 +117,15 @@ class _Keys:
             raise Unreadable(f"`{names[0]}` is not a positive number")
         return float(value)
 
+    def take_words(self, *names: str) -> str:
+        """The same, words parted by spaces, or a list of them."""
+        value = next((self._left[name][1] for name in names if name in self._left), None)
+        return " ".join(self.take_texts(*names)) if isinstance(value, list) else self.take_text(*names)
+
+    def leave(self, name: str, inner: _Keys) -> None:
+        """Have what nobody took of a table within it count as its own."""
+        self._left |= {f"{name}.{key}": (f"{name}.{written}", value) for key, (written, value) in inner._left.items()}
+
     def rest(self) -> list[str]:
         """What nobody took, in a line."""
         names = [f"`{written}`" for key, (written, _) in self._left.items() if key not in _NOISE]
@@ -156,7 +165,30 @@ def _read_address(keys: _Keys, dialect: Dialect) -> dict[str, Any]:
     headers |= {name: f"${{{variable}}}" for name, variable in keys.take_table("envhttpheaders").items()}
     if token := keys.take_text("bearertokenenvvar"):
         headers["Authorization"] = f"Bearer ${{{token}}}"
-    return {"url": url, "headers": {name: _translate(value, dialect) for name, value in headers.items()}}
+    told = {"url": url, "headers": {name: _translate(value, dialect) for name, value in headers.items()}}
+    oauth = _read_oauth(keys, dialect)
+    return told if oauth is None else {**told, "oauth": oauth}
+
+
+def _read_oauth(keys: _Keys, dialect: Dialect) -> OAuth | None:
+    """What is said of logging in; Codex has the scopes beside it."""
+    scopes, value = keys.take_words("scopes"), keys.take("oauth")
+    if value is False:
+        return OAuth(off=True)
+    if value not in (None, True) and not isinstance(value, Mapping):
+        raise Unreadable("`oauth` is neither a table nor false")
+    inner = _Keys(value if isinstance(value, Mapping) else {})
+    port = inner.take_number("callbackport") or 0
+    if port > 65_535:
+        raise Unreadable("`oauth.callbackPort` is no port")
+    told = {
+        "client_id": _translate(inner.take_text("clientid"), dialect),
+        "client_secret": _translate(inner.take_text("clientsecret"), dialect),
+        "scope": inner.take_words("scope", "scopes") or scopes,
+        "callback_port": int(port),
+    }
+    keys.leave("oauth", inner)
+    return OAuth(**told) if any(told.values()) else None
 
 
 def _read_limits(keys: _Keys, dialect: Dialect) -> dict[str, Any]:

@@ -28,6 +28,8 @@ _PROJECTS = ("package.json", "pyproject.toml", "node_modules", "pyvenv.cfg", "go
 """What lies in the folder that a program belongs to as a whole."""
 
 Confining = Callable[[Hold, list[str]], list[str]]
+FindLogin = Callable[[str], dict[str, Any] | None]
+"""What a broker needs to use the login at an address (`swarm.mcp.logins.way_to`); None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,13 @@ class Profile:
 
 
 def describe_launch(
-    server: Server, profile: Profile, confine: Confining | None, folder: Path, allowed: list[str], network_off: bool
+    server: Server,
+    profile: Profile,
+    confine: Confining | None,
+    folder: Path,
+    allowed: list[str],
+    network_off: bool,
+    find_login: FindLogin,
 ) -> dict[str, Any]:
     """What the broker is told to start, or to connect to; `confine` makes a command one in a sandbox, None: there is none.
 
@@ -70,7 +78,7 @@ def describe_launch(
     if server.transport != "stdio":
         if network_off:
             raise ToolError("this worker lets agents reach nothing (SWARM_NETWORK=off)")
-        return {**launch, "url": filled.url, "headers": filled.headers}
+        return {**launch, "url": filled.url, "headers": filled.headers, "login": find_login(filled.url)}
     environment = clean_environment(os.environ) | filled.env
     program = shutil.which(filled.command, path=environment.get("PATH"))
     if program is None:

@@ -32,6 +32,22 @@ MAX_NAME = 64
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
+class OAuth(BaseModel):
+    """What a configuration says of logging in; read only where a person does that, so it does not travel with jobs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    client_id: str = ""
+    """Of a client that is registered with the authorisation server already; empty: one is registered by the first login."""
+    client_secret: str = Field(default="", repr=False)
+    scope: str = ""
+    """What is asked for, parted by spaces; empty: what the server says."""
+    callback_port: int = Field(default=0, ge=0, le=65_535)
+    """Of this machine, where the browser comes back to; 0: any that is free."""
+    off: bool = False
+    """The server is never logged in to."""
+
+
 class Server(BaseModel):
     """A server's configuration. All durations are seconds."""
 
@@ -48,6 +64,7 @@ class Server(BaseModel):
     """… and where it runs: relative to the workspace, which it is if this is empty."""
     url: str = ""
     headers: dict[str, str] = {}
+    oauth: OAuth | None = Field(default=None, exclude=True)
     start_seconds: float = Field(default=30.0, gt=0)
     call_seconds: float = Field(default=120.0, gt=0)
     tools: tuple[str, ...] | None = None
@@ -73,6 +90,7 @@ class Server(BaseModel):
     def digest(self) -> str:
         """SHA-256 (hex) of everything that says what is run, reached and offered: what an approval is of, and what may be shared."""
         data = self.model_dump(mode="json", exclude={"scope", "source"})
+        data |= {"oauth": self.oauth.model_dump(mode="json")} if self.oauth is not None else {}
         return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @property

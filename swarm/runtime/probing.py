@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from swarm.errors import ConfigurationError, ToolError
-from swarm.mcp.launching import Confining, Profile, describe_launch
+from swarm.mcp.launching import Confining, FindLogin, Profile, describe_launch
 from swarm.mcp.line import INSTALL, BrokerGone, can_start_broker
 from swarm.mcp.pins import Pin, make_pin
 from swarm.mcp.servers import Server
@@ -25,7 +25,7 @@ from swarm.settings import Settings
 from swarm.tools import Hold
 
 
-def probe(server: Server, workspace: Path, settings: Settings, *, network: bool) -> Pin:
+def probe(server: Server, workspace: Path, settings: Settings, find_login: FindLogin, *, network: bool) -> Pin:
     """What a server offers; a process has the sandbox of agents' commands in the workspace, and the network only with `network`.
 
     Raises `ToolError`, or `MissingVariables`, which say why it cannot be used; `ConfigurationError` where nothing speaks with servers.
@@ -35,7 +35,7 @@ def probe(server: Server, workspace: Path, settings: Settings, *, network: bool)
     profile = Profile(f"check-{secrets.token_hex(6)}", "", str(workspace), (), read_only=False, network=network)
     line, allowed = line_of(settings), settings.mcp_variables()
     confine = _confining(workspace, settings)
-    launch = describe_launch(server, profile, confine, line.folder, allowed, settings.network == "off")
+    launch = describe_launch(server, profile, confine, line.folder, allowed, settings.network == "off", find_login)
     try:
         event = line.ask({"do": "start", "key": profile.key_for(server), "launch": launch})
     except BrokerGone as gone:

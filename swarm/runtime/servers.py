@@ -18,11 +18,13 @@ from swarm.definitions.tools import is_mcp, matches_tool
 from swarm.errors import ToolError
 from swarm.mcp.calling import Access, Calling, ServerAway
 from swarm.mcp.line import Line, can_start_broker
+from swarm.mcp.logins import way_to
 from swarm.mcp.pins import Pin, PinnedTool, Pins
 from swarm.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
 from swarm.mcp.servers import JobServers, Server, tool_name
 from swarm.mcp.wanting import wanted_servers
 from swarm.mcp.words import ABSENT, introduce
+from swarm.memory.shelves import Places
 from swarm.models.catalogue import context_tokens
 from swarm.runtime.scratch import scratch_root
 from swarm.runtime.segment import Segment, read_record
@@ -236,8 +238,16 @@ class Servers:
                 network_off=segment.settings.network == "off",
                 read_only=segment.spec.definition.read_only or segment.mode == "plan",
                 ask_seconds=segment.ask_seconds,
+                find_login=self._find_login,
             )
         )
+
+    def _find_login(self, url: str) -> dict[str, Any] | None:
+        segment = self._segment
+        # Whose memory its agents have, his logins they have.
+        document = segment.store.client.hget(segment.store.key("job", segment.spec.job_id), "memory")
+        person = Places.model_validate_json(document).owner if document else ""
+        return way_to(segment.settings, segment.store, person, url)
 
 
 def broker_folder(settings: Settings) -> Path:

@@ -114,8 +114,10 @@ def test_an_entry_that_cannot_be_used_says_why(entry: Any, reason: str) -> None:
 
 
 def test_what_is_not_understood_is_named_and_an_entry_can_switch_off() -> None:
-    found = read_entry("one", {"url": "https://x", "oauth": {}, "headersHelper": "x", "description": "d"}, "claude")
-    assert found.notes == ["without effect here: `oauth`, `headersHelper`"]
+    found = read_entry(
+        "one", {"url": "https://x", "oauth": {"xaa": 1}, "headersHelper": "x", "description": "d"}, "claude"
+    )
+    assert found.notes == ["without effect here: `headersHelper`, `oauth.xaa`"]
     assert read_entry("one", {"command": "x", "enabled": False}, "opencode").server is None
     with pytest.raises(Unreadable, match="not read here"):
         read_entry("one", {"type": "local", "command": ["x"], "environment": {"A": "{file:~/key}"}}, "opencode")

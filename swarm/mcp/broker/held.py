@@ -15,6 +15,7 @@ from typing import Any
 import mcp_types as types
 from mcp import Client, MCPError
 
+from swarm.mcp.broker.admission import Admission
 from swarm.mcp.broker.calls import Call, Event
 from swarm.mcp.broker.rendering import (
     describe_error,
@@ -53,7 +54,7 @@ class Held:
         self._client: Client | None = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._hung_up, self._stop = asyncio.Event(), asyncio.Event()
-        self._said = LastWords()
+        self._said, self._admission = LastWords(), Admission(launch)
         self._task = asyncio.create_task(self._live())
 
     # -- its life ------------------------------------------------------------------------------------------
@@ -96,11 +97,12 @@ class Held:
                 for wait in waits:
                     wait.cancel()
         except Exception as error:
-            failure = describe_error(error)
+            failure = self._admission.refusal or describe_error(error)
             log.warning("%s: %s", self.launch["name"], failure)
         finally:
             self._hung_up.set()
             self._said.close()
+            await self._admission.close()
             if not self._ready.done():
                 self._ready.set_exception(CannotStart(f"{failure}{self._last_words()}"))
                 self._ready.exception()  # it may be that nobody waits
@@ -109,7 +111,7 @@ class Held:
 
     def _open(self) -> Client:
         return Client(
-            open_transport(self.launch, self._hung_up, self._said),
+            open_transport(self.launch, self._hung_up, self._said, self._admission),
             cache=None,
             client_info=types.Implementation(name="swarm", version=version("celery-swarm")),
             elicitation_callback=self._elicit,
@@ -206,7 +208,7 @@ class Held:
         except MCPError as error:
             if self._hung_up.is_set() or error.error.code == _CLOSED:
                 return await self._gone()
-            return {"failed": "refused", "why": describe_error(error)}
+            return {"failed": "refused", "why": self._admission.refusal or describe_error(error)}
         except asyncio.CancelledError:
             if self._stop.is_set():
                 return {"failed": "ended", "why": "it was ended"}

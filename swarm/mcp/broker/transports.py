@@ -16,6 +16,8 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from swarm.mcp.broker.admission import Admission
+
 KEEPER = Path(__file__).with_name("keeper.py")
 _KEPT_BYTES = 4_096
 """Of what a server says on its standard error: its last words, for whoever has to find out why it ended."""
@@ -62,19 +64,24 @@ class LastWords:
 
 
 @asynccontextmanager
-async def open_transport(launch: dict[str, Any], ended: asyncio.Event, said: LastWords) -> AsyncGenerator[Any, None]:
-    """The streams to a server; `ended` is set when it has hung up. What a launch holds is said by `swarm.mcp.launching`."""
+async def open_transport(
+    launch: dict[str, Any], ended: asyncio.Event, said: LastWords, admission: Admission
+) -> AsyncGenerator[Any, None]:
+    """The streams to a server; `ended` is set when it has hung up; `admission` is of its requests.
+
+    What a launch holds is said by `swarm.mcp.launching`.
+    """
     match launch["transport"]:
         case "stdio":
             async with _watched(_start(launch, said), ended) as streams:
                 yield streams
         case "sse":
-            async with _watched(sse_client(launch["url"], headers=launch["headers"]), ended) as streams:
+            async with _watched(sse_client(launch["url"], headers=launch["headers"], auth=admission), ended) as streams:
                 yield streams
         case _:
             limits = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS)
             async with (
-                httpx2.AsyncClient(headers=launch["headers"], timeout=limits) as http,
+                httpx2.AsyncClient(headers=launch["headers"], timeout=limits, auth=admission) as http,
                 streamable_http_client(launch["url"], http_client=http) as streams,
             ):
                 yield streams

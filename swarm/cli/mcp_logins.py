@@ -1,0 +1,220 @@
+"""`swarm mcp login` and `logout`: a person's logins at MCP servers, and how they stand."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from swarm.cli.options import WorkspaceOption
+from swarm.cli.output import one_line, print_line, print_note
+from swarm.errors import ConfigurationError, SwarmError
+from swarm.gathering import gather
+from swarm.mcp.logins import Login, Logins, make_key, way_to
+from swarm.mcp.servers import MissingVariables, OAuth, Server, expand
+from swarm.memory.shelves import find_places
+from swarm.orders import find_workspace
+from swarm.settings import Settings, load_settings
+from swarm.store.connection import explained
+
+if TYPE_CHECKING:
+    from swarm.client import Swarm
+    from swarm.mcp.launching import FindLogin
+
+_SECONDS = 600.0
+"""How long the browser may take."""
+_NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The server, as `swarm mcp list` shows it.")]
+
+
+def log_in(
+    name: _NameArgument,
+    client: Annotated[
+        bool,
+        typer.Option(
+            "--client",
+            help="Without a person: by the clientId and clientSecret of its configuration's `oauth` (client credentials).",
+        ),
+    ] = False,
+    workspace: WorkspaceOption = Path(),
+) -> None:
+    """Log in to a server, for your jobs on all hosts.
+
+    Prints an address for your browser, which comes back to this machine. Where it cannot, paste the address that it ends at.
+    """
+    settings, folder = load_settings(), find_workspace(workspace)
+    server = _find_server(name, folder, settings)
+    try:
+        from swarm.mcp.broker.admission import describe_login
+        from swarm.mcp.broker.authorising import NotGranted, NotReached
+    except ImportError as error:
+        raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
+    from swarm.mcp.logins import Seal
+
+    person, url = _person(folder, settings), _address(server)
+    swarm = _reach(settings)
+    seal = Seal(make_key(settings), person, url)
+    try:
+        granted = asyncio.run(_as_client(url, server) if client else _by_browser(url, server))
+    except TimeoutError as error:
+        raise SwarmError(f"nobody has logged in to {server.name} within {_SECONDS:g} s") from error
+    except (NotGranted, NotReached) as error:
+        raise SwarmError(f"the login to {server.name} has failed: {one_line(str(error), 600)}") from error
+    login = describe_login(seal, granted)
+    with explained(swarm.store.client):
+        Logins(swarm.store).keep(person, url, login)
+    print_note(f"{server.name}: {tell_login(login, login.made_at)}")
+
+
+def log_out(name: _NameArgument, workspace: WorkspaceOption = Path()) -> None:
+    """Forget your login to a server, for all hosts. Jobs that run are let in no more."""
+    settings, folder = load_settings(), find_workspace(workspace)
+    server = _find_server(name, folder, settings)
+    swarm = _reach(settings)
+    with explained(swarm.store.client):
+        gone = Logins(swarm.store).remove(_person(folder, settings), _address(server))
+    print_note(f"{server.name}: {'logged out' if gone else 'nobody was logged in'}")
+
+
+def tell_login(login: Login, now: float) -> str:
+    """How a login stands, in a line."""
+    if login.ended:
+        return f"login ended: {login.ended}"
+    if login.is_over(now):
+        return "login expired"
+    if login.expires_at is None:
+        return "logged in"
+    until = datetime.fromtimestamp(login.expires_at).strftime("%Y-%m-%d %H:%M")
+    return f"logged in, renewed from {until} on" if login.renewable else f"logged in until {until}"
+
+
+def read_states(servers: Iterable[Server], workspace: Path, settings: Settings) -> dict[str, str]:
+    """How the logins of servers stand, by name; of those that have none nothing, and nothing where Redis cannot be asked."""
+    far = [server for server in servers if server.transport != "stdio"]
+    found: dict[str, str] = {}
+    if not far or not (settings.redis_url or _is_up(settings)):
+        return found
+    store, person = _open(settings).store, _person(workspace, settings)
+    try:
+        with explained(store.client):
+            now = store.now()
+            for server in far:
+                if (url := _try_address(server)) and (login := Logins(store).find(person, url)):
+                    found[server.name] = tell_login(login, now)
+    except SwarmError as error:
+        print_note(f"logins cannot be read: {error}")
+    return found
+
+
+def make_finder(workspace: Path, settings: Settings) -> FindLogin:
+    """What finds the login of whoever runs this command."""
+    person = _person(workspace, settings)
+
+    def find(url: str) -> dict[str, Any] | None:
+        if not (settings.redis_url or _is_up(settings)):
+            return None
+        return way_to(settings, _open(settings).store, person, url)
+
+    return find
+
+
+async def _by_browser(url: str, server: Server) -> dict[str, Any]:
+    from swarm.mcp.broker.authorising import log_in as log_in_at
+    from swarm.mcp.broker.coming_back import listen
+
+    async def show(address: str) -> None:
+        print_note(
+            f"open this address to log in to {server.name}; should your browser not find its way back, paste where it ends:"
+        )
+        print_line(address)
+
+    told = _filled(server)
+    async with listen(told.callback_port, _SECONDS) as (redirect, receive):
+        return await log_in_at(
+            url,
+            redirect,
+            show,
+            receive,
+            client_id=told.client_id,
+            client_secret=told.client_secret,
+            scope=told.scope,
+        )
+
+
+async def _as_client(url: str, server: Server) -> dict[str, Any]:
+    from swarm.mcp.broker.authorising import log_in_as_client
+
+    told = _filled(server)
+    if not (told.client_id and told.client_secret):
+        raise ConfigurationError(f"the `oauth` of {server.name} has no clientId and clientSecret to log in with")
+    return await log_in_as_client(url, told.client_id, told.client_secret, scope=told.scope)
+
+
+def _find_server(name: str, folder: Path, settings: Settings) -> Server:
+    found = gather(folder, settings)
+    own = (one for each in found.catalogue.definitions.values() for one in each.servers)
+    server = next((one for one in (*found.configured.servers, *own) if name in (one.name, one.key)), None)
+    if server is None:
+        waits = any(name in (one.name, one.key) for one in (*found.configured.untrusted, *found.catalogue.unapproved))
+        why = (
+            "is not approved; `swarm trust` approves it"
+            if waits
+            else "is not configured; `swarm mcp list` shows those that are"
+        )
+        raise ConfigurationError(f"the MCP server {name!r} {why}")
+    if server.transport == "stdio":
+        raise ConfigurationError(f"the MCP server {name!r} is a program: what it needs to log in is given by its `env`")
+    if server.oauth is not None and server.oauth.off:
+        raise ConfigurationError(f"the configuration of the MCP server {name!r} says `oauth: false` ({server.source})")
+    if any(header.lower() == "authorization" for header in server.headers):
+        raise ConfigurationError(
+            f"the MCP server {name!r} is sent the header Authorization of its configuration ({server.source}), in place of a login"
+        )
+    return server
+
+
+def _filled(server: Server) -> OAuth:
+    """What its configuration says of logging in, with this shell's variables."""
+    told = server.oauth or OAuth()
+    texts = {"client_id": told.client_id, "client_secret": told.client_secret, "scope": told.scope}
+    carrier = Server(name=server.name, transport="stdio", env=texts)
+    return told.model_copy(update=expand(carrier, os.environ, ["*"]).env)
+
+
+def _address(server: Server) -> str:
+    return expand(server.model_copy(update={"headers": {}}), os.environ, ["*"]).url
+
+
+def _try_address(server: Server) -> str:
+    try:
+        return _address(server)
+    except MissingVariables:
+        return ""
+
+
+def _person(folder: Path, settings: Settings) -> str:
+    return find_places(folder, settings.memory_owner).owner
+
+
+def _reach(settings: Settings) -> Swarm:
+    if settings.redis_url is None:
+        from swarm.local.redis_server import ensure_redis
+
+        ensure_redis(settings)
+    return _open(settings)
+
+
+def _open(settings: Settings) -> Swarm:
+    from swarm.client import Swarm
+
+    return Swarm(settings)
+
+
+def _is_up(settings: Settings) -> bool:
+    from swarm.store.connection import socket_path
+
+    return socket_path(settings).exists()
