@@ -10,9 +10,12 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from base64 import b64encode
 from collections import Counter
 from typing import Any
+from urllib.parse import parse_qsl
 
+import uvicorn
 from mcp.server import MCPServer
 from mcp.server.auth.provider import (
     AccessToken,
@@ -64,7 +67,7 @@ class Office:
 
     async def exchange_authorization_code(self, client: Any, code: AuthorizationCode) -> OAuthToken:
         del self.codes[code.code]
-        return self._grant(code.client_id, code.scopes, code.resource)
+        return self.grant(code.client_id, code.scopes, code.resource)
 
     async def load_refresh_token(self, client: Any, refresh_token: str) -> RefreshToken | None:
         if refresh_token in self.used:
@@ -78,7 +81,7 @@ class Office:
             raise TokenError("invalid_grant", "it was used")
         self.used.add(token.token)
         self.counts["renewed"] += 1
-        return self._grant(token.client_id, scopes, token.resource)
+        return self.grant(token.client_id, scopes, token.resource)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         return self.access.get(token)
@@ -86,7 +89,7 @@ class Office:
     async def revoke_token(self, token: Any) -> None:
         self.refresh.pop(token.token, None)
 
-    def _grant(self, client_id: str, scopes: list[str], resource: str | None) -> OAuthToken:
+    def grant(self, client_id: str, scopes: list[str], resource: str | None) -> OAuthToken:
         access, refresh = f"access-{secrets.token_urlsafe()}", f"refresh-{secrets.token_urlsafe()}"
         self.granted += [access, refresh]
         about: dict[str, Any] = {"client_id": client_id, "scopes": scopes, "resource": resource}
@@ -136,5 +139,30 @@ async def granted(request: Request) -> Response:
     return JSONResponse(office.granted)
 
 
+def with_client_credentials(app: Any) -> Any:
+    """The same application, which grants tokens to the client `robot` with the secret `s3cret`, too; the SDK's own does not."""
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["path"] != "/token":
+            return await app(scope, receive, send)
+        request = Request(scope, receive)
+        body = await request.body()
+        form = dict(parse_qsl(body.decode()))
+        if form.get("grant_type") == "client_credentials":
+            good = request.headers.get("authorization") == f"Basic {b64encode(b'robot:s3cret').decode()}"
+            answer = JSONResponse({"error": "invalid_client"}, 401)
+            if good:
+                granted = office.grant("robot", [], form.get("resource"))
+                answer = JSONResponse(granted.model_dump(exclude={"refresh_token", "scope"}))
+            return await answer(scope, receive, send)
+
+        async def again() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return await app(scope, again, send)
+
+    return serve
+
+
 if __name__ == "__main__":
-    server.run(transport="streamable-http", port=PORT, host="127.0.0.1")
+    uvicorn.run(with_client_credentials(server.streamable_http_app()), host="127.0.0.1", port=PORT, log_level="warning")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Iterable
 from datetime import datetime
@@ -37,7 +38,7 @@ def log_in(
         bool,
         typer.Option(
             "--client",
-            help="Without a person: by the clientId and clientSecret of its configuration's `oauth` (client credentials).",
+            help="Without a person: by clientId, clientSecret and issuer of its configuration's `oauth` (client credentials).",
         ),
     ] = False,
     workspace: WorkspaceOption = Path(),
@@ -55,6 +56,8 @@ def log_in(
         raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
     from swarm.mcp.logins import Seal
 
+    # It tells of its failures with all that led there; what is of use of that is said below.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
     person, url = _person(folder, settings), _address(server)
     swarm = _reach(settings)
     seal = Seal(make_key(settings), person, url)
@@ -142,6 +145,7 @@ async def _by_browser(url: str, server: Server) -> dict[str, Any]:
             client_id=told.client_id,
             client_secret=told.client_secret,
             scope=told.scope,
+            issuer=told.issuer,
         )
 
 
@@ -149,9 +153,11 @@ async def _as_client(url: str, server: Server) -> dict[str, Any]:
     from swarm.mcp.broker.authorising import log_in_as_client
 
     told = _filled(server)
-    if not (told.client_id and told.client_secret):
-        raise ConfigurationError(f"the `oauth` of {server.name} has no clientId and clientSecret to log in with")
-    return await log_in_as_client(url, told.client_id, told.client_secret, scope=told.scope)
+    if not (told.client_id and told.client_secret and told.issuer):
+        raise ConfigurationError(
+            f"the `oauth` of {server.name} must have clientId, clientSecret and issuer (the authorisation server that they are of)"
+        )
+    return await log_in_as_client(url, told.client_id, told.client_secret, scope=told.scope, issuer=told.issuer)
 
 
 def _find_server(name: str, folder: Path, settings: Settings) -> Server:
@@ -180,7 +186,7 @@ def _find_server(name: str, folder: Path, settings: Settings) -> Server:
 def _filled(server: Server) -> OAuth:
     """What its configuration says of logging in, with this shell's variables."""
     told = server.oauth or OAuth()
-    texts = {"client_id": told.client_id, "client_secret": told.client_secret, "scope": told.scope}
+    texts = {"client_id": told.client_id, "client_secret": told.client_secret, "issuer": told.issuer}
     carrier = Server(name=server.name, transport="stdio", env=texts)
     return told.model_copy(update=expand(carrier, os.environ, ["*"]).env)
 

@@ -184,6 +184,7 @@ def _read_oauth(keys: _Keys, dialect: Dialect) -> OAuth | None:
     told = {
         "client_id": _translate(inner.take_text("clientid"), dialect),
         "client_secret": _translate(inner.take_text("clientsecret"), dialect),
+        "issuer": _translate(inner.take_text("issuer"), dialect),
         "scope": inner.take_words("scope", "scopes") or scopes,
         "callback_port": int(port),
     }

@@ -40,6 +40,8 @@ class OAuth(BaseModel):
     client_id: str = ""
     """Of a client that is registered with the authorisation server already; empty: one is registered by the first login."""
     client_secret: str = Field(default="", repr=False)
+    issuer: str = ""
+    """The authorisation server that these are of: no other is shown the secret. Empty: whichever the server names."""
     scope: str = ""
     """What is asked for, parted by spaces; empty: what the server says."""
     callback_port: int = Field(default=0, ge=0, le=65_535)

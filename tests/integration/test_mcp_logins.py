@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
 from swarm.agent.entries import Started, ToolFinished
-from swarm.mcp.broker.admission import Admission
+from swarm.mcp.broker.authorising import NotGranted, log_in_as_client, renew
+from swarm.mcp.broker.held import Held
 from swarm.mcp.logins import way_to
 from tests.fleet import Fleet
 from tests.flower import free_port
@@ -58,7 +58,7 @@ class Vault:
 
 @pytest.fixture
 def world(at_work: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Fleet, Vault]]:
-    """Workers, and a person with a locked server."""
+    """Workers, and a person with a locked server that nobody is known to yet."""
     with closing(Vault()) as vault:
         configure(
             monkeypatch, tmp_path, {"vault": {"type": "http", "url": f"{vault.url}/mcp", "oauth": {"scopes": []}}}
@@ -123,28 +123,43 @@ def test_a_persons_login_serves_agents_is_renewed_and_its_end_is_told(world: tup
     assert "login ended: its renewal was refused" in json.loads(listed)["servers"][0]["login"], told
 
 
-def test_hosts_that_find_a_login_expired_renew_it_once(world: tuple[Fleet, Vault]) -> None:
+def test_hosts_that_find_a_login_expired_renew_it_once_and_those_connected_are_told_of_its_end(
+    world: tuple[Fleet, Vault],
+) -> None:
     fleet, vault = world
     log_in(fleet, paste=True)
-    person = getpass.getuser()
+    place = f"{vault.url}/mcp"
+    way = way_to(fleet.settings, fleet.swarm.store, getpass.getuser(), place)
+    launch = {"transport": "http", "name": "vault", "url": place, "headers": {}, "login": way, "start_seconds": 30}
+    call = {"tool": "look", "given": {}, "seconds": 30}
 
-    async def ask(admission: Admission) -> int:
-        async with httpx2.AsyncClient(auth=admission) as http:
-            reply = await http.post(f"{vault.url}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
-        await admission.close()
-        return reply.status_code
+    async def use_it() -> None:
+        hosts = [Held(str(number), launch) for number in range(4)]
+        await asyncio.gather(*(host.ready() for host in hosts))
+        vault.post("expire")
+        said = [await each.next_event() for each in [host.begin_call("1", call) for host in hosts]]
+        assert [each["result"]["text"] for each in said] == ["gold"] * 4
+        assert vault.counts() == {"registered": 1, "renewed": 1}
+        swarm_mcp(fleet, "logout", "vault").communicate(timeout=30)
+        said = [await hosts[0].begin_call("2", call).next_event()]
+        assert said[0]["failed"] == "refused" and "nobody is logged in" in said[0]["why"]
+        await asyncio.gather(*(host.end() for host in hosts))
 
-    async def ask_all() -> list[int]:
-        way = way_to(fleet.settings, fleet.swarm.store, person, f"{vault.url}/mcp")
-        launch: dict[str, Any] = {"name": "vault", "url": f"{vault.url}/mcp", "headers": {}, "login": way}
-        return await asyncio.gather(*(ask(Admission(launch)) for _ in range(8)))
+    asyncio.run(use_it())
 
-    vault.post("expire")
-    assert 401 not in asyncio.run(ask_all())
-    assert vault.counts() == {"registered": 1, "renewed": 1}
-    _, told = swarm_mcp(fleet, "logout", "vault").communicate(timeout=30)
-    assert "vault: logged out" in told
-    assert way_to(fleet.settings, fleet.swarm.store, person, f"{vault.url}/mcp") is None
+
+def test_a_client_with_a_secret_logs_in_without_a_person_and_again_when_it_expires(world: tuple[Fleet, Vault]) -> None:
+    _, vault = world
+
+    async def grant() -> list[str]:
+        first = await log_in_as_client(f"{vault.url}/mcp", "robot", "s3cret", issuer=vault.url)
+        second = await renew(f"{vault.url}/mcp", first)
+        for secret, issuer, why in (("wrong", vault.url, "invalid_client"), ("s3cret", "http://x.example", "issuer")):
+            with pytest.raises(NotGranted, match=why):
+                await log_in_as_client(f"{vault.url}/mcp", "robot", secret, issuer=issuer)
+        return [granted["tokens"]["access_token"] for granted in (first, second)]
+
+    assert asyncio.run(grant()) == httpx2.get(f"{vault.url}/granted").json()[::2]
 
 
 def dump(fleet: Fleet) -> str:

@@ -78,6 +78,7 @@ async def log_in(
     client_id: str = "",
     client_secret: str = "",
     scope: str = "",
+    issuer: str = "",
 ) -> Granted:
     """Log in through a browser: `show` is given the address to open, and `receive` gives the parameters that it came back with.
 
@@ -87,7 +88,9 @@ async def log_in(
     about: dict[str, Any] = {"redirect_uris": [redirect], "token_endpoint_auth_method": method}
     client = None
     if client_id:
-        client = OAuthClientInformationFull(client_id=client_id, client_secret=client_secret or None, **about)
+        client = OAuthClientInformationFull(
+            client_id=client_id, client_secret=client_secret or None, issuer=issuer or None, **about
+        )
     storage = _Kept(client)
 
     async def come_back() -> AuthorizationCodeResult:
@@ -102,18 +105,15 @@ async def log_in(
     return await _try(url, provider, storage)
 
 
-async def log_in_as_client(
-    url: str, client_id: str, client_secret: str, *, scope: str = "", issuer: str = ""
-) -> Granted:
-    """Log in by what a client was given, without a person. Raises `NotGranted`."""
+async def log_in_as_client(url: str, client_id: str, client_secret: str, *, scope: str = "", issuer: str) -> Granted:
+    """Log in by what a client was given by an issuer, without a person; nobody else is shown it. Raises `NotGranted`, `NotReached`."""
     storage = _Kept()
     provider = ClientCredentialsOAuthProvider(
-        url, storage, client_id, client_secret, scope=scope or None, issuer=issuer or None
+        url, storage, client_id, client_secret, scope=scope or None, issuer=issuer
     )
     granted = await _try(url, provider, storage)
-    found = granted["issued_by"] or {}
-    machine = {"client_id": client_id, "client_secret": client_secret, "scope": scope}
-    return {**granted, "machine": {**machine, "issuer": issuer or found.get("issuer", "")}}
+    machine = {"client_id": client_id, "client_secret": client_secret, "scope": scope, "issuer": issuer}
+    return {**granted, "machine": machine}
 
 
 async def renew(url: str, granted: Granted) -> Granted:
