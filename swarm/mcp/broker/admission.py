@@ -83,12 +83,20 @@ class _Kept:
         self._seal = Seal(way["secret"], way["person"], url)
         self._redis = connect_async(Settings(redis_url=way["redis"]), timeout_seconds=_REDIS_SECONDS)
         self._turn = asyncio.Lock()
+        self._renewals: set[asyncio.Task[str]] = set()
 
     async def find_token(self, refused: str | None) -> str:
         """What the server is sent; `refused` it does not accept any more. Raises `NotGranted`, `NotReached`, `SwarmError`, `RedisError`."""
-        login, granted = await self._read()
+        _, granted = await self._read()
         if _is_good(granted, refused):
             return _token_of(granted)
+        # Begun, it comes to its end: the server may have taken back the old login when whoever wanted the new one hangs up.
+        renewal = asyncio.create_task(self._take_turn(refused))
+        self._renewals.add(renewal)
+        renewal.add_done_callback(self._renewals.discard)
+        return await asyncio.shield(renewal)
+
+    async def _take_turn(self, refused: str | None) -> str:
         lock = self._redis.lock(
             lock_of(self._place, self._name), timeout=LOCK_SECONDS, blocking_timeout=PATIENCE_SECONDS
         )
@@ -132,6 +140,8 @@ class _Kept:
                 await asyncio.sleep(pause)
 
     async def close(self) -> None:
+        if self._renewals:
+            await asyncio.wait(self._renewals, timeout=PATIENCE_SECONDS)
         await self._redis.aclose()
 
 
