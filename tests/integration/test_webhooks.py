@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
+from swarm import Job, Swarm
+from swarm.errors import WebhookRefused
+from swarm.webhooks.notices import OWN, Webhooks
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -19,8 +22,8 @@ JOB_SECRET = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 SCENARIO = """
 name: told
 rules:
-  - when: {prompt: "ask", turn: 1}
-    reply: {tools: [{name: AskUser, input: {question: "Which colour?"}}]}
+  - when: {prompt: "ask", turn: 0}
+    reply: {tools: [{name: AskUserQuestion, input: {question: "Which colour?", options: [red, blue]}}]}
   - when: {prompt: "ask"}
     reply: {text: asked}
   - when: {prompt: "say (?P<what>.*)"}
@@ -95,3 +98,43 @@ def test_the_end_of_a_job_is_told_though_the_worker_dies_that_tells_it(fleet: Fl
     assert "said it" not in json.dumps(first)
     seqs = [event.seq for event in job.follow() if event.kind == "job_ended"]
     assert first["id"] == f"{job.id}/{seqs[0]}"
+
+
+def test_a_job_brings_an_address_only_where_workers_allow_it_and_what_it_cannot_be_told_is_said(
+    fleet: Fleet, receiver: Receiver
+) -> None:
+    swarm = Swarm(fleet.settings.model_copy(update={"webhook_secret": JOB_SECRET}))
+    model = fleet.rehearse(SCENARIO)
+
+    def submit(prompt: str, url: str, **order: Any) -> Job:
+        return swarm.submit(prompt, workspace=fleet.workspace, base_url=model.url, webhook=url, **order)
+
+    with pytest.raises(WebhookRefused, match="SWARM_JOB_WEBHOOKS"):
+        submit("say it", f"{receiver.url}/own")
+    assert not swarm.jobs()
+    _start(fleet, receiver, SWARM_JOB_WEBHOOKS="public", SWARM_WEB_HOSTS=receiver.host)
+    asking = submit("ask", f"{receiver.url}/own", ask_seconds=60)
+    [asked] = wait_for("the question was told", lambda: receiver.at("/own", "question"))
+    [question] = swarm.questions.open()
+    assert (asked["data"]["question_id"], asked["data"]["kind"]) == (question.id, "question")
+    swarm.answer(question.id, "blue")
+    wait_for("its end was told", lambda: receiver.at("/own", "job_ended"))
+    assert (
+        wait_for("the fleet's was, too", lambda: receiver.at("/fleet", "job_ended"))[0]["data"]["job_id"] == asking.id
+    )
+
+    # Its name is not the one that the operator has named; the other one is sent elsewhere.
+    jobs = {submit("say it", f"http://localhost:{receiver.server_port}/own").id: "is this host"}
+    jobs |= {submit("say it", f"{receiver.url}/moved").id: "status 302"}
+    client, key = swarm.store.client, swarm.store.key
+
+    def tried() -> list[str]:
+        return [found for found in client.scan_iter(key("webhook", OWN, "*")) if client.hexists(found, "why")]
+
+    notices = wait_for("both were tried", lambda: len(found := tried()) == 2 and found)
+    client.zadd(key("webhooks", OWN), {notice.removeprefix(key("webhook", OWN, "")): 1 for notice in notices})
+    assert Webhooks(swarm.store).due(OWN, 8, 5, longest_seconds=0) == []
+    for job_id, why in jobs.items():
+        [given_up] = [event for event in swarm.job(job_id).follow() if event.kind == "undelivered"]
+        assert why in given_up.fields["why"] and given_up.fields["webhook"] == OWN
+    assert not [where for where, _ in receiver.told if where == "/elsewhere"]
