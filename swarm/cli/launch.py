@@ -18,6 +18,7 @@ from swarm.cli.patience import said
 from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.stream_display import StreamDisplay
 from swarm.cli.talking import Left, choose_talking, read_line
+from swarm.cli.telling import Teller, read_command
 from swarm.cli.trust import ask_for_trust
 from swarm.cli.watching import Display, watch
 from swarm.cli.work import bring_home
@@ -56,12 +57,15 @@ class Launch:
     quiet: bool = False
     stream: bool = False
     """Print what happens as JSON, a line for each event."""
+    notify: str | None = None
+    """A command that is told what waits for the person, and the end."""
     converse: bool = False
     """After each answer the person says the next thing."""
 
 
 def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
     """Put the job on the queue, show it, hand its end to `deliver`, and return the exit code."""
+    words = None if launch.notify is None else read_command(launch.notify)
     with contextlib.ExitStack() as cleanup:
         terminal = open_terminal(cleanup)
         # Before anything is started for it.
@@ -87,6 +91,9 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
             job = place(swarm, prepared)
         swarm = swarm.outlasting(job.id)
         watching = _Watching(swarm, Job(swarm, job.id), settings, stack.status, launch, interrupts, terminal)
+        if words is not None:
+            watching.teller = Teller(watching.job, swarm.questions, words, f"swarm:{settings.key_prefix}")
+            cleanup.callback(watching.teller.close)
         code = watching.run(deliver)
         # Whoever was interrupted wants an end; whoever has an answer probably asks again.
         stack.keep = code in (0, 1, AT_LIMIT)
@@ -178,6 +185,7 @@ class _Watching:
     launch: Launch
     interrupts: Interrupts
     terminal: TextIO | None
+    teller: Teller | None = None
     _spoken_at: str = "0"
     """The event after which comes what followed on the person's last word."""
 
@@ -188,7 +196,8 @@ class _Watching:
         try:
             while True:
                 try:
-                    view = watch(self.job, display, self._check, prompter, after=after)
+                    hear = None if self.teller is None else self.teller.hear
+                    view = watch(self.job, display, self._check, prompter, after=after, hear=hear)
                     if not self.launch.converse:
                         break
                     self._finish(display, view, deliver)

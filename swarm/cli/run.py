@@ -191,6 +191,13 @@ def run(
             help="Tell this address how it ends, and what waits for you (SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET).",
         ),
     ] = None,
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Run this here when a question waits and at the end, with the event as JSON on its stdin.",
+        ),
+    ] = None,
     stream: Annotated[
         bool,
         typer.Option("--stream", help="With --json: print each event as it happens, one JSON object a line."),
@@ -206,6 +213,8 @@ def run(
     """
     if stream and (not as_json or detach):
         raise typer.BadParameter("it goes with --json, and without --detach", param_hint="--stream")
+    if notify is not None and detach:
+        raise typer.BadParameter("nobody is there to run it after --detach; use --webhook", param_hint="--notify")
     if isolation not in (None, *get_args(Isolation)):
         raise typer.BadParameter(f"one of {', '.join(get_args(Isolation))}", param_hint="--isolation")
     if budget == 0:
@@ -251,7 +260,9 @@ def run(
         webhook=webhook,
     )
     converse = prompt is None and begun is not None
-    launch = Launch(order, scenario=rehearse, concurrency=concurrency, quiet=quiet, stream=stream, converse=converse)
+    launch = Launch(
+        order, scenario=rehearse, concurrency=concurrency, quiet=quiet, stream=stream, notify=notify, converse=converse
+    )
     settings = load_settings()
     if detach:
         _submit_and_leave(launch, settings, as_json=as_json)

@@ -89,10 +89,16 @@ class Feed:
 
 
 def watch(
-    job: Job, display: Display, check: Callable[[], None], asker: Prompter | None = None, *, after: str = "0"
+    job: Job,
+    display: Display,
+    check: Callable[[], None],
+    asker: Prompter | None = None,
+    *,
+    after: str = "0",
+    hear: Callable[[Sequence[Event]], None] | None = None,
 ) -> JobView:
     """Show the job, from the event `after` on, until it ends. `check` is called now and then while nothing happens, and raises if
-    nothing will.
+    nothing will; `hear` is given what happens at once.
 
     While `asker` has something to ask the display waits; what happens meanwhile is shown after it.
     """
@@ -102,6 +108,8 @@ def watch(
         while not feed.ended:
             events = feed.take(_TAKE_SECONDS)
             unseen += events
+            if hear is not None:
+                hear(events)
             if asker is not None and asker.take_in(events):
                 display.pause()
                 asker.go_on()

@@ -129,3 +129,11 @@ def test_completion_without_a_redis_is_quiet_and_starts_nothing(world: World) ->
     assert _complete(world.environment(), "swarm", "tree", "job-") == []
     assert _complete(world.environment(SWARM_REDIS_URL="redis://127.0.0.1:9/0"), "swarm", "tree", "job-") == []
     assert not world.state.exists()
+
+
+def test_a_command_of_the_person_is_told_of_the_end(stack: World) -> None:
+    told = stack.workspace.parent / "told.json"
+    ran = stack.run("run", "Hi", "--rehearse", "hello", "-q", "-w", str(stack.workspace), "--notify", f"tee '{told}'")
+    assert ran.returncode == 0, ran.stderr.decode()
+    event = json.loads(told.read_text())
+    assert (event["type"], event["data"]["state"]) == ("swarm.job_ended.v1", "completed")
