@@ -57,6 +57,7 @@ def test_an_agent_that_kills_its_processes_is_quarantined_and_the_rest_is_counte
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.long
 def test_a_pool_of_threads_loses_nothing(tmp_path: Path) -> None:
     _run(replace(THREADS, works=(TREE,), first=("worker", "redis"), workers=1), tmp_path)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.chaos.check.dump import take
 from tests.chaos.check.judge import judge
 from tests.chaos.crashing_worker import CrashingWorker, Order, orders_folder
@@ -46,6 +48,7 @@ def test_an_agent_that_kills_its_worker_five_times_is_failed_and_its_parent_told
     assert not judge([take(fleet.swarm.store.client, job.id)], expect_failed=1).faults
 
 
+@pytest.mark.long
 def test_an_agent_that_kills_whole_workers_is_failed_as_well(fleet: Fleet) -> None:
     done = Order("complete", "before", prompt="POISON", whole=True, always=True)
     done.give(orders_folder(fleet))

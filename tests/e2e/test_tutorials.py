@@ -49,6 +49,7 @@ def _follow(script: str, world: World) -> str:
     return ran.stdout
 
 
+@pytest.mark.long
 def test_the_first_tutorial_reaches_its_end(world: World) -> None:
     said = _follow(_script("start.md"), world)
     found = "till.py:2:    return sum(prices)  # TODO: round to cents"

@@ -6,6 +6,8 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from swarm import Swarm
 from swarm.local.redis_server import stop_redis
 from swarm.store.values import Claim
@@ -19,6 +21,7 @@ rules:
 """
 
 
+@pytest.mark.long
 def test_what_is_restored_from_a_copy_goes_on_where_the_copy_was_made(tmp_path: Path) -> None:
     with closing(Fleet()) as lost, closing(Fleet()) as restored:
         server = restored.rehearse(ECHO)
