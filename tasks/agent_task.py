@@ -23,7 +23,7 @@ from swarm.runtime.stop import Stop
 from swarm.store.agents import Store
 from swarm.store.outage import Outage
 from swarm.store.values import Claim, Refused
-from swarm.tasks import process
+from swarm.tasks import process, standing
 from swarm.tasks.app import app
 from swarm.tasks.payload import Payload, check_against_record, read_payload
 from swarm.tasks.publish import TASK_NAME, carry_out
@@ -138,7 +138,7 @@ def run_agent(self: AgentTask, payload: object) -> Row:
 def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> Row:
     agent_id, patience = known.agent, _Patience(stop)
     store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
-    if process.has().serves_all:
+    if standing.has().serves_all:
         # What is to be checked before a claim is checked by it.
         claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
         if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown", "wants")):
@@ -153,7 +153,7 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
     if needs is None:
         log.error("agent.unreadable", agent_id=agent_id, error="a newer version made it")
         return Row("open", "left to others")
-    if lack := find_lack(needs, process.has()):
+    if lack := find_lack(needs, standing.has()):
         _leave_to_others(store, agent_id, lack)
         return Row("open", "left to others")
     claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
@@ -172,7 +172,7 @@ def _run_if_claimed(
         log.debug("agent.not_runnable", agent_id=str(task.request.id), why=claim.why)
         return Row("open", "not runnable")
     patience.claim = claim
-    if claim.spec.is_carried and (lack := find_files_lack(needs_of(claim.spec), process.has())):
+    if claim.spec.is_carried and (lack := find_files_lack(needs_of(claim.spec), standing.has())):
         carry_out(app, store, store.hand_over(claim, "its files cannot be brought here"))
         _leave_to_others(store, claim.agent_id, lack)
         return Row("open", "left to others")
@@ -255,7 +255,7 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
             task.send_quietly("task-parked")
             return Row("open", "handed over")
         case Unserved(model=model, why=why):
-            process.note_refusal(model, why)
+            standing.note_refusal(model, why)
             task.send_quietly("task-parked")
             _leave_to_others(store, claim.agent_id, why)
             return Row("open", "left to others")

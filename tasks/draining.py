@@ -9,7 +9,7 @@ import socket
 from typing import Any
 
 from swarm.log import EventLog
-from swarm.tasks import process
+from swarm.tasks import process, standing
 from swarm.tasks.fetching import own_queue
 
 log = EventLog("swarm.draining")
@@ -29,5 +29,5 @@ def obey_drain(worker: Any) -> None:
     for queue in queues:
         # Its own thread does it: the consumer is nobody else's.
         consumer.call_soon(consumer.cancel_task_queue if wanted else consumer.add_task_queue, queue)
-    process.announce()
+    standing.announce()
     log.info("worker.set_aside" if wanted else "worker.back", worker=process.worker_name())

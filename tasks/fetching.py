@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from swarm.agent.needs import Has, find_lack, read_needs
 from swarm.log import EventLog
 from swarm.store.agents import Store
-from swarm.tasks import process
+from swarm.tasks import process, standing
 from swarm.tasks.app import app
 from swarm.tasks.publish import QUEUE_SECONDS, carry_out, publish_agents
 
@@ -53,7 +53,7 @@ class Fetching:
         free = size - len(worker_state.reserved_requests)
         if free <= 0:
             return
-        now = (store.aside_news(), process.has())
+        now = (store.aside_news(), standing.has())
         # Only jobs of a hub have any.
         if now[1].hub and (late := store.take_late(free)):
             _send_to_self(store, late)

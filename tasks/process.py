@@ -8,46 +8,35 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import json
 import mmap
 import os
 import signal
 import socket
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from kombu import pools
 
-from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
 from swarm.agent.programs import ProgramModel
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ToolError
 from swarm.hooks.files import read_managed
-from swarm.local.records import read_job
 from swarm.log import EventLog
-from swarm.mcp.line import can_start_broker
 from swarm.models import Model
-from swarm.models.credentials import explain_missing
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
 from swarm.runtime.stop import Stop
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import WORKER_TIMEOUT_SECONDS, connect
 from swarm.store.durable import Disk
-from swarm.store.sequels import Sequels
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
 from swarm.tools.outside import find_outside_tools
-from swarm.tools.registry import find_offers
-from swarm.webhooks.addresses import names_of
-from swarm.webhooks.notices import Webhooks
 
 if TYPE_CHECKING:
     from swarm.models.anthropic import AnthropicModel
@@ -107,15 +96,7 @@ _drops: mmap.mmap | None = None
 """How often the main process has found that connections had ended in silence."""
 _dropped: dict[int, int] = {}
 """By process, up to which of these its connections were dropped."""
-_refusals: mmap.mmap | None = None
-"""JSON: by model, until when this worker does not ask for it any more, and why. Its children and it share this."""
-_REFUSALS_BYTES = 16_384
-_LONGEST_REASON = 1_000
-ANNOUNCED_SECONDS = 10.0
-"""For how long what a worker says of itself holds."""
 _main_pid = 0
-_processes = 0
-_started_at = time.time()
 _LEAVING, _SET_ASIDE = 1, 2
 """Why a worker takes no agents: it ends; or somebody wants its host free."""
 
@@ -126,7 +107,7 @@ def runtime() -> Runtime:
         found = _runtimes.get(os.getpid())
         if found is None:
             # The main process's own stays where it is: letting it go would close what the main process still uses.
-            found = _runtimes[os.getpid()] = _for_children or Runtime(_settings())
+            found = _runtimes[os.getpid()] = _for_children or Runtime(worker_settings())
         return found
 
 
@@ -159,7 +140,7 @@ def hang_up(pool: Any) -> None:
 
 
 @cache
-def _settings() -> Settings:
+def worker_settings() -> Settings:
     """Read in the main process; reading them again would cost every child two megabytes."""
     return load_settings()
 
@@ -168,84 +149,6 @@ def _settings() -> Settings:
 def worker_name() -> str:
     """This worker's name on the fleet; first asked for in the main process, so its children carry the same one."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
-
-
-# -- what this worker has ------------------------------------------------------------------------------------
-
-
-def has() -> Has:
-    """What this worker has now."""
-    settings = _settings()
-    missing = explain_missing(settings)
-    refused = {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
-    only_job = settings.only_job if settings.job_file is None else read_job(settings.job_file)
-    hub = {"hub": settings.hub, "checkouts": str(settings.checkouts_folder())} if settings.hub else {}
-    return Has(
-        only_job=only_job,
-        lacks={ANY_MODEL: missing} if missing else refused,
-        **hub,
-        offers=_offers(),
-        host=socket.gethostname(),
-        processes=_processes,
-        version=_version(),
-        provider=settings.provider,
-        started_at=_started_at,
-        draining=draining(),
-        broken=find_outside_tools(settings.tools),
-    )
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("celery-swarm")
-    except PackageNotFoundError:
-        return "0+unknown"
-
-
-def note_size(processes: int) -> None:
-    """How many agents this worker can run at once. Called in the main process, before it tells what it has."""
-    global _processes
-    _processes = processes
-
-
-@cache
-def _offers() -> dict[str, str]:
-    """What of this worker not every worker has; a capability that is at home on some only adds its own here."""
-    settings = _settings()
-    tags = settings.tag_names()
-    tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
-    offers = {offer("tool", name): version for name, version in tools.items()}
-    host = {offer("host", socket.gethostname()): ""}
-    servers = {offer("mcp", SERVERS): ""} if can_start_broker() else {}
-    return dict(sorted({**offers, **host, **servers, **{offer("tag", tag): "" for tag in tags}}.items()))
-
-
-def note_refusal(model: str, why: str) -> None:
-    """This worker was refused a model: for a while it leaves agents that need it to others."""
-    if _refusals is not None:
-        until = time.time() + _settings().recheck_seconds
-        known = {name: entry for name, entry in _read_refusals().items() if entry[0] > time.time()}
-        document = json.dumps({**known, model: [until, why[:_LONGEST_REASON]]}).encode()
-        if len(document) <= _REFUSALS_BYTES:
-            _refusals[:] = document.ljust(_REFUSALS_BYTES)
-    announce()
-
-
-def announce() -> None:
-    """Tell the fleet what this worker has."""
-    runtime().store.announce(worker_name(), has(), ANNOUNCED_SECONDS)
-    if brokers := runtime().settings.brokers:
-        Sequels(runtime().store).know(brokers)
-    if names := names_of(runtime().settings):
-        Webhooks(runtime().store).know(names)
-
-
-def _read_refusals() -> dict[str, tuple[float, str]]:
-    try:
-        return dict(json.loads(_refusals[:])) if _refusals is not None else {}
-    except ValueError:  # empty still, or a sibling writes just now
-        return {}
 
 
 # -- the agents that run here --------------------------------------------------------------------------------
@@ -293,18 +196,17 @@ def _on_stop_signal(signum: int, frame: FrameType | None) -> None:
 
 def prepare_main() -> None:
     """Make the main process ready to fork: its name, the shared drain flag, the heavy imports, frozen."""
-    global _draining, _to_stop, _drops, _refusals, _main_pid, _for_children
+    global _draining, _to_stop, _drops, _main_pid, _for_children
     from swarm.models.anthropic import preload
     from swarm.models.catalogue import load_models
 
-    settings = _settings()
+    settings = worker_settings()
     close_to_others()
     worker_name()
     _main_pid = os.getpid()
     _draining = mmap.mmap(-1, 1)
     _to_stop = mmap.mmap(-1, _STOP_WIDTH * 256)
     _drops = mmap.mmap(-1, 8)
-    _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
     for fault in find_outside_tools(settings.tools):
         log.error("worker.tool_broken", why=fault, effect="agents that need it are left to other workers")
     preload(settings)

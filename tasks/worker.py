@@ -31,7 +31,7 @@ from swarm.runtime.servers import end_orphans
 from swarm.settings import load_settings
 from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
-from swarm.tasks import process
+from swarm.tasks import process, standing
 from swarm.tasks.app import app
 from swarm.tasks.batching import LOOK_EVERY_SECONDS, Batching
 from swarm.tasks.cleaning import CLEAN_SECONDS, SPARE_SECONDS, Cleaning, Sparing
@@ -71,6 +71,7 @@ def _prepare_main(**_: Any) -> None:
     # A line for each request of the model says nothing that the journal does not.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     bound_last_wait()
+    standing.share()
     process.prepare_main()
 
 
@@ -110,7 +111,7 @@ def _say_ready(**_: Any) -> None:
 
 def _say_what_is_open() -> None:
     with suppress(RedisError):
-        process.announce()
+        standing.announce()
     for exposure in find_exposures(process.runtime().settings):
         log.warning("worker.exposed", what=exposure.name, found=exposure.found, remedy=exposure.remedy)
     with suppress(RedisError):
@@ -163,20 +164,20 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
     def start(self, worker: Any) -> None:
         """Start both loops."""
         settings = process.runtime().settings
-        process.note_size(worker.concurrency)
+        standing.note_size(worker.concurrency)
         # Before it is counted: whoever wants what it offers should not be left to others.
-        _attempt("announce", process.announce)
+        _attempt("announce", standing.announce)
         # A worker may be started while Redis is away: then it is counted as soon as that is over.
         _attempt("renew", partial(_report_slots, worker))
         self._spawn("renew", min(2.0, settings.lease_seconds / 4), partial(_report, worker))
-        self._spawn("announce", process.ANNOUNCED_SECONDS / 4, Announcing())
+        self._spawn("announce", standing.ANNOUNCED_SECONDS / 4, Announcing())
         self._spawn("rescue", settings.sweep_seconds, Sweeper())
         self._spawn("governor", min(GOVERNOR_SECONDS, settings.sweep_seconds), _serve_classes)
         if settings.job_file is not None:
-            self._spawn("keep", KEEPER_SECONDS, Keeper(settings, process.announce))
+            self._spawn("keep", KEEPER_SECONDS, Keeper(settings, standing.announce))
         self._spawn("hear", min(1.0, settings.sweep_seconds), Hearing(worker.pool))
         fetching = Fetching(worker.pool)
-        if process.has().special:
+        if standing.has().special:
             self._spawn("fetch", 0, Rung(fetching))
         else:
             self._spawn("fetch", min(FETCH_SECONDS, settings.sweep_seconds), fetching)
@@ -275,8 +276,8 @@ class Announcing:
         self._told: dict[str, str] = {}
 
     def __call__(self) -> None:
-        process.announce()
-        lacks = dict(process.has().lacks)
+        standing.announce()
+        lacks = dict(standing.has().lacks)
         for model, why in lacks.items() - self._told.items():
             log.error("worker.unfit", model=model, why=why, effect="agents that need it are left to other workers")
         if self._told and not lacks:

@@ -38,7 +38,7 @@ from swarm.runtime.reaching import find_reach
 from swarm.runtime.scratch import home_folder, scratch_root
 from swarm.runtime.segment import Segment, read_record
 from swarm.runtime.servers import Servers, broker_folder, end_servers
-from swarm.skills.keeping import VARIABLE, find_skills, read_file, unpack
+from swarm.skills.keeping import VARIABLE, load_skills, read_file, unpack
 from swarm.skills.model import Skills
 from swarm.skills.skill_tool import names_in_use
 from swarm.store.connection import redis_hosts
@@ -112,7 +112,7 @@ class Toolbox:
     @cached_property
     def skills(self) -> Skills:
         """The skills that travelled with the job. Raises `UnreadableRecord`."""
-        return find_skills(self._segment.store, self._segment.spec.job_id)
+        return load_skills(self._segment.store, self._segment.claim.documents.get("skills", ""))
 
     def open(self) -> Opening:
         """What this agent's requests begin with."""

@@ -28,7 +28,11 @@ _known: dict[str, BaseModel] = {}
 
 def find_skills(store: Store, job_id: str) -> Skills:
     """What travelled with the job. Raises `UnreadableRecord`."""
-    digest = store.carried(job_id).get("skills")
+    return load_skills(store, store.carried(job_id).get("skills", ""))
+
+
+def load_skills(store: Store, digest: str) -> Skills:
+    """The skills of this index; an empty digest has none. Raises `UnreadableRecord`."""
     return _read(store, digest, Skills) if digest else Skills()
 
 

@@ -1,0 +1,112 @@
+"""What a worker has and lacks, and how the fleet is told."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import socket
+import time
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
+from swarm.local.records import read_job
+from swarm.mcp.line import can_start_broker
+from swarm.models.credentials import explain_missing
+from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.store.sequels import Sequels
+from swarm.tasks import process
+from swarm.tools.outside import find_outside_tools
+from swarm.tools.registry import find_offers
+from swarm.webhooks.addresses import names_of
+from swarm.webhooks.notices import Webhooks
+
+ANNOUNCED_SECONDS = 10.0
+"""For how long what a worker says of itself holds."""
+_REFUSALS_BYTES = 16_384
+_LONGEST_REASON = 1_000
+_refusals: mmap.mmap | None = None
+"""JSON: by model, until when this worker does not ask for it any more, and why. Its children and it share this."""
+_processes = 0
+_started_at = time.time()
+
+
+def share() -> None:
+    """Have the children that are forked from now on tell their main process which models were refused."""
+    global _refusals
+    _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
+
+
+def has() -> Has:
+    """What this worker has now."""
+    settings = process.worker_settings()
+    missing = explain_missing(settings)
+    refused = {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
+    only_job = settings.only_job if settings.job_file is None else read_job(settings.job_file)
+    hub = {"hub": settings.hub, "checkouts": str(settings.checkouts_folder())} if settings.hub else {}
+    return Has(
+        only_job=only_job,
+        lacks={ANY_MODEL: missing} if missing else refused,
+        **hub,
+        offers=_offers(),
+        host=socket.gethostname(),
+        processes=_processes,
+        version=_version(),
+        provider=settings.provider,
+        started_at=_started_at,
+        draining=process.draining(),
+        broken=find_outside_tools(settings.tools),
+    )
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("celery-swarm")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def note_size(processes: int) -> None:
+    """How many agents this worker can run at once. Called in the main process, before it tells what it has."""
+    global _processes
+    _processes = processes
+
+
+@cache
+def _offers() -> dict[str, str]:
+    """What of this worker not every worker has; a capability that is at home on some only adds its own here."""
+    settings = process.worker_settings()
+    tags = settings.tag_names()
+    tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
+    offers = {offer("tool", name): version for name, version in tools.items()}
+    host = {offer("host", socket.gethostname()): ""}
+    servers = {offer("mcp", SERVERS): ""} if can_start_broker() else {}
+    return dict(sorted({**offers, **host, **servers, **{offer("tag", tag): "" for tag in tags}}.items()))
+
+
+def note_refusal(model: str, why: str) -> None:
+    """This worker was refused a model: for a while it leaves agents that need it to others."""
+    if _refusals is not None:
+        until = time.time() + process.worker_settings().recheck_seconds
+        known = {name: entry for name, entry in _read_refusals().items() if entry[0] > time.time()}
+        document = json.dumps({**known, model: [until, why[:_LONGEST_REASON]]}).encode()
+        if len(document) <= _REFUSALS_BYTES:
+            _refusals[:] = document.ljust(_REFUSALS_BYTES)
+    announce()
+
+
+def announce() -> None:
+    """Tell the fleet what this worker has."""
+    process.runtime().store.announce(process.worker_name(), has(), ANNOUNCED_SECONDS)
+    if brokers := process.runtime().settings.brokers:
+        Sequels(process.runtime().store).know(brokers)
+    if names := names_of(process.runtime().settings):
+        Webhooks(process.runtime().store).know(names)
+
+
+def _read_refusals() -> dict[str, tuple[float, str]]:
+    try:
+        return dict(json.loads(_refusals[:])) if _refusals is not None else {}
+    except ValueError:  # empty still, or a sibling writes just now
+        return {}
