@@ -47,7 +47,9 @@ def check_lines(given: Iterable[object]) -> list[Line]:
             raise ConfigurationError(f"line {number} is neither text nor a mapping: {line!r:.80}")
         lines.append(clean(line))
     if not lines:
-        raise ConfigurationError("there are no lines, so there is nothing to do")
+        raise ConfigurationError(
+            "there are no lines, so there is nothing to do; they come from a pipe, --over COMMAND or --from FILE"
+        )
     return lines
 
 
