@@ -24,6 +24,7 @@ from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.scratch import scratch_root
 from swarm.tools.background import kill_orphans
+from tests.forking import Forked
 from tests.needs import need, need_program
 from tests.waiting import wait_for
 
@@ -38,16 +39,21 @@ class Worker:
         ready = fleet.folder / f"worker-{number}.ready"
         argv = [sys.executable, "-m", "celery", "-A", "swarm.tasks", "worker", "-c", str(concurrency), "-P", pool]
         argv += ["-n", f"w{number}@test", "-l", "INFO"]
-        if checkouts is not None:
-            argv = _with_checkouts(checkouts, fleet.settings.checkouts_folder(), argv)
-        self.process = subprocess.Popen(
-            argv,
-            cwd=fleet.folder,
-            env={**fleet.environment(), "SWARM_READY_FILE": str(ready), **env},
-            stdout=self.log.open("ab"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        environment = {**fleet.environment(), "SWARM_READY_FILE": str(ready), **env}
+        self.process: subprocess.Popen[bytes] | Forked
+        if checkouts is None and not any(name.startswith("PYTHON") for name in env):
+            self.process = Forked(argv[2:], env=environment, cwd=fleet.folder, log=self.log)
+        else:
+            if checkouts is not None:
+                argv = _with_checkouts(checkouts, fleet.settings.checkouts_folder(), argv)
+            self.process = subprocess.Popen(
+                argv,
+                cwd=fleet.folder,
+                env=environment,
+                stdout=self.log.open("ab"),
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         self._ready = ready
 
     @property
