@@ -17,35 +17,32 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Entry, Exchanged, Mail
-from swarm.agent.needs import Has, find_common_lack, needs_of, read_workers
-from swarm.agent.spec import Limits
+from swarm.agent.needs import Has, read_workers
+from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.correspondence import Mailbox
 from swarm.definitions.model import Isolation, PermissionMode
-from swarm.errors import ConfigurationError, IdempotencyConflict
+from swarm.errors import ConfigurationError
 from swarm.jobs import Job as Job
 from swarm.jobs import show_lack
 from swarm.log import EventLog
 from swarm.mailbox import USER
-from swarm.mapping.lines import check_lines
-from swarm.mapping.maps import Maps, MapView
-from swarm.maps import PATIENT_AGENT, Map, fill_prompts, place_map
-from swarm.memory.files import take_in
-from swarm.memory.pages import Memories
-from swarm.orders import DEFAULT_AGENT, Order, PreparedJob, prepare_order
 from swarm.records import AgentView, JobView
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
-from swarm.store.connection import connect, explained, hide_password, redis_url
-from swarm.store.durable import Disk
+from swarm.store.connection import connect, hide_password, redis_url
 from swarm.store.happenings import KEEP_SECONDS, Happening, Happenings
 from swarm.store.outage import Outage
 from swarm.store.questions import Questions
 from swarm.store.values import Signals
-from swarm.work import Work, find_work, keep_folder
-from swarm.workspace.sending import send_folder
+
+if TYPE_CHECKING:
+    from swarm.mapping.maps import MapView
+    from swarm.maps import Map
+    from swarm.orders import PreparedJob
+    from swarm.work import Work
 
 log = EventLog("swarm.client")
 MAX_FOCUS_BYTES = 2_000
@@ -152,6 +149,8 @@ class Swarm:
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`, `GitFailed`.
         """
+        from swarm.orders import Order, prepare_order
+
         order = Order(
             prompt=prompt,
             agent=agent,
@@ -205,6 +204,10 @@ class Swarm:
 
         Raises `ConfigurationError` for input that cannot be used, and as `submit`.
         """
+        from swarm.mapping.lines import check_lines
+        from swarm.maps import PATIENT_AGENT, fill_prompts, place_map
+        from swarm.orders import Order, prepare_order
+
         for unfit in ("idempotency_key", "on_end", "broker", "webhook"):
             if order.get(unfit) is not None:
                 raise ConfigurationError(f"a map cannot be given {unfit}, which is for one job")
@@ -225,12 +228,16 @@ class Swarm:
 
     def find_map(self, map_id: str) -> Map:
         """The handle of an existing map. Raises `UnknownMap`."""
+        from swarm.maps import Map
+
         found = Map(self, map_id)
         found.view()
         return found
 
     def maps(self, count: int = 50) -> list[MapView]:
         """The newest maps, newest first."""
+        from swarm.mapping.maps import Maps
+
         return Maps(self.store).all(count)
 
     def place(self, prepared: PreparedJob) -> Job:
@@ -238,49 +245,9 @@ class Swarm:
 
         Raises `RedisUnavailable`, `IdempotencyConflict`, and `GitFailed` where its files cannot be sent to the hub.
         """
-        with explained(self.store.client):
-            # Before there is an agent that is told of it.
-            memories = Memories(self.store)
-            found = [problem for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
-            spec, warnings = prepared.spec, prepared.warnings
-            is_there = prepared.digest and self.store.has_job(spec.job_id)
-            if spec.files is not None and spec.is_carried and not is_there:
-                # First: a job is never there without what it begins with.
-                sent = send_folder(self.settings, prepared.folder, spec.files.hub, spec.job_id, spec.agent_id)
-                spec = spec.model_copy(update={"base": sent.commit})
-                warnings = [*warnings, *sent.warnings]
-            elif spec.isolation != "none" and not is_there:
-                spec = spec.model_copy(update={"base": keep_folder(self.settings, prepared.folder, spec.job_id)})
-            submitted = self.store.submit(
-                spec,
-                folder=str(prepared.folder),
-                catalogue=prepared.catalogue.model_dump_json(),
-                retention_seconds=self.settings.retention_seconds,
-                rules=prepared.permissions.rules.model_dump_json(),
-                ask_seconds=prepared.ask_seconds,
-                weight=prepared.priority,
-                order=prepared.digest,
-                memory=prepared.places.model_dump_json() if prepared.places is not None else "",
-                documents=prepared.documents,
-                packages=prepared.skills.packages,
-                sequel=prepared.sequel,
-                webhook=prepared.webhook,
-            )
-            if prepared.digest and submitted.order != prepared.digest:
-                raise IdempotencyConflict(prepared.spec.job_id)
-            if self.settings.durability == "all":
-                Disk(self.store.client, self.store.key("synced"), "all").wait()
-        self.publish(submitted.effect)
-        return Job(
-            self, spec.job_id, warnings=[*warnings, *map(str, found), *self._find_wants(prepared)], new=submitted.new
-        )
+        from swarm.placing import place_job
 
-    def _find_wants(self, prepared: PreparedJob) -> list[str]:
-        """What the job's first agent needs that no worker has, in words; where no worker is there, one may be about to come."""
-        needs = needs_of(prepared.spec)
-        workers = self.workers() if needs.wants else []
-        lack = find_common_lack(needs, workers) if workers else ""
-        return [f"it waits, for nobody can run it now: {lack}"] if lack else []
+        return place_job(self, prepared)
 
     def job(self, job_id: str) -> Job:
         """The handle of an existing job. Raises `UnknownAgent`."""
@@ -303,6 +270,8 @@ class Swarm:
 
     def work(self, agent_id: str) -> Work:
         """What an agent that works on a copy did to files: to read, and to take over. Raises `NoWork`, `UnknownAgent`, `GitFailed`."""
+        from swarm.work import find_work
+
         return find_work(self.store, self.settings, agent_id)
 
     def workers(self) -> list[Has]:

@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 from pydantic import BaseModel
 
-from swarm.definitions.addressing import ask_for_agent
-from swarm.definitions.catalogue import Catalogue
 from swarm.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent
 from swarm.mailbox import USER, Message, Receiver, check_body, position_of
 from swarm.store.agents import Store
@@ -91,6 +89,9 @@ class Correspondence:
     def _addressed(self, text: str) -> str:
         if not text.lstrip().startswith("@"):
             return text
+        from swarm.definitions.addressing import ask_for_agent
+        from swarm.definitions.catalogue import Catalogue
+
         return ask_for_agent(text, Catalogue.model_validate_json(self._store.catalogue(self.id)))
 
     def _send_part(

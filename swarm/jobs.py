@@ -14,10 +14,10 @@ from swarm.records import AgentView, Event, JobView, read_event
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.team.board import Board, TaskTexts, TaskView
 from swarm.team.scratchpad import Pad, PageView
-from swarm.work import Work
 
 if TYPE_CHECKING:
     from swarm.client import Swarm
+    from swarm.work import Work
 
 _IDLE_SECONDS = 1.0
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from swarm.agent.results import check_schema
-from swarm.agent.spec import AgentSpec, Files, Limits
+from swarm.agent.spec import DEFAULT_AGENT, AgentSpec, Files, Limits
 from swarm.batching.admission import refuse_more_turns
 from swarm.context.instructions import Instructions
 from swarm.definitions.addressing import split_address
@@ -48,7 +48,6 @@ from swarm.webhooks.addresses import read_address
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.home import refuse_home
 
-DEFAULT_AGENT = "build"
 DEFAULT_MODE: PermissionMode = "acceptEdits"
 """Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
 MAX_PROMPT_BYTES = 4 * 1024 * 1024

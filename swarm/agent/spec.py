@@ -15,6 +15,8 @@ from swarm.records import Limits as Limits
 from swarm.records import State as State
 
 SPEC_VERSION: Literal[1] = 1
+DEFAULT_AGENT = "build"
+"""The type of a job's first agent, unless somebody says another."""
 
 
 class Files(BaseModel):

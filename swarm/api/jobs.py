@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from swarm.agent.spec import Limits
+from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.api.endpoint import Body, Call, Endpoint, Returned, Wait
 from swarm.api.failures import Refusal
 from swarm.client import Job
 from swarm.definitions.model import PermissionMode
-from swarm.orders import DEFAULT_AGENT, find_workspace
+from swarm.orders import find_workspace
 from swarm.records import AgentView, JobView
 from swarm.store.api_keys import ApiKey
 from swarm.team.board import TaskTexts, TaskView

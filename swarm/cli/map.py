@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from swarm.agent.spec import Limits
+from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.cli.completing import complete_model, complete_scenario, complete_type
 from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
@@ -36,7 +36,7 @@ from swarm.errors import ConfigurationError
 from swarm.local.stack import running, status, temporary_stack
 from swarm.mapping.lines import Format, Line, check_lines, read_lines
 from swarm.maps import DEFAULT_AT_ONCE, MAX_RETRIES, PATIENT_AGENT, Map, check_bounds, fill_prompts, place_map
-from swarm.orders import DEFAULT_AGENT, Order
+from swarm.orders import Order
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
 from swarm.settings import Settings, load_settings

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from kombu import Connection
-from kombu.pidbox import Mailbox
 from pydantic import BaseModel
 
 from swarm.errors import ConfigurationError
@@ -317,6 +315,9 @@ def _ready_workers(settings: Settings) -> list[ProcessRecord]:
 
 def _fleet_answers(settings: Settings) -> bool:
     """Whether any worker serves our queue on a Redis that is not ours; takes a second if none does."""
+    from kombu import Connection  # by those who end workers alone
+    from kombu.pidbox import Mailbox
+
     if settings.redis_url is None:
         return False
     with connect(settings) as client:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from swarm import __version__
+from swarm.agent.spec import DEFAULT_AGENT
 from swarm.client import Swarm
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.model import PermissionMode
@@ -15,7 +16,7 @@ from swarm.live.reading import Reader
 from swarm.live.rows import Row
 from swarm.live.state import Patch, Snapshot
 from swarm.models.catalogue import load_models
-from swarm.orders import DEFAULT_AGENT, DEFAULT_MODE, find_workspace
+from swarm.orders import DEFAULT_MODE, find_workspace
 from swarm.permissions.sources import load_permission_settings
 from swarm.records import Event, Limits, State
 from swarm.store.questions import Question

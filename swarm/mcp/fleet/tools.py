@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from swarm.agent.spec import Limits
+from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.api.jobs import check_workspace
 from swarm.client import Swarm
 from swarm.correspondence import Delivery
@@ -25,7 +25,7 @@ from swarm.ids import root_agent_id
 from swarm.mailbox import Message
 from swarm.mcp.fleet.transcripts import render_part
 from swarm.mcp.fleet.views import AgentLine, JobState, QuestionView, outline_job, show_agent, show_job, show_question
-from swarm.orders import DEFAULT_AGENT, find_workspace
+from swarm.orders import find_workspace
 from swarm.records import Event, read_event
 from swarm.store.api_keys import ApiKey, Scope
 
