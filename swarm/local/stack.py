@@ -315,7 +315,7 @@ def _ready_workers(settings: Settings) -> list[ProcessRecord]:
 
 def _fleet_answers(settings: Settings) -> bool:
     """Whether any worker serves our queue on a Redis that is not ours; takes a second if none does."""
-    from kombu import Connection  # by those who end workers alone
+    from kombu import Connection  # only a Redis that is not ours is asked this way
     from kombu.pidbox import Mailbox
 
     if settings.redis_url is None:
