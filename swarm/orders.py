@@ -39,7 +39,7 @@ from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import first_mode
 from swarm.permissions.rules import Action, Rules, parse_rule
 from swarm.permissions.sources import PermissionSettings
-from swarm.settings import Settings
+from swarm.settings import LOOPBACK, Settings
 from swarm.skills.commands import Place, call_command
 from swarm.skills.model import Skills
 from swarm.store.sequels import Sequel
@@ -51,7 +51,6 @@ from swarm.workspace.home import refuse_home
 DEFAULT_MODE: PermissionMode = "acceptEdits"
 """Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
 MAX_PROMPT_BYTES = 4 * 1024 * 1024
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
     if not order.home_workspace:
         refuse_home(folder)
     check_prompt(order.prompt)
-    if order.base_url is not None and urlsplit(order.base_url).hostname not in _LOOPBACK:
+    if order.base_url is not None and urlsplit(order.base_url).hostname not in LOOPBACK:
         raise ConfigurationError(
             f"{order.base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
         )

@@ -13,6 +13,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from swarm.errors import ConfigurationError
 from swarm.tags import split_tags
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+"""Names of this machine, to itself alone."""
+
 
 def _state_home() -> Path:
     base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"

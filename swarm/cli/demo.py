@@ -15,8 +15,7 @@ from typing import Annotated
 import typer
 
 from swarm.agent.entries import Prompt, ToolFinished
-from swarm.cli.credentials import require_credentials
-from swarm.cli.launch import Launch, run_job
+from swarm.cli.launch import Launch, require_credentials, run_job
 from swarm.cli.output import output_console, plain, print_line, print_note
 from swarm.cli.tree_view import sum_up
 from swarm.client import Swarm

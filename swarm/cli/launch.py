@@ -11,24 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TextIO
 
-from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.output import message_console, one_line, print_note, show_time
 from swarm.cli.patience import said
 from swarm.cli.prompting import Prompter, open_terminal
-from swarm.cli.stream_display import StreamDisplay
 from swarm.cli.talking import Left, choose_talking, read_line
 from swarm.cli.telling import Teller, read_command
 from swarm.cli.trust import ask_for_trust
-from swarm.cli.watching import Display, watch
+from swarm.cli.watching import Display, StreamDisplay, watch
 from swarm.cli.work import bring_home
 from swarm.client import Job, Swarm
-from swarm.errors import JobLost, MessageRefused, SwarmError, UnknownAgent
+from swarm.errors import ConfigurationError, JobLost, MessageRefused, SwarmError, UnknownAgent
 from swarm.live.reading import Reader
 from swarm.local.keeping import JobStack, job_stack
 from swarm.local.processes import tail_log
 from swarm.local.records import load_records
-from swarm.local.stack import StackStatus, status
+from swarm.local.stack import StackStatus, has_worker, status
+from swarm.models.credentials import explain_missing, find_credentials
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.records import AgentView, JobView
 from swarm.rehearsal.scenario import load_scenario
@@ -308,3 +307,12 @@ class _Watching:
 
     def _say_how_it_goes_on(self) -> None:
         print_note(f"detached from {self.job.id}: {self._after_detaching()}. See it with `swarm tree {self.job.id}`.")
+
+
+def require_credentials(settings: Settings) -> None:
+    """Raise `ConfigurationError` if workers of this machine would have no key; workers that run already have theirs."""
+    missing = explain_missing(settings)
+    if not missing or (find_credentials(settings) is None and has_worker(settings)):
+        return
+    without = ", or try `swarm demo`, which needs none" if settings.provider == "anthropic" else ""
+    raise ConfigurationError(f"{missing}{without}")

@@ -12,13 +12,11 @@ import typer
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_json, print_line, print_note, show_duration, show_number
 from swarm.errors import ConfigurationError
+from swarm.settings import LOOPBACK, Settings, load_settings
 
 if TYPE_CHECKING:
     from swarm.agent.needs import Has
     from swarm.local.stack import StackStatus
-    from swarm.settings import Settings
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def bring_up(
@@ -43,7 +41,6 @@ def bring_up(
     from swarm.local.page_token import find_token
     from swarm.local.stack import up
     from swarm.models.credentials import find_credentials
-    from swarm.settings import load_settings
 
     settings = load_settings()
     port = flower_port if flower_port is not None else 5555 if flower else None
@@ -60,7 +57,6 @@ def take_down() -> None:
     from swarm.cli.patience import said
     from swarm.local.stack import down, status
     from swarm.runtime.scratch import remove_scratch
-    from swarm.settings import load_settings
 
     settings = load_settings()
     before = status(settings)
@@ -75,7 +71,6 @@ def show_status(as_json: JsonOption = False) -> None:
     """Show what of the local stack runs."""
     from swarm.local.page_token import find_token
     from swarm.local.stack import status
-    from swarm.settings import load_settings
 
     settings = load_settings()
     found = status(settings)
@@ -187,7 +182,7 @@ def run_flower(
             "a password on the command line is read by every user of this machine; set FLOWER_BASIC_AUTH=USER:PASSWORD "
             "in Flower's environment instead"
         )
-    if address not in _LOOPBACK and not os.environ.get("FLOWER_BASIC_AUTH") and not _has_option(given, "--auth"):
+    if address not in LOOPBACK and not os.environ.get("FLOWER_BASIC_AUTH") and not _has_option(given, "--auth"):
         print_note(
             f"note: whoever reaches {address}:{port} sees every job; set FLOWER_BASIC_AUTH=USER:PASSWORD in its environment"
         )
@@ -206,7 +201,6 @@ def _has_option(given: list[str], *names: str) -> bool:
 
 def _become_celery(arguments: list[str]) -> None:
     """Replace this process by Celery's, so that signals and the supervisor's process id mean what they should."""
-    from swarm.settings import load_settings
     from swarm.store.connection import connect, ping_or_raise
 
     settings = load_settings()
@@ -229,7 +223,6 @@ def _prepare_local_redis() -> None:
     """Without a Redis that is set, the local one is meant; it stays when the worker ends, until `swarm down`."""
     from swarm.local.redis_server import find_redis
     from swarm.local.stack import up
-    from swarm.settings import load_settings
 
     settings = load_settings()
     before = find_redis(settings)

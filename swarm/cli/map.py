@@ -14,9 +14,8 @@ import typer
 
 from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.cli.completing import complete_model, complete_scenario, complete_type
-from swarm.cli.credentials import require_credentials
 from swarm.cli.interrupts import Interrupts, Terminated
-from swarm.cli.launch import WorkerLost, prepare_trusted
+from swarm.cli.launch import WorkerLost, prepare_trusted, require_credentials
 from swarm.cli.map_output import ResultFile, check_new
 from swarm.cli.map_watching import say_how_it_goes_on, shown_progress, tell_end, write_results
 from swarm.cli.options import (

@@ -1,9 +1,10 @@
-"""`swarm send` and `swarm inbox`: writing to agents, and reading what they have written."""
+"""`swarm send`, `inbox`, `compact` and `event`: what people say to agents, and what agents have written to them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from swarm.cli.output import (
     print_note,
     print_result,
     show_number,
+    show_time,
 )
 from swarm.cli.patience import said
 from swarm.client import Job, Swarm
@@ -28,6 +30,7 @@ from swarm.correspondence import Delivery
 from swarm.errors import SwarmError
 from swarm.local.stack import has_worker
 from swarm.mailbox import MAX_BODY_BYTES, Message, position_of, render_mail
+from swarm.store.happenings import KEEP_SECONDS, MAX_DATA_BYTES
 
 _SHOWN_NAMES = 20
 
@@ -205,3 +208,68 @@ def hint_at_unread(job_id: str, unread: int) -> None:
     """Say on stderr that agents have written to the person."""
     if unread:
         print_note(f"{show_number(unread, 'unread message')} for you: swarm inbox {job_id}")
+
+
+def compact(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="AGENT|JOB",
+            autocompletion=complete_agent,
+            help="An id or the beginning of it; for a job, its first agent.",
+        ),
+    ],
+    focus: Annotated[str, typer.Option("--focus", metavar="TEXT", help="What the summary must hold above all.")] = "",
+) -> None:
+    """Have an agent's conversation summarized before its next turn; nobody is woken for it.
+
+    The journal keeps everything: `swarm transcript` shows what came before. An agent that has had fewer than two replies since the
+    last summary has nothing to summarize yet, and does it as soon as it has. Exit code: 0 noted, 1 not possible, 2 wrong usage.
+    """
+    with open_swarm() as swarm:
+        agent_id = find_agent(swarm, target)
+        state = swarm.compact(agent_id, focus)
+        when = "when it goes on" if swarm.agent(agent_id).ended or state == "parked" else "before its next turn"
+        print_line(f"{agent_id} ({state.replace('_', ' ')}) will have its conversation summarized {when}")
+
+
+def tell_event(
+    key: Annotated[
+        str,
+        typer.Argument(metavar="KEY", help="What has happened, as the agents that wait for it know it: deploy/1234."),
+    ],
+    data: Annotated[
+        str | None, typer.Argument(metavar="[DATA]", help="What they are told of it; - reads it from a pipe.")
+    ] = None,
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_duration,
+            metavar="TIME",
+            help="How long it is kept for those who wait later.",
+            show_default="24h",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell an event from outside: agents that wait for it (the tool WaitFor) go on.
+
+    The first event of a key stays as long as it is kept. Exit code: 0 told, 1 the key had one already, 2 wrong usage.
+    """
+    text = "" if data is None else read_text(data, name="DATA", usage="say something", max_bytes=MAX_DATA_BYTES)
+    seconds = KEEP_SECONDS if keep is None else keep
+    with open_swarm() as swarm:
+        told = swarm.event(key, text, keep_seconds=seconds)
+    if as_json:
+        print_json(told.model_dump(mode="json"))
+    elif told.new:
+        print_line(
+            f"told {key}: {show_number(len(told.woken), 'agent')} waited for it; it is kept for {show_time(seconds)}"
+        )
+    else:
+        came = datetime.fromtimestamp(told.at).strftime("%Y-%m-%d %H:%M:%S")
+        print_note(
+            f"nothing was changed: {key} came already at {came}, from {one_line(told.by)}, with {one_line(told.data) or 'no data'}"
+        )
+    if not told.new:
+        raise typer.Exit(1)

@@ -1,7 +1,13 @@
-"""`swarm rehearse`: serve a scenario as if it were the model, until interrupted."""
+"""`swarm rehearse`: a scenario served as if it were the model, until interrupted or until its job has ended."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,11 +15,18 @@ import typer
 from swarm.cli.completing import complete_scenario
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.output import print_line, print_note
-from swarm.cli.rehearsing import close_with_job
-from swarm.errors import ConfigurationError
+from swarm.client import Swarm
+from swarm.errors import ConfigurationError, UnknownAgent
+from swarm.local.processes import is_alive, spawn_detached, tail_log
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
-from swarm.settings import load_settings
+from swarm.settings import Settings, load_settings
+from swarm.store.outage import REDIS_ERRORS
+
+_START_SECONDS = 30.0
+_LOOK_SECONDS = 0.5
+_UNPLACED_SECONDS = 60.0
+"""How long the job may take to be put on the queue."""
 
 
 def rehearse(
@@ -62,3 +75,41 @@ def rehearse(
             server.close()
             stats = server.stats()
             print_note(f"answered {stats['requests']} requests, {len(stats['unmatched'])} without a fitting reply")
+
+
+def begin_rehearsing(scenario: str, job_id: str, settings: Settings) -> str:
+    """Start a server for the job in a process of its own; returns its URL. Raises `ConfigurationError`."""
+    load_scenario(scenario)  # what is wrong with it is said here
+    folder = settings.state_folder() / "rehearsals"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = folder / f"{job_id}.log"
+    given = str(Path(scenario).absolute()) if Path(scenario).is_file() else scenario
+    argv = [sys.executable, "-m", "swarm", "rehearse", given, "--until", job_id]
+    process = spawn_detached(argv, env=os.environ, cwd=folder, log=log)
+    give_up = time.monotonic() + _START_SECONDS
+    while is_alive(process) and time.monotonic() < give_up:
+        if found := re.search(r"rehearsing .* at (http\S+)", log.read_text(errors="replace")):
+            return found[1]
+        time.sleep(0.05)
+    raise ConfigurationError(f"the rehearsal's server did not start: {tail_log(log) or 'it said nothing'}")
+
+
+def close_with_job(server: RehearsalServer, job_id: str, settings: Settings) -> None:
+    """Have the server closed, from a thread of its own, once the job has ended, or is not there."""
+    threading.Thread(target=_watch, args=(server, job_id, Swarm(settings)), daemon=True).start()
+
+
+def _watch(server: RehearsalServer, job_id: str, swarm: Swarm) -> None:
+    give_up = time.monotonic() + _UNPLACED_SECONDS
+    while True:
+        try:
+            if swarm.job(job_id).view().ended:
+                break
+            give_up = 0.0
+        except UnknownAgent:
+            if time.monotonic() > give_up:
+                break
+        except REDIS_ERRORS:
+            pass  # it may come back, and its agents with it
+        time.sleep(_LOOK_SECONDS)
+    server.close()

@@ -18,7 +18,7 @@ from swarm.cli.event_lines import describe_event
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import print_json, print_json_text, print_line, print_note, show_number
-from swarm.cli.rehearsing import begin_rehearsing
+from swarm.cli.rehearse import begin_rehearsing
 from swarm.client import Job, Swarm
 from swarm.errors import ConfigurationError
 from swarm.local.stack import running

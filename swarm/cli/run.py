@@ -13,9 +13,8 @@ import typer
 
 from swarm.agent.spec import Limits
 from swarm.cli.completing import complete_model, complete_scenario, complete_type
-from swarm.cli.credentials import require_credentials
 from swarm.cli.jobs import describe_job
-from swarm.cli.launch import Launch, place, prepare_trusted, run_job
+from swarm.cli.launch import Launch, place, prepare_trusted, require_credentials, run_job
 from swarm.cli.messages import hint_at_unread
 from swarm.cli.options import (
     AllowOption,
@@ -30,11 +29,11 @@ from swarm.cli.options import (
     read_prompt,
     read_schema,
 )
-from swarm.cli.outcomes import describe_verdict
 from swarm.cli.output import print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompting import open_terminal
-from swarm.cli.rehearsing import begin_rehearsing
+from swarm.cli.rehearse import begin_rehearsing
 from swarm.cli.talking import read_line
+from swarm.cli.tree_view import describe_verdict
 from swarm.client import Swarm
 from swarm.definitions.model import Isolation
 from swarm.errors import ConfigurationError

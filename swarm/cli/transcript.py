@@ -28,7 +28,6 @@ from swarm.agent.entries import (
 from swarm.agent.waits import describe_wait
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
-from swarm.cli.outcomes import describe_verdict
 from swarm.cli.output import (
     one_line,
     output_console,
@@ -40,6 +39,7 @@ from swarm.cli.output import (
     show_duration,
 )
 from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
+from swarm.cli.tree_view import describe_verdict
 from swarm.client import Swarm
 from swarm.definitions.tools import Kind, row_of
 from swarm.hooks.words import describe_hooked

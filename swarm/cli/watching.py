@@ -10,13 +10,23 @@ from collections.abc import Callable, Sequence
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration, show_number
+from swarm.cli.output import (
+    message_console,
+    one_line,
+    print_json_text,
+    print_note,
+    show_cost,
+    show_count,
+    show_duration,
+    show_number,
+)
 from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.cli.prompting import Prompter
 from swarm.cli.question_view import show_heading
 from swarm.cli.tree_view import render_tree
 from swarm.client import Job, Swarm
 from swarm.records import AgentView, Event, JobView
+from swarm.streaming import Teller
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""
@@ -294,3 +304,21 @@ def _describe(event: Event, agent: AgentView) -> str:
     # Why the whole job ended is said once, at its end.
     reason = one_line(event.fields.get("reason", ""), 300) if agent.parent_id is not None else ""
     return f"ended   {label}: {event.fields.get('state', agent.state)}, {spent}{took}{f': {reason}' if reason else ''}"
+
+
+class StreamDisplay(Display):
+    """Prints each event of the stream as it happens; its schema is `swarm.streaming.events`. A long silence is explained on stderr."""
+
+    def __init__(self, swarm: Swarm, job: Job, *, quiet: bool = False) -> None:
+        self._teller, self._job, self._quiet = Teller(swarm, job), job, quiet
+        self._said_at = time.monotonic()
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Print what these events tell."""
+        for event in events:
+            for told in self._teller.tell(event):
+                print_json_text(told.model_dump_json())
+                self._said_at = time.monotonic()
+        if not self._quiet and time.monotonic() - self._said_at >= SILENCE_SECONDS:
+            self._said_at = time.monotonic()
+            print_note(describe_waiting(self._job.agents()))

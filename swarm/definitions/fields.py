@@ -13,14 +13,18 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from swarm.definitions.duties import read_duties
 from swarm.definitions.hook_tables import read_hooks
+from swarm.definitions.key_readers import (
+    read_duties,
+    read_nicknames,
+    read_placing,
+    read_program,
+    read_requirements,
+    read_servers,
+    read_skills,
+)
 from swarm.definitions.keys import Table, normalise_keys, show_key, warn_about_the_rest
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, Effort, MemoryScope, Mode, PermissionMode
-from swarm.definitions.placing import read_nicknames, read_placing
-from swarm.definitions.programs import read_program
-from swarm.definitions.requirements import read_requirements, read_skills
-from swarm.definitions.servers import read_servers
 from swarm.definitions.sources import Unusable, as_text, show, show_path
 from swarm.definitions.tool_lists import Entry, ToolLists, read_entries, read_switches
 

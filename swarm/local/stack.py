@@ -17,12 +17,12 @@ from pydantic import BaseModel
 
 from swarm.errors import ConfigurationError
 from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, try_lock
-from swarm.local.own_hub import find_own_hub
 from swarm.local.records import ProcessRecord, load_records, read_job, save_record, stack_folder
 from swarm.local.redis_server import RedisStatus, ensure_redis, find_redis, read_redis_status, stop_redis
 from swarm.local.workers import (
     default_concurrency,
     end_processes,
+    find_own_hub,
     listens,
     start_flower,
     start_hub,

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -26,7 +27,7 @@ from swarm.local.records import (
     save_record,
     stack_folder,
 )
-from swarm.settings import Settings
+from swarm.settings import LOOPBACK, Settings
 from swarm.store.connection import redis_url
 
 APP = "swarm.tasks"
@@ -219,3 +220,18 @@ def _check_port(port: int) -> int:
                 f"port {port} cannot be used for Flower ({error.strerror}). Name another."
             ) from error
         return int(probe.getsockname()[1])
+
+
+def find_own_hub(settings: Settings) -> tuple[str, int] | None:
+    """Where the stack's hub has to listen; None where the hub is another machine's, no server, or not set.
+
+    Raises `ConfigurationError` where it would be ours and lacks its token.
+    """
+    parts = urlsplit(settings.hub or "")
+    if parts.scheme != "http" or parts.hostname not in LOOPBACK:
+        return None
+    if not settings.hub_token:
+        raise ConfigurationError(
+            f"SWARM_HUB is {settings.hub}, on this machine, and SWARM_HUB_TOKEN is not set: any secret word, the same everywhere"
+        )
+    return parts.hostname, parts.port or 80

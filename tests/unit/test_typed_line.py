@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swarm.cli.typed_line import Editor
+from swarm.cli.talking import Editor
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""`swarm serve`, `hub` and `telemetry`: what a fleet has beside its workers, each in the foreground."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swarm.cli.output import print_line, print_note
+from swarm.client import Swarm
+from swarm.errors import ConfigurationError
+from swarm.local.stack import up
+from swarm.settings import LOOPBACK, load_settings
+from swarm.store.api_keys import ApiKeys
+from swarm.store.connection import explained
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on; 0 takes a free one.")] = 8400,
+) -> None:
+    """Serve the HTTP API: start jobs, follow, answer and cancel them from any language.
+
+    Callers need a key: `swarm keys add NAME` makes one. The API keeps nothing itself, so any number of these can run. It speaks plain
+    HTTP: beyond this machine, put it behind a proxy that does TLS. `/v1/openapi.json` describes it.
+    """
+    try:
+        import uvicorn
+
+        from swarm.api.application import make_app
+    except ImportError as error:
+        raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[api]'") from error
+
+    settings = load_settings()
+    if settings.redis_url is None:
+        up(settings, workers=0)
+    swarm = Swarm(settings)
+    with explained(swarm.store.client):
+        if not ApiKeys(swarm.store).all():
+            print_note("note: there is no key yet, so every call is refused; `swarm keys add NAME` makes one")
+    uvicorn.run(make_app(settings), host=host, port=port, log_level="info", timeout_graceful_shutdown=2)
+
+
+def hub(
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where the repositories lie.", show_default="`hub` in SWARM_STATE_DIR"),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to serve on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to serve on; 0 takes a free one.")] = 8441,
+) -> None:
+    """Serve the git repositories that files follow their agents through, until interrupted.
+
+    SWARM_HUB_TOKEN is what workers and clients must know. It speaks plain HTTP: beyond a private network, put it behind a proxy that does
+    TLS. With SWARM_REDIS_URL it removes the repositories of jobs that are kept no longer.
+    """
+    from swarm.hub import serving
+
+    def told(address: str) -> None:
+        print_line(f"the hub serves {address}")
+        if host not in LOOPBACK:
+            print_note("note: files and the token pass the network as they are; use a private one, or a proxy with TLS")
+
+    serving.serve(load_settings(), folder, host, port, told=told)
+
+
+def telemetry(
+    otlp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Send spans and metrics to this OTLP receiver over HTTP (`http://localhost:4318`).",
+            show_default="OTEL_EXPORTER_OTLP_ENDPOINT, if it is set",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to serve `/metrics` on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port for it; 0 takes a free one.")] = 9464,
+    every: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How often journals are read.")] = 5.0,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="Read and send what is there, and end; exit code 1 if not all of it was taken."),
+    ] = False,
+) -> None:
+    """Tell monitoring what jobs do: traces by OTLP, metrics for Prometheus, until interrupted.
+
+    One for the fleet is enough; a second one stands by. Workers know nothing of it: all is read from Redis.
+    """
+    from swarm.telemetry import running
+
+    settings = load_settings()
+    sends = otlp or any(map(os.environ.get, ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")))
+    collector = running.open_collector(otlp) if sends else None
+    if once:
+        if not running.read_once(settings, collector):
+            print_note("not all of it was taken, or another exporter tells of it: it is told again next time")
+            raise typer.Exit(1)
+        return
+    if collector is None:
+        print_note("note: no traces are sent; --otlp URL, or OTEL_EXPORTER_OTLP_ENDPOINT")
+    running.run(settings, collector, host, port, every, lambda address: print_line(f"metrics at {address}"))

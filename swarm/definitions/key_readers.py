@@ -1,0 +1,181 @@
+"""What single keys of a definition mean, whichever file they came from: its servers, program, place, requirements and duties."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from swarm.definitions.model import Execution, Isolation, Outcome, Rule
+from swarm.definitions.sources import Unusable, as_text, show
+from swarm.mcp.formats import Dialect, Unreadable, read_entry
+from swarm.tags import split_tags
+
+MAX_WORDS = 100
+_MAX_NICKNAMES = 100
+_MAX_SKILLS = 50
+_ALL, _NONE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_WRITTEN = {"check_seconds": "checkTimeout"}
+
+
+def read_servers(value: Any, source: str, warnings: list[str]) -> dict[str, Any]:
+    """The fields of a definition that its key `mcpServers` is: a name, a list of names and tables, or a table by name."""
+    dialect: Dialect = "codex" if source.endswith(".toml") else "claude"
+    servers, shared = [], []
+    for name, entry in _entries(value, warnings):
+        if entry is None or isinstance(entry, str | bool):
+            shared.append(name)
+            continue
+        try:
+            found = read_entry(name, entry, dialect, scope="definition", source=source)
+        except Unreadable as error:
+            warnings.append(f"its MCP server {show(name)} cannot be used: {error}")
+            continue
+        warnings.extend(f"its MCP server {show(name)}: {note}" for note in found.notes)
+        servers.extend([found.server] if found.server is not None else [])
+    return {"servers": servers, "shared_servers": list(dict.fromkeys(shared))}
+
+
+def _entries(value: Any, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+    for one in value if isinstance(value, list) else [value]:
+        match one:
+            case None:
+                continue
+            case str():
+                yield from ((name.strip(), None) for name in one.split(",") if name.strip())
+            case Mapping():
+                yield from ((as_text(name), entry) for name, entry in one.items())
+            case _:
+                warnings.append(f"an entry of `mcpServers` is {show(one)}, neither a name nor a table; it is ignored")
+
+
+def read_program(keys: Mapping[str, Any], description: str, warnings: list[str]) -> dict[str, Any]:
+    """The fields that say it, none where there is no program. Raises `Unusable`."""
+    command = keys.get("command")
+    if command is None:
+        return {}
+    if not isinstance(command, list):
+        # Elsewhere people keep notes under this key: a line of text must not become a program.
+        warnings.append("`command` is no list of words, so it is no program: write for example [python, agent.py]")
+        return {}
+    words = [as_text(word) for word in command]
+    if not words or len(words) > MAX_WORDS or not words[0].strip() or any("\0" in word for word in words):
+        raise Unusable(f"`command` is {show(command)}, and no program with its arguments", "Write [python, agent.py].")
+    fields: dict[str, Any] = {"command": words, "instruction_files": False}
+    if keys.get("restart") is not None:
+        fields["restart"] = as_text(keys["restart"]).strip().lower() in ("true", "yes", "on", "1")
+    return fields | {"prompt": description.strip() or "(A program.)"}
+
+
+def read_placing(isolation: str, kind: str, minutes: str, warnings: list[str]) -> dict[str, Any]:
+    """What the keys `isolation`, `kind` and `timeoutMins` mean; nothing of those that are not there."""
+    values: dict[str, Any] = {}
+    if given := isolation.strip().lower():
+        if given not in get_args(Isolation):
+            # The safe guess: what works on a copy of its own spoils nothing.
+            warnings.append(f"unknown `isolation` {show(isolation)}; 'worktree' is used")
+            given = "worktree"
+        values["isolation"] = given
+    if given := kind.strip().lower():
+        if given in get_args(Execution):
+            values["kind"] = given
+        else:
+            warnings.append(f"unknown `kind` {show(kind)}; it is ignored (known: {', '.join(get_args(Execution))})")
+    if given := minutes.strip():
+        if re.fullmatch(r"\d{1,6}(\.\d{1,3})?", given) and float(given) > 0:
+            values["timeout_seconds"] = 60 * float(given)
+        else:
+            warnings.append(f"`timeoutMins` is {show(minutes)}, not a number of minutes; it is ignored")
+    return values
+
+
+def read_nicknames(given: Any, warnings: list[str]) -> list[str]:
+    """The names that agents of a type are given, each once: Codex's `nickname_candidates`; a name with blanks is written with hyphens."""
+    if given is None:
+        return []
+    if not isinstance(given, list):
+        warnings.append(f"`nicknames` is {show(given)}, not a list of names; it is ignored")
+        return []
+    names = dict.fromkeys(re.sub(r"\s+", "-", as_text(name).strip()) for name in given)
+    unfit = [name for name in names if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name)]
+    if unfit:
+        warnings.append(f"{', '.join(map(show, unfit))} cannot be agents' names; they are left out of `nicknames`")
+    return [name for name in names if name not in unfit][:_MAX_NICKNAMES]
+
+
+def read_requirements(keys: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """The fields of a definition that its keys `requires` and `resultSchema` are. Raises `Unusable`."""
+    values: dict[str, Any] = {}
+    if (required := keys.get("requires")) is not None:
+        if isinstance(required, Mapping):
+            warnings.append("`requires` is a table, not a list of tags; it is ignored")
+        else:
+            values["requires"] = _read_tags(required)
+    if (schema := keys.get("resultschema")) is not None:
+        if not isinstance(schema, Mapping):
+            raise Unusable("`resultSchema` is not a table", "Write a JSON schema.")
+        try:
+            values["result_schema"] = json.loads(json.dumps(schema, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Unusable("`resultSchema` is not JSON", "Use only texts, numbers, lists and tables in it.") from error
+    return values
+
+
+def _read_tags(value: Any) -> list[str]:
+    parts = value if isinstance(value, list) else [value]
+    try:
+        return split_tags(" ".join(as_text(part) for part in parts))
+    except ValueError as error:
+        raise Unusable(f"`requires` is {show(value)}: {error}", "Write tags of workers, for example [gpu].") from error
+
+
+def read_skills(keys: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """Names, as a list or parted by commas. Codex's table switches skills on and off, and names none to begin with."""
+    given = keys.get("skills")
+    if isinstance(given, str):
+        given = given.split(",")
+    if isinstance(given, list):
+        return {"skills": [name for one in given if (name := as_text(one).strip().lstrip("/"))][:_MAX_SKILLS]}
+    if given is not None:
+        warnings.append("`skills` is no list of names; it has no effect")
+    return {}
+
+
+def read_duties(keys: Mapping[str, Any], *, check: str, rubric: str) -> dict[str, Any]:
+    """What the keys say of them, as fields of an `AgentDefinition`. Raises `Unusable`."""
+    duties: dict[str, Any] = {}
+    numbers = {"tries": keys.get("tries"), "check_seconds": keys.get("checktimeout")}
+    given = {name: value for name, value in numbers.items() if value is not None}
+    if check or rubric:
+        duties["outcome"] = _read_outcome({"check": check, "rubric": rubric, **given})
+    elif given:
+        raise Unusable(
+            "there is neither a `check` nor a `rubric`", "Add one, or leave `tries` and `checkTimeout` away."
+        )
+    if keys.get("coordination") is not None:
+        duties["coordination"] = _read_rules(keys["coordination"])
+    return duties
+
+
+def _read_outcome(given: dict[str, Any]) -> Outcome:
+    try:
+        return Outcome.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = _WRITTEN.get(str(first["loc"][0]), str(first["loc"][0]))
+        raise Unusable(f"`{key}` cannot be used: {first['msg']}", f"Correct `{key}`.") from error
+
+
+def _read_rules(given: Any) -> list[str]:
+    listed = given if isinstance(given, list) else re.split(r"[,\s]+", as_text(given).strip())
+    rules = [as_text(rule).strip().lower().replace("_", "-") for rule in listed]
+    if len(rules) == 1 and rules[0] in (*_ALL, *_NONE):
+        return list(get_args(Rule)) if rules[0] in _ALL else []
+    for rule in rules:
+        if rule not in get_args(Rule):
+            known = ", ".join(get_args(Rule))
+            raise Unusable(f"`coordination` has no rule {show(rule)}", f"Write true, false, or some of: {known}.")
+    return list(dict.fromkeys(rules))
