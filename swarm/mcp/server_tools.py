@@ -12,6 +12,7 @@ from swarm.errors import ToolError
 from swarm.mcp.calling import render
 from swarm.mcp.pins import PinnedTool
 from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.schemas import integer, string
 
 MOST_AT_ONCE = 30
 """Tools of servers that are given with their schemas; of more only the names can be searched …"""
@@ -108,7 +109,7 @@ def _prompt(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     return render(context, _port(context).ask(given["server"], request, context))
 
 
-_SERVER = {"type": "string", "description": "The server's name."}
+_SERVER = string("The server's name.")
 
 TOOL_SEARCH = Tool(
     name="ToolSearch",
@@ -118,7 +119,7 @@ TOOL_SEARCH = Tool(
     ),
     parameters={
         "query": {"type": "string", "minLength": 1},
-        "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_FOUND, "description": "Default: 5."},
+        "max_results": integer("Default: 5.", minimum=1, maximum=MAX_FOUND),
     },
     required=["query"],
     run=_search,

@@ -13,6 +13,7 @@ from swarm.memory.paths import ROOT, TEAM, read_path
 from swarm.memory.secrets import strip_secrets
 from swarm.memory.shelves import Shelf
 from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.schemas import string
 
 _NEEDS = {
     "view": ("path",),
@@ -180,7 +181,7 @@ MEMORY = Tool(
     ),
     parameters={
         "command": {"type": "string", "enum": list(_NEEDS)},
-        "path": {"type": "string", "description": "Like /memories/build.md; for all commands but rename."},
+        "path": string("Like /memories/build.md; for all commands but rename."),
         "view_range": {
             "type": "array",
             "items": {"type": "integer"},
@@ -188,12 +189,12 @@ MEMORY = Tool(
             "maxItems": 2,
             "description": "Of view: the first and the last line, -1 for the end.",
         },
-        "file_text": {"type": "string", "description": "Of create."},
+        "file_text": string("Of create."),
         "old_str": {"type": "string", "minLength": 1},
         "new_str": {"type": "string"},
         "insert_line": {"type": "integer"},
         "insert_text": {"type": "string"},
-        "old_path": {"type": "string", "description": "Of rename."},
+        "old_path": string("Of rename."),
         "new_path": {"type": "string"},
     },
     required=["command"],

@@ -20,6 +20,7 @@ from swarm.skills.model import Skill, Skills
 from swarm.skills.telling import list_skills, render_skill
 from swarm.store.agents import Store
 from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.schemas import string
 from swarm.workspace import SKILL_PREFIX
 
 RESTATED_CHARACTERS = 100_000
@@ -114,8 +115,8 @@ SKILL = Tool(
         "fits your task before you begin with it, once. What it says is how to work; it permits nothing that you may not do."
     ),
     parameters={
-        "skill": {"type": "string", "minLength": 1, "maxLength": 200, "description": "Its name."},
-        "args": {"type": "string", "maxLength": 20_000, "description": "Arguments, where it takes any."},
+        "skill": string("Its name.", minLength=1, maxLength=200),
+        "args": string("Arguments, where it takes any.", maxLength=20_000),
     },
     required=["skill"],
     run=load_skill,

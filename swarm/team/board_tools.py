@@ -11,8 +11,9 @@ from swarm.errors import BoardRefused, ToolError
 from swarm.team.board import Board, NothingOpen, TaskView
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.agents import WAITING, deadline_of
+from swarm.tools.schemas import choice, integer, string
 
-_TASK = {"type": "integer", "minimum": 1, "description": "Number of the task."}
+_TASK = integer("Number of the task.", minimum=1)
 _TASKS = {"type": "array", "items": {"type": "integer", "minimum": 1}}
 _SHOWN_RESULT_CHARACTERS = 600
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
@@ -160,12 +161,9 @@ BOARD_ADD = Tool(
     "BoardAdd",
     "Add a task to the job's board, for any agent or for one role. Idle teammates that it fits are offered it by themselves.",
     {
-        "subject": {"type": "string", "description": "What is to be done, in one line of at most 200 characters."},
-        "description": {
-            "type": "string",
-            "description": "All that whoever takes it must know, at most 8 KiB; name pages and files.",
-        },
-        "role": {"type": "string", "description": "Only agents with this role may take it."},
+        "subject": string("What is to be done, in one line of at most 200 characters."),
+        "description": string("All that whoever takes it must know, at most 8 KiB; name pages and files."),
+        "role": string("Only agents with this role may take it."),
         "blocked_by": {**_TASKS, "description": "Tasks that must be completed first."},
     },
     ["subject"],
@@ -177,10 +175,9 @@ BOARD_LIST = Tool(
     "Show the board, a line for each task; or, with `task_id`, everything about one task: description, notes, result.",
     {
         "task_id": _TASK,
-        "state": {
-            "enum": ["open", "pending", "in_progress", "completed"],
-            "description": "Only these tasks; `open`: all that are not completed.",
-        },
+        "state": choice(
+            ["open", "pending", "in_progress", "completed"], "Only these tasks; `open`: all that are not completed."
+        ),
     },
     run=_list,
 )
@@ -200,10 +197,10 @@ BOARD_UPDATE = Tool(
         "task_id": _TASK,
         "subject": {"type": "string"},
         "description": {"type": "string"},
-        "role": {"type": "string", "description": "Empty: for everybody."},
+        "role": string("Empty: for everybody."),
         "blocked_by": {**_TASKS, "description": "Instead of those it had."},
-        "owner": {"type": "string", "description": "Name or id of who has it from now on; empty: put it back."},
-        "note": {"type": "string", "description": "Something others should know; added to the notes."},
+        "owner": string("Name or id of who has it from now on; empty: put it back."),
+        "note": string("Something others should know; added to the notes."),
     },
     ["task_id"],
     run=_update,
@@ -214,10 +211,7 @@ BOARD_COMPLETE = Tool(
     "Complete a task that you have claimed (the lead: any). Whoever waits for it goes on, and what it blocked can be claimed.",
     {
         "task_id": _TASK,
-        "result": {
-            "type": "string",
-            "description": "What came of it, with evidence, at most 8 KiB; name pages and files for more.",
-        },
+        "result": string("What came of it, with evidence, at most 8 KiB; name pages and files for more."),
     },
     ["task_id", "result"],
     run=_complete,

@@ -8,8 +8,9 @@ from swarm.errors import ToolError
 from swarm.team.scratchpad import Pad, Written
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.read import DEFAULT_LINES, folded_lines, page_lines
+from swarm.tools.schemas import boolean, integer, string
 
-_PAGE = {"type": "string", "description": "Name of the page, like plan/api.md."}
+_PAGE = string("Name of the page, like plan/api.md.")
 
 
 def _pad(context: ToolContext) -> Pad:
@@ -68,12 +69,10 @@ SCRATCHPAD_WRITE = Tool(
     {
         "page": _PAGE,
         "content": {"type": "string"},
-        "if_version": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "Write only if the page still has this version; 0: only if there is no such page.",
-        },
-        "delete": {"type": "boolean", "description": "Remove the page instead."},
+        "if_version": integer(
+            "Write only if the page still has this version; 0: only if there is no such page.", minimum=0
+        ),
+        "delete": boolean("Remove the page instead."),
     },
     ["page"],
     run=_write,
@@ -92,8 +91,8 @@ SCRATCHPAD_READ = Tool(
     f"Read a page of the scratchpad with line numbers, {DEFAULT_LINES:,} lines at a time; its version comes first.",
     {
         "page": _PAGE,
-        "offset": {"type": "integer", "minimum": 1, "description": "First line to show, counted from 1."},
-        "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show at most."},
+        "offset": integer("First line to show, counted from 1.", minimum=1),
+        "limit": integer("How many lines to show at most.", minimum=1),
     },
     ["page"],
     run=_read,
@@ -102,6 +101,6 @@ SCRATCHPAD_READ = Tool(
 SCRATCHPAD_LIST = Tool(
     "ScratchpadList",
     "List the pages of the scratchpad: name, size, version, who wrote last, when.",
-    {"prefix": {"type": "string", "description": "Only pages whose name begins so."}},
+    {"prefix": string("Only pages whose name begins so.")},
     run=_list,
 )

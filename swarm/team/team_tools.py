@@ -7,6 +7,7 @@ from typing import Any
 from swarm.errors import ToolError
 from swarm.team.teams import Teams
 from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.schemas import boolean, choice, string
 
 MAX_MEMBERS = 20
 
@@ -76,19 +77,19 @@ TEAM_CREATE = Tool(
         "teammates are offered tasks that fit them by themselves. At the end ask each with a shutdown_request to leave, then TeamDelete."
     ),
     parameters={
-        "name": {"type": "string", "description": "Letters, digits, '-', '_', '.'."},
-        "description": {"type": "string", "description": "What the team is for."},
+        "name": string("Letters, digits, '-', '_', '.'."),
+        "description": string("What the team is for."),
         "agents": {
             "type": "array",
             "maxItems": MAX_MEMBERS,
             "items": _MEMBER,
             "description": "Teammates that begin with the team, all at once; further ones come with Agent.",
         },
-        "strategy": {
-            "enum": ["parallel"],
-            "description": "parallel: they work at the same time, the only way. What must come one after the other is put on the board "
+        "strategy": choice(
+            ["parallel"],
+            "parallel: they work at the same time, the only way. What must come one after the other is put on the board "
             "as tasks that block each other (BoardAdd).",
-        },
+        ),
     },
     required=["name"],
     run=_create,
@@ -97,8 +98,6 @@ TEAM_CREATE = Tool(
 TEAM_DELETE = Tool(
     name="TeamDelete",
     description="Dissolve your team. Idle teammates are stopped; while any is at work it is refused. Board and scratchpad stay.",
-    parameters={
-        "force": {"type": "boolean", "description": "Stop teammates that are at work too; their tasks go back."}
-    },
+    parameters={"force": boolean("Stop teammates that are at work too; their tasks go back.")},
     run=_delete,
 )

@@ -27,16 +27,12 @@ from swarm.errors import BadName, ToolError, UnknownReceiver
 from swarm.records import AgentView
 from swarm.store.agents import Store
 from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.schemas import boolean, choice, number, string, strings
 
 MIN_WAIT_SECONDS, DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS = 10, 30, 3_600
 WAITING: dict[str, Any] = {
-    "mode": {"enum": ["any", "all"], "description": "Wait for the first or for all of them; default all."},
-    "timeout_seconds": {
-        "type": "number",
-        "minimum": MIN_WAIT_SECONDS,
-        "maximum": MAX_WAIT_SECONDS,
-        "description": f"Default {DEFAULT_WAIT_SECONDS}.",
-    },
+    "mode": choice(["any", "all"], "Wait for the first or for all of them; default all."),
+    "timeout_seconds": number(f"Default {DEFAULT_WAIT_SECONDS}.", minimum=MIN_WAIT_SECONDS, maximum=MAX_WAIT_SECONDS),
 }
 """The parameters that all tools which wait have in common."""
 MAX_TYPES_CHARACTERS = 11_000
@@ -239,68 +235,47 @@ AGENT = Tool(
         "Never start an agent to watch another: ends are told to you."
     ),
     parameters={
-        "description": {"type": "string", "description": "What it is for, in 3 to 5 words."},
-        "prompt": {"type": "string", "description": "The whole task: it sees nothing else."},
-        "subagent_type": {
-            "type": "string",
-            "description": f"One of the types above; default {DEFAULT_TYPE}. fork: as `fork`.",
-        },
-        "model": {
-            "type": "string",
-            "description": "haiku, sonnet, opus or a full model id; default: the type's own.",
-        },
-        "effort": {"enum": list(get_args(Effort)), "description": "How hard it thinks; default: the type's own."},
-        "mode": {
-            "enum": list(get_args(PermissionMode)),
-            "description": "Its permission mode, if it is to have less than it would: plan lets it only look.",
-        },
-        "cwd": {
-            "type": "string",
-            "description": "A folder of the workspace that it begins in; it may use the rest, too. Default: where you began.",
-        },
-        "name": {"type": "string", "description": "A name to write to it by; never used twice in a job."},
-        "run_in_background": {"type": "boolean", "description": "Go on without waiting for it."},
-        "agent_id": {
-            "type": "string",
-            "description": (
-                "The id or name of an agent that you started, also one that you stopped: it goes on with `prompt`, with all it knows; "
-                "its type, model and name stay."
-            ),
-        },
-        "fork": {
-            "type": "boolean",
-            "description": (
-                "It begins with this whole conversation instead of a fresh one, and has your model. As the same type, unless "
-                "`subagent_type` names another: then it has that type's instructions, and of your tools those of that type."
-            ),
-        },
-        "team_name": {"type": "string", "description": "As `teammate`, for the team of this name."},
-        "teammate": {
-            "type": "boolean",
-            "description": (
-                "It joins your team (TeamCreate), and stays when it is done: it waits for messages and tasks, in the "
-                "background. Needs a name."
-            ),
-        },
-        "isolation": {
-            "enum": list(get_args(Isolation)),
-            "description": (
-                "worktree: it works on a copy of your folder as it is now, uncommitted changes included, and what it changed there "
-                "is merged into yours with its result. remote: such a copy, on any host. none: in your folder. Default: the type's."
-            ),
-        },
-        "kind": {
-            "enum": list(get_args(Execution)),
-            "description": (
-                f"local: it runs on the host that you run on. remote: on any host, {REMOTE_SECONDS / 60:g} minutes at most. teammate: as "
-                "`teammate` says. Default: the type's, else forked: a process of its own, as all have."
-            ),
-        },
-        "abort_siblings": {
-            "type": "boolean",
-            "description": "If it fails, those that you start beside it in the same reply are ended. Default: the type's.",
-        },
-        "role": {"type": "string", "description": "A teammate's role: which tasks of the board are for it."},
+        "description": string("What it is for, in 3 to 5 words."),
+        "prompt": string("The whole task: it sees nothing else."),
+        "subagent_type": string(f"One of the types above; default {DEFAULT_TYPE}. fork: as `fork`."),
+        "model": string("haiku, sonnet, opus or a full model id; default: the type's own."),
+        "effort": choice(get_args(Effort), "How hard it thinks; default: the type's own."),
+        "mode": choice(
+            get_args(PermissionMode),
+            "Its permission mode, if it is to have less than it would: plan lets it only look.",
+        ),
+        "cwd": string(
+            "A folder of the workspace that it begins in; it may use the rest, too. Default: where you began."
+        ),
+        "name": string("A name to write to it by; never used twice in a job."),
+        "run_in_background": boolean("Go on without waiting for it."),
+        "agent_id": string(
+            "The id or name of an agent that you started, also one that you stopped: it goes on with `prompt`, with all it knows; "
+            "its type, model and name stay."
+        ),
+        "fork": boolean(
+            "It begins with this whole conversation instead of a fresh one, and has your model. As the same type, unless "
+            "`subagent_type` names another: then it has that type's instructions, and of your tools those of that type."
+        ),
+        "team_name": string("As `teammate`, for the team of this name."),
+        "teammate": boolean(
+            "It joins your team (TeamCreate), and stays when it is done: it waits for messages and tasks, in the "
+            "background. Needs a name."
+        ),
+        "isolation": choice(
+            get_args(Isolation),
+            "worktree: it works on a copy of your folder as it is now, uncommitted changes included, and what it changed there "
+            "is merged into yours with its result. remote: such a copy, on any host. none: in your folder. Default: the type's.",
+        ),
+        "kind": choice(
+            get_args(Execution),
+            f"local: it runs on the host that you run on. remote: on any host, {REMOTE_SECONDS / 60:g} minutes at most. teammate: as "
+            "`teammate` says. Default: the type's, else forked: a process of its own, as all have.",
+        ),
+        "abort_siblings": boolean(
+            "If it fails, those that you start beside it in the same reply are ended. Default: the type's."
+        ),
+        "role": string("A teammate's role: which tasks of the board are for it."),
         "result_schema": {
             "type": "object",
             "description": "A JSON schema: the answer will be one JSON document that is valid for it.",
@@ -310,17 +285,13 @@ AGENT = Tool(
 )
 
 _ORDER: dict[str, Any] = {
-    "phase": {
-        "enum": list(get_args(Phase)),
-        "description": "What the order is for. Who researches can change nothing; who verifies has not built it.",
-    },
-    "files": {
-        "type": "array",
-        "items": {"type": "string"},
-        "maxItems": 100,
-        "description": "Paths, folders or patterns, from the workspace on, that an implementation will change.",
-    },
-    "done_when": {"type": "string", "description": "How it will be seen that an implementation is done."},
+    "phase": choice(
+        get_args(Phase), "What the order is for. Who researches can change nothing; who verifies has not built it."
+    ),
+    "files": strings(
+        "Paths, folders or patterns, from the workspace on, that an implementation will change.", maxItems=100
+    ),
+    "done_when": string("How it will be seen that an implementation is done."),
 }
 
 WAIT_AGENTS = Tool(
@@ -331,11 +302,7 @@ WAIT_AGENTS = Tool(
         "than many short ones. Not needed for agents in the foreground."
     ),
     parameters={
-        "agent_ids": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "Ids or names; default: all of yours that are still at work.",
-        },
+        "agent_ids": strings("Ids or names; default: all of yours that are still at work."),
         **WAITING,
     },
     wait=_await_agents,
@@ -359,8 +326,8 @@ STOP_AGENT = Tool(
         "yourself can go on later (Agent with agent_id), what it started cannot."
     ),
     parameters={
-        "agent_id": {"type": "string", "description": "Its id or name."},
-        "reason": {"type": "string", "description": "Why, in a few words."},
+        "agent_id": string("Its id or name."),
+        "reason": string("Why, in a few words."),
     },
     required=["agent_id"],
     run=_stop_agent,

@@ -12,6 +12,7 @@ from swarm.agent.life import Life
 from swarm.errors import ToolError
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask
 from swarm.tools import Tool, ToolContext
+from swarm.tools.schemas import string, strings
 
 _MAX_TITLE_CHARACTERS = 200
 
@@ -77,12 +78,8 @@ ASK_USER = Tool(
         "nobody may answer: then go on with your best judgement and say so."
     ),
     parameters={
-        "question": {"type": "string", "description": "One clear question, with what is needed to answer it."},
-        "options": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "Answers to choose from, if there are some.",
-        },
+        "question": string("One clear question, with what is needed to answer it."),
+        "options": strings("Answers to choose from, if there are some."),
     },
     required=["question"],
     ask=_ask_person,
@@ -103,8 +100,6 @@ EXIT_PLAN_MODE = Tool(
         "Hand in your plan when it is complete. If it is approved you leave plan mode and carry it out in this same "
         "conversation; if not, you get the reasons and go on planning."
     ),
-    parameters={
-        "plan": {"type": "string", "description": "The whole plan, as Markdown; default: what the plan file holds."}
-    },
+    parameters={"plan": string("The whole plan, as Markdown; default: what the plan file holds.")},
     ask=_ask_about_plan,
 )

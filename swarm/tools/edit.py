@@ -13,6 +13,7 @@ from typing import Any
 
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.schemas import boolean, string
 from swarm.workspace import (
     TextEncoding,
     decode_text,
@@ -154,7 +155,7 @@ def _snippet(text: str, start: int, length: int) -> str:
     return "\n".join(numbered)
 
 
-_FILE_PATH = {"type": "string", "description": "Path in the workspace, relative or absolute."}
+_FILE_PATH = string("Path in the workspace, relative or absolute.")
 
 WRITE = Tool(
     name="Write",
@@ -162,7 +163,7 @@ WRITE = Tool(
         "Write a whole file, making the folders it needs. A file that already exists is replaced, and must "
         "have been read before; prefer Edit for changing a part of it."
     ),
-    parameters={"file_path": _FILE_PATH, "content": {"type": "string", "description": "The whole new text."}},
+    parameters={"file_path": _FILE_PATH, "content": string("The whole new text.")},
     required=["file_path", "content"],
     run=write_file,
 )
@@ -175,9 +176,9 @@ EDIT = Tool(
     ),
     parameters={
         "file_path": _FILE_PATH,
-        "old_string": {"type": "string", "description": "The text to replace."},
-        "new_string": {"type": "string", "description": "The text to put there."},
-        "replace_all": {"type": "boolean", "description": "Replace every occurrence. Default: false."},
+        "old_string": string("The text to replace."),
+        "new_string": string("The text to put there."),
+        "replace_all": boolean("Replace every occurrence. Default: false."),
     },
     required=["file_path", "old_string", "new_string"],
     run=edit_file,

@@ -7,6 +7,7 @@ from typing import Any, get_args
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.agents import find_child
+from swarm.tools.schemas import choice, string
 from swarm.workspace.merging import Strategy
 
 
@@ -21,18 +22,16 @@ def _merge_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 MERGE_AGENT = Tool(
     name="MergeAgent",
     description=(
-        "Take over into your folder what an agent of yours did in a copy of its own (isolation), where that was not done with its result: "
-        "it conflicted, the agent was in the background, or did not complete. What does not conflict is always merged."
+        "Take over into your folder what an agent of yours did in a copy of its own (isolation), where that was not done with its "
+        "result: it conflicted, the agent was in the background, or did not complete. What does not conflict is always merged."
     ),
     parameters={
-        "agent_id": {"type": "string", "description": "Its id or name."},
-        "strategy": {
-            "enum": list(get_args(Strategy)),
-            "description": (
-                "Where both changed the same: merge (default) writes both into the file between conflict markers, for you to edit; "
-                "ours keeps yours, theirs takes the agent's; none merges nothing."
-            ),
-        },
+        "agent_id": string("Its id or name."),
+        "strategy": choice(
+            get_args(Strategy),
+            "Where both changed the same: merge (default) writes both into the file between conflict markers, for you to edit; "
+            "ours keeps yours, theirs takes the agent's; none merges nothing.",
+        ),
     },
     required=["agent_id"],
     run=_merge_agent,

@@ -6,6 +6,7 @@ import json
 
 from swarm.agent.life import Life
 from swarm.tools import Tool, ToolContext
+from swarm.tools.schemas import boolean, choice, string
 
 
 def restate_mail(context: ToolContext, life: Life) -> str:
@@ -37,23 +38,15 @@ SEND_MESSAGE = Tool(
         "send it as a message too."
     ),
     parameters={
-        "to": {
-            "type": "string",
-            "description": "A name or id, `parent`, `user` (the person), or `*` (your team; without one, all live agents).",
-        },
-        "message": {
-            "type": "string",
-            "description": "What to say, at most 64 KiB; name files instead of quoting them.",
-        },
-        "kind": {
-            "enum": list(MESSAGE_KINDS),
-            "description": (
-                "`shutdown_request` asks a teammate to end; a teammate answers with `shutdown_response`, and a plan that "
-                "was handed in is answered with `plan_response`. Default: message."
-            ),
-        },
-        "request_id": {"type": "string", "description": "Of the request that a response answers."},
-        "approve": {"type": "boolean", "description": "A response's yes or no; say why in `message`."},
+        "to": string("A name or id, `parent`, `user` (the person), or `*` (your team; without one, all live agents)."),
+        "message": string("What to say, at most 64 KiB; name files instead of quoting them."),
+        "kind": choice(
+            MESSAGE_KINDS,
+            "`shutdown_request` asks a teammate to end; a teammate answers with `shutdown_response`, and a plan that "
+            "was handed in is answered with `plan_response`. Default: message.",
+        ),
+        "request_id": string("Of the request that a response answers."),
+        "approve": boolean("A response's yes or no; say why in `message`."),
     },
     required=["to", "message"],
 )

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 from swarm.errors import ToolError
 from swarm.tools import MAX_OUTPUT_CHARACTERS, Tool, ToolContext, ToolResult
 from swarm.tools.images import find_image_fault
+from swarm.tools.schemas import integer, string
 from swarm.workspace import is_output, is_skill_file, open_file, opened_folder, resolve_path, shown, sniff_encoding
 from swarm.workspace.text import HEAD_BYTES
 
@@ -174,9 +175,9 @@ READ = Tool(
         "was cut, reads the kept text. Read a file before you change it."
     ),
     parameters={
-        "file_path": {"type": "string", "description": "Path in the workspace, or an output: handle."},
-        "offset": {"type": "integer", "minimum": 1, "description": "First line to show, counted from 1."},
-        "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show at most."},
+        "file_path": string("Path in the workspace, or an output: handle."),
+        "offset": integer("First line to show, counted from 1.", minimum=1),
+        "limit": integer("How many lines to show at most.", minimum=1),
     },
     required=["file_path"],
     run=read_file,

@@ -12,6 +12,7 @@ from swarm.models import Block
 from swarm.records import AgentView
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.agents import find_below
+from swarm.tools.schemas import integer, string
 
 PAGE_CHARACTERS = 16_000
 _MAX_LINE_CHARACTERS = 600
@@ -107,8 +108,8 @@ READ_AGENT = Tool(
         "is for looking in, not for waiting."
     ),
     parameters={
-        "agent_id": {"type": "string", "description": "Its id or name."},
-        "offset": {"type": "integer", "minimum": 1, "description": "The entry to begin with; default: the last page."},
+        "agent_id": string("Its id or name."),
+        "offset": integer("The entry to begin with; default: the last page.", minimum=1),
     },
     required=["agent_id"],
     run=_read,

@@ -15,6 +15,7 @@ from typing import Any
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.ripgrep import Found, run_ripgrep
+from swarm.tools.schemas import boolean, integer, string, strings
 from swarm.tools.truncate import fit
 from swarm.workspace import is_output, open_file, opened_folder, resolve_path
 
@@ -228,7 +229,7 @@ def _entry_line(folder: int, entry: os.DirEntry[str]) -> str:
     )
 
 
-_FOLDER_PATH = {"type": "string", "description": "Folder in the workspace. Default: its root."}
+_FOLDER_PATH = string("Folder in the workspace. Default: its root.")
 
 GLOB = Tool(
     name="Glob",
@@ -237,7 +238,7 @@ GLOB = Tool(
         "one with a slash (`src/**/*.ts`) starts at `path`. Files that .gitignore names are left out."
     ),
     parameters={
-        "pattern": {"type": "string", "minLength": 1, "description": "Such as `**/*.py` or `src/*.{js,ts}`."},
+        "pattern": string("Such as `**/*.py` or `src/*.{js,ts}`.", minLength=1),
         "path": _FOLDER_PATH,
     },
     required=["pattern"],
@@ -252,25 +253,18 @@ GREP = Tool(
         "for content. A pattern that spans lines needs `multiline`. Files that .gitignore names are left out."
     ),
     parameters={
-        "pattern": {"type": "string", "minLength": 1, "description": "Regular expression."},
-        "path": {
-            "type": "string",
-            "description": "File or folder in the workspace, or an output: handle. Default: the whole workspace.",
-        },
-        "glob": {"type": "string", "description": "Only files like this, e.g. `*.py`, `src/**/*.{js,ts}`."},
-        "type": {"type": "string", "description": "Only files of this ripgrep type, e.g. py, js, rust."},
+        "pattern": string("Regular expression.", minLength=1),
+        "path": string("File or folder in the workspace, or an output: handle. Default: the whole workspace."),
+        "glob": string("Only files like this, e.g. `*.py`, `src/**/*.{js,ts}`."),
+        "type": string("Only files of this ripgrep type, e.g. py, js, rust."),
         "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"]},
-        "-i": {"type": "boolean", "description": "Ignore case."},
-        "-n": {"type": "boolean", "description": "Show line numbers. Default: true."},
-        "-A": {"type": "integer", "minimum": 0, "description": "Lines to show after each match."},
-        "-B": {"type": "integer", "minimum": 0, "description": "Lines to show before each match."},
-        "-C": {"type": "integer", "minimum": 0, "description": "Lines to show before and after each match."},
-        "multiline": {"type": "boolean", "description": "Let matches span lines, and `.` match line ends."},
-        "head_limit": {
-            "type": "integer",
-            "minimum": 0,
-            "description": f"Lines of output at most. Default: {DEFAULT_HEAD}; 0 for no limit.",
-        },
+        "-i": boolean("Ignore case."),
+        "-n": boolean("Show line numbers. Default: true."),
+        "-A": integer("Lines to show after each match.", minimum=0),
+        "-B": integer("Lines to show before each match.", minimum=0),
+        "-C": integer("Lines to show before and after each match.", minimum=0),
+        "multiline": boolean("Let matches span lines, and `.` match line ends."),
+        "head_limit": integer(f"Lines of output at most. Default: {DEFAULT_HEAD}; 0 for no limit.", minimum=0),
     },
     required=["pattern"],
     run=search_content,
@@ -281,7 +275,7 @@ LS = Tool(
     description="List one folder: folders first, then files with their sizes, and where links point.",
     parameters={
         "path": _FOLDER_PATH,
-        "ignore": {"type": "array", "items": {"type": "string"}, "description": "Name patterns to leave out."},
+        "ignore": strings("Name patterns to leave out."),
     },
     run=list_folder,
 )

@@ -17,6 +17,7 @@ from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.background import find_shell, kill_shell, shell_state, start_shell, take_output
 from swarm.tools.processes import MAX_OUTPUT_BYTES, Outcome, hold_planted, run_command, scratch_folder
 from swarm.tools.ripgrep import filter_lines
+from swarm.tools.schemas import boolean, integer, string
 from swarm.tools.truncate import fit
 from swarm.workspace import shown
 
@@ -134,10 +135,10 @@ BASH = Tool(
         "files, prefer Glob, Grep and Read."
     ),
     parameters={
-        "command": {"type": "string", "minLength": 1, "description": "The command line."},
-        "timeout": {"type": "integer", "minimum": 1, "description": "Time limit in milliseconds."},
-        "description": {"type": "string", "description": "What the command does, in 5 to 10 words."},
-        "run_in_background": {"type": "boolean", "description": "Return at once and let it run."},
+        "command": string("The command line.", minLength=1),
+        "timeout": integer("Time limit in milliseconds.", minimum=1),
+        "description": string("What the command does, in 5 to 10 words."),
+        "run_in_background": boolean("Return at once and let it run."),
     },
     required=["command"],
     run=run_shell,
@@ -151,8 +152,8 @@ BASH_OUTPUT = Tool(
         "`filter` is a regular expression: only lines that match it are returned, the others are dropped."
     ),
     parameters={
-        "bash_id": {"type": "string", "description": "The id that Bash returned."},
-        "filter": {"type": "string", "minLength": 1, "description": "Regular expression for lines."},
+        "bash_id": string("The id that Bash returned."),
+        "filter": string("Regular expression for lines.", minLength=1),
     },
     required=["bash_id"],
     run=read_output,
@@ -161,7 +162,7 @@ BASH_OUTPUT = Tool(
 KILL_SHELL = Tool(
     name="KillShell",
     description="End a background shell and everything that it started.",
-    parameters={"shell_id": {"type": "string", "description": "The id that Bash returned."}},
+    parameters={"shell_id": string("The id that Bash returned.")},
     required=["shell_id"],
     run=end_shell,
 )

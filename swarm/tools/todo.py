@@ -7,6 +7,7 @@ from typing import Any
 from swarm.agent.life import Life
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.schemas import string
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
@@ -51,13 +52,9 @@ TODO_WRITE = Tool(
             "items": {
                 "type": "object",
                 "properties": {
-                    "content": {"type": "string", "minLength": 1, "description": "What is to be done."},
+                    "content": string("What is to be done.", minLength=1),
                     "status": {"type": "string", "enum": list(_MARKS)},
-                    "activeForm": {
-                        "type": "string",
-                        "minLength": 1,
-                        "description": "The same while it is being done: `Running the tests`.",
-                    },
+                    "activeForm": string("The same while it is being done: `Running the tests`.", minLength=1),
                 },
                 "required": ["content", "status", "activeForm"],
                 "additionalProperties": False,

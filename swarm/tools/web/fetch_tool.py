@@ -9,6 +9,7 @@ from swarm.models import Reply
 from swarm.plain import clean_text
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.consulting import Consultation
+from swarm.tools.schemas import string
 from swarm.tools.web.cache import Seen, recall, remember
 from swarm.tools.web.fetching import MAX_BYTES, fetch, parse
 from swarm.tools.web.pages import read_page
@@ -86,8 +87,8 @@ WEB_FETCH = Tool(
         "out of reach."
     ),
     parameters={
-        "url": {"type": "string", "description": "Address of the page, with https:// or http://."},
-        "prompt": {"type": "string", "minLength": 1, "description": "What you want to know from the page."},
+        "url": string("Address of the page, with https:// or http://."),
+        "prompt": string("What you want to know from the page.", minLength=1),
     },
     required=["url", "prompt"],
     run=web_fetch,
