@@ -16,8 +16,7 @@ from swarm.agent.life import Life
 from swarm.agent.prompts import first_message
 from swarm.definitions.tools import READ
 from swarm.tools import ToolContext
-from swarm.tools.past import PAST
-from swarm.tools.truncate import fit
+from swarm.tools.outputs import PAST, fit
 from swarm.workspace import OUTPUT_PREFIX
 
 Restater = Callable[[ToolContext, Life], str]

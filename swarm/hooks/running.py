@@ -22,7 +22,7 @@ from swarm.hooks.choosing import Place
 from swarm.hooks.events import Event
 from swarm.tools import Hold, ToolContext
 from swarm.tools.processes import run_command, shell_argv
-from swarm.tools.web.posting import post
+from swarm.tools.web.fetching import post
 
 TRANSCRIPT = "transcript.jsonl"
 """The conversation, in the agent's private folder."""

@@ -22,7 +22,7 @@ from swarm.mcp.servers import Server
 from swarm.store.questions import Questions
 from swarm.tools import AwaitsAnswer, ToolContext, ToolResult
 from swarm.tools.images import SHOWN_TYPES, find_image_fault
-from swarm.tools.truncate import fit
+from swarm.tools.outputs import fit
 from swarm.workspace import OUTPUT_PREFIX
 
 LISTING_SECONDS = 60.0

@@ -17,7 +17,7 @@ from swarm.records import Usage
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.segment import Segment
 from swarm.store.values import reply_counters
-from swarm.tools.consulting import Consultation
+from swarm.tools import Consultation
 
 _MAX_TOKENS = 300
 _TASK_CHARACTERS = 4_000

@@ -15,7 +15,7 @@ from swarm.runtime.aside import complete_aside
 from swarm.runtime.purse import Prices, wish_for_summary
 from swarm.runtime.segment import Segment
 from swarm.store.values import NANO, Granted, Wish
-from swarm.tools.consulting import Consultation
+from swarm.tools import Consultation
 
 _BYTES_PER_TOKEN = 3
 _SEARCH_USD = 0.01

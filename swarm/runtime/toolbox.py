@@ -45,10 +45,9 @@ from swarm.store.connection import redis_hosts
 from swarm.store.questions import Ask
 from swarm.tools import AwaitsAnswer, StartMembers, Tool, ToolContext, ToolResult
 from swarm.tools.background import kill_shells
-from swarm.tools.outputs import Outputs
+from swarm.tools.outputs import Outputs, fit
 from swarm.tools.program import Exchange
 from swarm.tools.registry import check_object, load_tool, validate_input
-from swarm.tools.truncate import fit
 from swarm.tools.web.reach import Reach
 from swarm.workspace.merging import Strategy
 from swarm.workspace.private import private_folders

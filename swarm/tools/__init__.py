@@ -25,7 +25,6 @@ from swarm.records import AgentView
 from swarm.store.agents import Store
 from swarm.store.questions import Ask
 from swarm.store.values import Signals
-from swarm.tools.consulting import Consult, Consultation
 from swarm.tools.outputs import Outputs
 from swarm.workspace import shown
 from swarm.workspace.merging import Strategy
@@ -34,14 +33,28 @@ if TYPE_CHECKING:
     from swarm.tools.program import Exchange
     from swarm.tools.web.reach import Reach
 
-MAX_OUTPUT_CHARACTERS = 50_000
-"""How much of one result enters the conversation; the rest is kept and read by page."""
+
 _MAX_ACTIVITY_CHARACTERS = 120
 
 Confine = Callable[["ToolContext", list[str]], list[str]]
 """Turns a command into one that runs it in a sandbox made for the agent."""
 StartMembers = Callable[[str, Sequence[dict[str, Any]]], dict[str, str]]
 """Starts agents for a call, each as the input of an `Agent` call says; returns, by name, why one was not started."""
+
+
+@dataclass(frozen=True)
+class Consultation:
+    """One request to a small model."""
+
+    system: str
+    messages: list[dict[str, Any]]
+    max_tokens: int
+    tools: tuple[dict[str, Any], ...] = ()
+    """Tools that the server itself carries out."""
+
+
+Consult = Callable[[Consultation], Reply]
+"""Makes the request. Raises `ToolError` where the job cannot pay for it, and `ModelError` where the model fails."""
 
 
 @dataclass(frozen=True)

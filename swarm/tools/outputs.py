@@ -1,11 +1,48 @@
-"""Long outputs, kept with the agent in Redis, so that any worker can page through them."""
+"""Long outputs: their beginning and end stay in the conversation, the whole is kept with the agent in Redis and read by page."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
+
+from swarm.agent.blocks import text_of
+from swarm.agent.entries import Assistant, Compacted, Entry, Finished, Mail, Prompt, ToolFinished
 from swarm.store.agents import Store
 from swarm.store.values import Claim
-from swarm.tools.past import PAST, tell_past
 from swarm.workspace import OUTPUT_PREFIX
+
+MAX_OUTPUT_CHARACTERS = 50_000
+"""How much of one result enters the conversation; the rest is kept and read by page."""
+PAST = "past"
+"""Under the handle `output:past` an agent reads its whole journal."""
+_HEAD_SHARE = 0.4
+"""The end of an output (a test summary, an error) tells more than its beginning."""
+_NOTE_ROOM = 400
+
+
+def tell_past(entries: Iterable[Entry]) -> str:
+    """A journal as a conversation, oldest first."""
+    return "\n\n".join(part for entry in entries for part in _tell(entry))
+
+
+def _tell(entry: Entry) -> Iterator[str]:
+    match entry:
+        case Prompt():
+            yield f"── {entry.purpose.replace('_', ' ')}\n{entry.text}"
+        case Mail() if entry.text:
+            yield f"── messages\n{entry.text}"
+        case Assistant():
+            if text := text_of(entry.content):
+                yield f"── you\n{text}"
+            for block in entry.content:
+                if block.get("type") == "tool_use":
+                    yield f"→ {block['name']} {block['id']} {json.dumps(block.get('input'), ensure_ascii=False)}"
+        case ToolFinished():
+            yield f"← {'error' if entry.is_error else 'result'} of {entry.tool_use_id}\n{entry.text}"
+        case Compacted():
+            yield f"── a summary took the place of what stands above\n{entry.summary}"
+        case Finished():
+            yield f"── end of a run: {entry.state}\n{entry.text}"
 
 
 class Outputs:
@@ -28,3 +65,27 @@ class Outputs:
             return tell_past(self._store.journal(self._claim.agent_id))
         found = self._store.load_output(self._claim.agent_id, key)
         return self._store.load_output(self._inherited, key) if found is None and self._inherited else found
+
+
+def fit(outputs: Outputs, key: str, text: str) -> str:
+    """`text` itself if it is short enough; else its head and tail around a line that says how to read the rest."""
+    if len(text) <= MAX_OUTPUT_CHARACTERS:
+        return text
+    handle = outputs.keep(key, text)
+    room = MAX_OUTPUT_CHARACTERS - _NOTE_ROOM
+    head_end = int(room * _HEAD_SHARE)
+    tail_start = len(text) - (room - head_end)
+    # Cut at line ends where one is near, so that no half line is taken for a whole one.
+    head_end = _near(text.rfind("\n", head_end - 1000, head_end) + 1, head_end)
+    tail_start = _near(text.find("\n", tail_start, tail_start + 1000) + 1, tail_start)
+    left_out = text[head_end:tail_start]
+    first_line = text.count("\n", 0, head_end) + 1
+    note = (
+        f"[… {len(left_out):,} of {len(text):,} characters ({left_out.count(chr(10)):,} lines) left out here. "
+        f'Read(file_path="{handle}", offset={first_line}, limit=500) pages through the whole output …]'
+    )
+    return f"{text[:head_end].rstrip(chr(10))}\n{note}\n{text[tail_start:]}"
+
+
+def _near(found: int, otherwise: int) -> int:
+    return found if found > 0 else otherwise

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from swarm.errors import ToolError
-from swarm.tools import MAX_OUTPUT_CHARACTERS, Tool, ToolContext, ToolResult
+from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.images import find_image_fault
+from swarm.tools.outputs import MAX_OUTPUT_CHARACTERS
 from swarm.tools.schemas import integer, string
 from swarm.workspace import is_output, is_skill_file, open_file, opened_folder, resolve_path, shown, sniff_encoding
 from swarm.workspace.text import HEAD_BYTES

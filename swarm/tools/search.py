@@ -14,9 +14,9 @@ from typing import Any
 
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.outputs import fit
 from swarm.tools.ripgrep import Found, run_ripgrep
 from swarm.tools.schemas import boolean, integer, string, strings
-from swarm.tools.truncate import fit
 from swarm.workspace import is_output, open_file, opened_folder, resolve_path
 
 MAX_FILES = 1_000

@@ -15,10 +15,10 @@ from swarm.permissions.sandbox.host import own_folders
 from swarm.permissions.sandbox.obeyed import HELD
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.background import find_shell, kill_shell, shell_state, start_shell, take_output
+from swarm.tools.outputs import fit
 from swarm.tools.processes import MAX_OUTPUT_BYTES, Outcome, hold_planted, run_command, scratch_folder
 from swarm.tools.ripgrep import filter_lines
 from swarm.tools.schemas import boolean, integer, string
-from swarm.tools.truncate import fit
 from swarm.workspace import shown
 
 DEFAULT_TIMEOUT_MS = 120_000

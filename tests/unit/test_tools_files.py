@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from swarm.errors import ToolError
-from swarm.tools import MAX_OUTPUT_CHARACTERS
-from swarm.tools.truncate import fit
+from swarm.tools.outputs import MAX_OUTPUT_CHARACTERS, fit
 from tests.tool_world import World, make_world
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -152,3 +152,33 @@ def _read(answer: httpx2.Response, check: Callable[[], None]) -> tuple[bytes, bo
         if len(body) > MAX_BYTES:
             return bytes(body[:MAX_BYTES]), False
     return bytes(body), True
+
+
+def post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    reach: Reach | None,
+    seconds: float,
+    check: Callable[[], None] = lambda: None,
+) -> tuple[int, bytes]:
+    """Send `body`; returns the status and the answer, cut at `MAX_BYTES`. `reach` None: wherever the address leads.
+
+    Raises `ToolError` for an address that is none, or out of reach, and httpx2's errors.
+    """
+    at, deadline = parse(url), time.monotonic() + seconds
+    looking = Looking(reach)
+    with (
+        httpx2.Client(transport=looking, timeout=min(seconds, 30.0), follow_redirects=False) as client,
+        looking.ending(seconds),
+        client.stream("POST", at, content=body, headers=dict(headers)) as answer,
+    ):
+        found = bytearray()
+        for piece in answer.iter_bytes():
+            check()
+            found += piece
+            if len(found) > MAX_BYTES:
+                break
+        if time.monotonic() >= deadline:  # an end without a length looks whole
+            raise httpx2.ReadTimeout(f"{url} took longer than {seconds:g} s")
+        return answer.status_code, bytes(found[:MAX_BYTES])

@@ -6,8 +6,7 @@ from typing import Any
 
 from swarm.errors import ModelError, ToolError
 from swarm.models import Block, Reply
-from swarm.tools import Tool, ToolContext, ToolResult
-from swarm.tools.consulting import Consultation
+from swarm.tools import Consultation, Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string, strings
 from swarm.tools.web.fetch_tool import text_of
 
