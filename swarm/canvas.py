@@ -232,7 +232,7 @@ def _revoking(swarm: Any) -> type:
 def cancel_step(swarm: Swarm, task_id: str) -> bool:
     """Cancel the job of a step; False if it has none yet."""
     try:
-        swarm.cancel(root_agent_id(job_id_of(task_id)), "the step of a canvas that it was for was revoked")
+        swarm.cancel(root_agent_id(job_id_of(task_id)), "the step of a canvas that it was for was revoked", by="canvas")
     except UnknownAgent:
         return False
     return True

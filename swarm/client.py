@@ -322,9 +322,12 @@ class Swarm:
         cursors = [entry.cursor for entry in read if entry.cursor]
         return Mailbox(messages=messages, read_up_to=cursors[-1] if cursors else "0-0")
 
-    def cancel(self, agent_id: str, reason: str = "cancelled by a person") -> None:
-        """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`."""
-        self.publish(self.store.cancel(agent_id, reason))
+    def cancel(self, agent_id: str, reason: str = "cancelled by a person", *, by: str = USER) -> None:
+        """Cancel an agent and everything below it, never above; one that has ended stays as it is. Raises `UnknownAgent`.
+
+        `by` is the name of who does it, for the job's events.
+        """
+        self.publish(self.store.cancel(agent_id, reason, by=(by, 0)))
 
     def compact(self, agent_id: str, focus: str = "") -> str:
         """Have an agent's conversation summarized before its next turn, with `focus` above all; nobody is woken for it.

@@ -10,6 +10,7 @@ from swarm.agent.needs import Has, find_common_lack, read_needs
 from swarm.correspondence import Correspondence
 from swarm.errors import JobLost, UnknownAgent
 from swarm.ids import root_agent_id
+from swarm.mailbox import USER
 from swarm.records import AgentView, Event, JobView, read_event
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.team.board import Board, TaskTexts, TaskView
@@ -135,6 +136,6 @@ class Job(Correspondence):
         """What the job did to files, if it works on a copy of its workspace. Raises `NoWork`, `GitFailed`."""
         return self._swarm.work(root_agent_id(self.id))
 
-    def cancel(self, reason: str = "cancelled by a person") -> None:
-        """Cancel the job: every agent of it, at once and for good."""
-        self._swarm.cancel(root_agent_id(self.id), reason)
+    def cancel(self, reason: str = "cancelled by a person", *, by: str = USER) -> None:
+        """Cancel the job: every agent of it, at once and for good. `by` says who did."""
+        self._swarm.cancel(root_agent_id(self.id), reason, by=by)

@@ -240,15 +240,21 @@ class JobView(_View):
 
 
 class Event(BaseModel, frozen=True):
-    """One lifecycle event of a job.
+    """One lifecycle event of a job. By `kind`, what has happened to its agent, and the `fields` that say more:
 
-    `kind` is one of `job_started, spawned, running, progress, parked, woken, handed_over, rescued, ended, resumed, job_ended, team,
-    denied, bounded, held, verdict, summary`; or
-    `merge`: what became of the work that its agent did in a copy of its own, as the field `why` says;
-    `board` and `pad`: what they share changed, as the field `change` says, in the `task` or the `page`; or
-    `message`: its agent wrote to the one in the field `to` (`user` is the person); `id` is the message's, `sort` its kind; or
-    `read`: its agent took its messages up to the one in `up_to` in, in the turn `turn`; or
-    `question`, `answered`: its agent asked something, and the question (its id is in the field `question`) is closed.
+    - `job_started`, and `job_ended` (state)
+    - `spawned` (parent), `running` (worker, gen), `progress` (activity), `parked` (children, until, idle), `woken` (why),
+      `handed_over` (why), `rescued` (deaths, worker), `ended` (state, reason; by: the agent or the person who stopped it), `resumed`
+    - `message`: it wrote to the one in `to` (`user` is the person); `id` is the message's, `sort` its kind. `read`: it took its messages up
+      to the one in `up_to` in, in the turn `turn`
+    - `question` (question, sort, title), `answered` (question, state, answer, by): it asked something, and that is closed
+    - `denied` (call, why), `bounded` (why), `held` (what), `hooked` (event, why), `server` (why): what it was not let do, or could not have
+    - `merge` (why): what became of the work that it did in a copy of its own
+    - `verdict` (by, attempt, passed, summary): what was said of its work. `summary` (sort, text)
+    - `team` (change, name), `board` (task, change, subject), `pad` (page, change, size), `memory` (shelf, page, change): it changed what
+      it shares
+    - `budget` (share): so much of what the job may take is used, four fifths at least. `undelivered` (webhook, notice, tries, why): nobody
+      could be told of an event
     """
 
     id: str

@@ -140,7 +140,7 @@ def get_mailbox(call: Call) -> Mailbox:
 
 def cancel_agent(call: Call) -> AgentView:
     """Cancel an agent and everything below it, never above; one that has ended stays as it is."""
-    call.swarm.cancel(call.path["agent"], call.body.reason)
+    call.swarm.cancel(call.path["agent"], call.body.reason, by=call.key.name)
     return call.swarm.agent(call.path["agent"])
 
 

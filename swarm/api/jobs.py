@@ -149,7 +149,7 @@ def get_job(call: Call) -> JobView:
 def cancel_job(call: Call) -> JobView:
     """Cancel a job with all its agents, at once and for good; one that has ended stays as it is."""
     job = _job(call)
-    job.cancel(call.body.reason)
+    job.cancel(call.body.reason, by=call.key.name)
     return job.view()
 
 

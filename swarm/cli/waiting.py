@@ -130,8 +130,8 @@ def _acts(swarm: Swarm, job: Job) -> Iterator[dict[str, Any]]:
                 )
             case "message" if event.agent_id == job.id:
                 yield _act(event, USER, "wrote", f"to {names.get(str(about.get('to')), about.get('to'))}")
-            case "ended" if "person" in str(about.get("reason", "")) and about.get("state") == "cancelled":
-                yield _act(event, USER, "cancelled", f"{who}: {about.get('reason')}")
+            case "ended" if by and by not in names:
+                yield _act(event, by, "cancelled", f"{who}: {about.get('reason')}")
 
 
 def _act(event: Any, by: str, what: str, about: str) -> dict[str, Any]:

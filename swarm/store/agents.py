@@ -29,6 +29,7 @@ from swarm.agent.needs import Needs
 from swarm.agent.spec import AgentSpec
 from swarm.errors import AgentCancelled, JournalError, UnknownAgent, UnknownBroker, WebhookRefused
 from swarm.log import EventLog
+from swarm.mailbox import USER
 from swarm.plain import clean, clean_text
 from swarm.records import Counters
 from swarm.store.fields import agent_fields, child_fields, job_fields
@@ -343,12 +344,12 @@ class Store(Works, Showing, Judging, Governing):
 
     # -- from outside --------------------------------------------------------------------------------------
 
-    def cancel(self, agent_id: str, reason: str, *, by: tuple[str, int] = ("", 0)) -> Signals:
-        """Cancel an agent and all below it; `by` is the agent that does so, and its generation.
+    def cancel(self, agent_id: str, reason: str, *, by: tuple[str, int] = (USER, 0)) -> Signals:
+        """Cancel an agent and all below it; `by` is the agent that does so, and its generation; or a person's name, and 0.
 
         Raises `UnknownAgent`, and `NotOwner` if that generation is over; one that has ended stays as it is.
         """
-        answer = self.run("cancel", agent_id, reason, *(by if by[1] else ("", 0)))
+        answer = self.run("cancel", agent_id, reason, *by)
         if answer[0] == "unknown":
             raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
         if answer[0] == "refused":

@@ -111,7 +111,7 @@ def cancel_agent(swarm: Swarm, agent_id: str, body: Cancel, *, by: str) -> dict[
     """Cancel an agent and all below it; returns how many that ends. Raises `UnknownAgent`."""
     record = swarm.store.agent(agent_id)
     ends = _count_living(swarm, record.job_id, agent_id)
-    swarm.cancel(agent_id, body.reason.strip() or f"cancelled by {by}")
+    swarm.cancel(agent_id, body.reason.strip() or f"cancelled by {by}", by=by)
     return {"ended": ends}
 
 

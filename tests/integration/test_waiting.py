@@ -70,6 +70,6 @@ def test_what_people_did_about_a_job_is_listed(commands: Fleet) -> None:
     assert [(act["by"], act["what"]) for act in acts] == [("user", "started"), ("ada", "answered"), ("user", "wrote")]
     assert "question: which?" in acts[1]["about"] and "this one" in acts[1]["about"]
     other = commands.submit("hang", server)
-    other.cancel()
+    other.cancel("no longer wanted", by="ada")
     told = _swarm("audit", other.id).stdout.splitlines()
-    assert len(told) == 2 and "user cancelled  root: cancelled by a person" in told[1]
+    assert len(told) == 2 and "ada cancelled  root: no longer wanted" in told[1]

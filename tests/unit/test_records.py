@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from swarm.records import AGENT_FIELDS, COUNTERS, TERMINAL_STATES, Counters, State, Usage, read_agent, read_job
+from swarm.records import AGENT_FIELDS, COUNTERS, TERMINAL_STATES, Counters, Event, State, Usage, read_agent, read_job
 from swarm.store.library import STEPS
 
 
@@ -31,6 +31,11 @@ def test_every_field_of_a_record_that_is_read_is_written_by_a_step_or_with_the_s
     by_spec.add("merge")
     written = set(re.findall(r"'(\w+)'", STEPS.source)) | by_spec | {f"below_{name}" for name in COUNTERS}
     assert set(AGENT_FIELDS) <= written
+
+
+def test_every_event_that_a_step_writes_is_explained() -> None:
+    written = set(re.findall(r"\bemit\([\w.]+, '(\w+)'", STEPS.source))
+    assert {"ended", "board", "undelivered"} <= written <= set(re.findall(r"`(\w+)`", Event.__doc__ or ""))
 
 
 def test_flags_are_booleans_numbers_are_numbers_and_what_is_missing_has_its_default() -> None:

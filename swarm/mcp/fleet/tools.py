@@ -285,9 +285,9 @@ def cancel_job(caller: Caller, given: Cancel) -> JobState:
     """Cancel a job, or one agent of it with all below that, at once and for good. What has ended stays as it is."""
     job = caller.swarm.job(given.job)
     if given.agent is None:
-        job.cancel(given.reason)
+        job.cancel(given.reason, by=caller.key.name)
     else:
-        caller.swarm.cancel(given.agent, given.reason)
+        caller.swarm.cancel(given.agent, given.reason, by=caller.key.name)
     return show_job(caller.swarm, given.job)
 
 

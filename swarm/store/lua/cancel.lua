@@ -1,17 +1,18 @@
 -- Cancel an agent and everything below it, at once and for good: every later write of theirs is refused.
 -- Of what an agent has stopped itself its parent can make the next run, if it was the parent (spawn.lua).
---   by, gen  the agent that stops it, and its generation; '' for somebody outside
+--   by, gen  the agent that stops it, and its generation; or who does from outside, and 0
 -- Returns {'ok', publish, kill, rest} | {'unknown'} | {'refused', 'not live' | 'stale', JSON}
 step('cancel', function(id, reason, by, gen)
-  local refused = by ~= '' and fence(by, gen)
+  local from_inside = tonumber(gen) > 0
+  local refused = from_inside and fence(by, gen)
   if refused then return refused end
   if redis.call('EXISTS', agent_key(id)) == 0 then return { 'unknown' } end
-  if end_agent(id, 'cancelled', '', reason, true) then
+  if end_agent(id, 'cancelled', '', reason, true, nil, by) then
     -- Who has stopped it may have it go on.
-    redis.call('HSET', agent_key(id), 'stopped_by', by)
+    redis.call('HSET', agent_key(id), 'stopped_by', from_inside and by or '')
   else
     -- What a person cancels stays so.
-    if by == '' then redis.call('HDEL', agent_key(id), 'stopped_by') end
+    if not from_inside then redis.call('HDEL', agent_key(id), 'stopped_by') end
     local job = field(id, 'job')
     begin_end_below(id, job, reason)
     if settle(job) then rest[1] = job end

@@ -104,7 +104,8 @@ end
 -- End an agent: its last journal entry is written here if `write`, its subtree ends with it, its counters go up to its parent
 -- exactly once, and the parent is woken if this is what it waited for. Returns whether it had not ended before.
 --   before  the era of the end above it that this one is part of
-end_agent = function(id, state, text, reason, write, before)
+--   by      who has ended it, if somebody has: an agent or a person
+end_agent = function(id, state, text, reason, write, before, by)
   local was, job, parent, gen, background, name = fields(id, 'state', 'job', 'parent', 'gen', 'background', 'name')
   if not was or TERMINAL[was] then return false end
   -- Nothing that was said is lost because the end comes from outside.
@@ -124,7 +125,9 @@ end_agent = function(id, state, text, reason, write, before)
   if not before then end_some(job) end
   for _, act in ipairs(enders) do act(job, id) end
   redis.call('HDEL', agent_key(id), unpack(WAITS))
-  emit(job, 'ended', id, 'state', state, 'reason', reason)
+  local told = { 'state', state, 'reason', reason }
+  if by then told[5], told[6] = 'by', by end
+  emit(job, 'ended', id, unpack(told))
   tally('ended_' .. state)
   if parent and parent ~= '' then
     tell_sums(id, parent)
