@@ -18,7 +18,7 @@ from bench.lives import WIDE, claim_root, run_segment
 from bench.measure import Report
 from bench.served import serve
 from swarm.agent.entries import Compacted
-from swarm.models import Hear, ModelRequest, Progress, Reply
+from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
 from swarm.store.agents import Store
 from swarm.store.loading import load_life
@@ -40,7 +40,7 @@ rules:
 """
 
 
-class Watched:
+class Watched(AnthropicModel):
     """A model that notes what lies between its requests, by the number of the cut before them."""
 
     def __init__(self, fleet: Fleet, url: str, agent_id: str) -> None:
@@ -50,7 +50,7 @@ class Watched:
             transport=httpx2.HTTPTransport(), trust_env=False, event_hooks={"request": [self._note]}
         )
         client = anthropic.Anthropic(base_url=url, api_key="rehearsal", max_retries=0, http_client=http)
-        self._model = AnthropicModel(fleet.settings, client=client)
+        super().__init__(fleet.settings, client=client)
         self.cuts = self._since = 0
         self.cpu: dict[int, list[float]] = defaultdict(list)
         self.redis: dict[int, list[int]] = defaultdict(list)
@@ -58,13 +58,7 @@ class Watched:
         self.loading: dict[int, tuple[float, int]] = {}
         self._ended, self._moved = time.process_time(), 0
 
-    def summarizes(self, model: str) -> bool:
-        """What the real model says."""
-        return self._model.summarizes(model)
-
-    def complete(
-        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
-    ) -> Reply:
+    def complete(self, request: ModelRequest, *hearers: Any, **named: Any) -> Reply:
         """Make the request with the real model."""
         began, looked = time.process_time(), self._since in STRETCH
         if looked:
@@ -73,7 +67,7 @@ class Watched:
         if self._since == STRETCH.stop and self.cuts not in self.loading:
             self.loading[self.cuts] = self._load()
         self.cuts, self._since = (self.cuts + 1, 0) if request.summarize else (self.cuts, self._since + 1)
-        reply = self._model.complete(request, on_progress, on_words)
+        reply = super().complete(request, *hearers, **named)
         self._moved, self._ended = self._traffic(), time.process_time()
         return reply
 

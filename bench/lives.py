@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from swarm import Job, Limits
 from swarm.agent.life import Life
+from swarm.agent.spec import AgentSpec
+from swarm.definitions.model import AgentDefinition
 from swarm.ids import root_agent_id
 from swarm.models import Model
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Outcome
 from swarm.store.values import Claim
+from swarm.tools import ToolContext
 from tests.fleet import Fleet
 from tests.segments import make_segment
 
@@ -31,3 +37,18 @@ def run_segment(fleet: Fleet, claim: Claim, model: Model) -> tuple[Outcome, Life
     """Run a claimed segment to its outcome."""
     segment = make_segment(claim, fleet.swarm.store, fleet.settings)
     return Loop(segment, model, draining=lambda: False).run(), segment.life
+
+
+def make_context(folder: Path) -> ToolContext:
+    """The world of one call of a tool that needs no store and keeps no output."""
+    spec = AgentSpec(
+        agent_id="agent-1",
+        job_id="job-1",
+        definition=AgentDefinition(name="x", description="d", prompt="p"),
+        description="d",
+        prompt="p",
+        model="m",
+        workspace=str(folder),
+    )
+    unused: Any = None
+    return ToolContext(spec, unused, lambda signals: None, "call", folder, unused)

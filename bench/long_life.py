@@ -7,14 +7,16 @@ import sys
 import time
 from argparse import Namespace
 from contextlib import closing
+from typing import Any
 
 from bench.bare import Opening, live, make_client
 from bench.lives import claim_root, run_segment, submit
 from bench.measure import Report
 from bench.served import serve
 from swarm.agent.life import fold
-from swarm.models import Hear, Model, ModelRequest, Progress, Reply
+from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
+from swarm.settings import Settings
 from tests.fleet import Fleet
 
 TURNS = 500
@@ -23,36 +25,30 @@ EARLY = slice(3, 23)
 LATE = slice(TURNS - 22, TURNS - 2)
 
 
-class Metered:
+class Metered(AnthropicModel):
     """A model that notes this process's CPU time where a request begins and ends."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
         self.requests: list[float] = []
         self.between: list[float] = []
         self._ended = time.process_time()
 
-    def summarizes(self, model: str) -> bool:
-        """What the real model says."""
-        return self._model.summarizes(model)
-
-    def complete(
-        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
-    ) -> Reply:
+    def complete(self, request: ModelRequest, *hearers: Any, **named: Any) -> Reply:
         """Make the request with the real model."""
         began = time.process_time()
         self.between.append(began - self._ended)
-        reply = self._model.complete(request, on_progress, on_words)
+        reply = super().complete(request, *hearers, **named)
         self._ended = time.process_time()
         self.requests.append(self._ended - began)
         return reply
 
 
-class Counted:
+class Counted(AnthropicModel):
     """A model that counts the function calls of this process between requests: no neighbour on the machine changes them."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
         self.between: list[int] = []
         self._calls = 0
 
@@ -60,17 +56,11 @@ class Counted:
         if event in ("call", "c_call"):
             self._calls += 1
 
-    def summarizes(self, model: str) -> bool:
-        """What the real model says."""
-        return self._model.summarizes(model)
-
-    def complete(
-        self, request: ModelRequest, on_progress: Progress | None = None, on_words: Hear | None = None
-    ) -> Reply:
+    def complete(self, request: ModelRequest, *hearers: Any, **named: Any) -> Reply:
         """Make the request with the real model, uncounted."""
         sys.setprofile(None)
         self.between.append(self._calls)
-        reply = self._model.complete(request, on_progress, on_words)
+        reply = super().complete(request, *hearers, **named)
         self._calls = 0
         sys.setprofile(self._note)
         return reply
@@ -83,7 +73,7 @@ def run(report: Report, chosen: Namespace) -> None:
     with serve() as url, closing(Fleet()) as fleet:
         client = make_client(url)
         for _ in range(ROUNDS):
-            metered = Metered(AnthropicModel.rehearsing(fleet.settings, url))
+            metered = Metered.rehearsing(fleet.settings, url)
             claim = claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}"))
             _, life = run_segment(fleet, claim, metered)
             assert life.turns == TURNS, life.turns
@@ -103,7 +93,7 @@ def run(report: Report, chosen: Namespace) -> None:
                 f"bare SDK {theirs[0]:.2f} and {theirs[1]:.2f} ms"
             )
             report.note(f"loading and folding the whole journal, once a wake: {folding * 1e3:.0f} ms")
-        counted = Counted(AnthropicModel.rehearsing(fleet.settings, url))
+        counted = Counted.rehearsing(fleet.settings, url)
         run_segment(fleet, claim_root(fleet, submit(fleet, url, f"TREE depth=0 steps={TURNS - 1}")), counted)
         sys.setprofile(None)
         few, many = (statistics.median(counted.between[part]) for part in (EARLY, LATE))

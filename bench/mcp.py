@@ -10,14 +10,11 @@ import tempfile
 import time
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 from mcp import Client, StdioServerParameters
 
+from bench.lives import make_context
 from bench.measure import Report, spread
-from bench.sandbox import NoOutputs
-from swarm.agent.spec import AgentSpec
-from swarm.definitions.model import AgentDefinition
 from swarm.mcp.calling import Access, Calling
 from swarm.mcp.line import Line
 from swarm.mcp.servers import Server
@@ -78,17 +75,6 @@ async def _measure(folder: Path) -> tuple[list[float], list[float]]:
 
 
 def _prepare(folder: Path, line: Line) -> tuple[Calling, ToolContext, Server]:
-    spec = AgentSpec(
-        agent_id="agent-1",
-        job_id="job-1",
-        definition=AgentDefinition(name="x", description="d", prompt="p"),
-        description="d",
-        prompt="p",
-        model="m",
-        workspace=str(folder),
-    )
-    nothing: Any = None
-    context = ToolContext(spec, nothing, print, "call", folder, NoOutputs())  # type: ignore[arg-type]
-    access = Access(line, [], network_off=False, read_only=False, ask_seconds=0)
+    access = Access(line, [], network_off=False, read_only=False, ask_seconds=0, find_login=lambda address: None)
     server = Server(name="clock", transport="stdio", command=SERVER, args=("--local-timezone", "UTC"))
-    return Calling(access), context, server
+    return Calling(access), make_context(folder), server

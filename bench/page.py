@@ -49,7 +49,9 @@ def _measure(world: JobWorld, flower: Flower, pause: float, *, tabs: int) -> lis
     """How long each of some messages of an agent's life took to the first tab."""
     events = flower.read(f"job/{world.job_id}")["events"]
     streams = [flower.stream(f"job={world.job_id}&events={events}") for _ in range(tabs)]
-    store, sent, got = world.store, {}, {}
+    store = world.store
+    sent: dict[str, float] = {}
+    got: dict[str, float] = {}
 
     def read() -> None:
         while len(got) < EVENTS:

@@ -6,12 +6,14 @@ import statistics
 import tempfile
 import time
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
+from bench.lives import make_context
 from bench.measure import Report, alternate
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend, confine_argv
-from swarm.tools import ToolContext
-from swarm.tools.processes import Confine, run_command
+from swarm.tools import Confine, ToolContext
+from swarm.tools.processes import run_command
 
 ROUNDS = 25
 HEAVY_ROUNDS = 7
@@ -20,18 +22,6 @@ FILES = (
     "find t u -type f | xargs grep -l 7 | wc -l && rm -r t u all"
 )
 """Thousands of small files made, read, copied, searched and removed."""
-
-
-class NoOutputs:
-    """Nothing that is measured here keeps an output."""
-
-    def keep(self, key: str, text: str) -> str:
-        """Not called."""
-        raise AssertionError(key)
-
-    def load(self, handle: str) -> str | None:
-        """Not called."""
-        return None
 
 
 def run(report: Report, chosen: Namespace) -> None:
@@ -48,7 +38,7 @@ def _measure(report: Report, backend: Backend, folder: Path) -> None:
     workspace, scratch, own = folder / "work", folder / "scratch", folder / "scratch" / "files"
     for path in (workspace, scratch, own):
         path.mkdir()
-    ctx = ToolContext("agent", "job", workspace, "call", NoOutputs(), scratch=scratch)
+    ctx = replace(make_context(workspace), scratch=scratch)
 
     def confine(ctx: ToolContext, argv: list[str]) -> list[str]:
         return confine_argv(SandboxPolicy(workspace=workspace, scratch=own, read_only=False), backend, argv)

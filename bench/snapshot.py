@@ -52,9 +52,11 @@ def _measure(report: Report, size: int, folder: Path) -> None:
     # What was written in the second of the index is looked into each time.
     time.sleep(1.1)
     (tree / "settle").write_text("x")
-    snapshot(), commands()
+    snapshot()
+    commands()
     turns = itertools.count()
-    took, bare = [], []
+    took: list[float] = []
+    bare: list[float] = []
     for number in range(ROUNDS):
         _change(tree, files, next(turns))
         # Whoever comes second finds the files in memory.

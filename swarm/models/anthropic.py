@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import ValidationError
 
@@ -91,7 +91,7 @@ class AnthropicModel:
         self._summarizing: dict[str, bool] = {}
 
     @classmethod
-    def rehearsing(cls, settings: Settings, base_url: str) -> AnthropicModel:
+    def rehearsing(cls, settings: Settings, base_url: str) -> Self:
         """A model that asks the rehearsal server a job names: on this host only, and never with the real key.
 
         Raises `ConfigurationError` for any other address.
