@@ -88,11 +88,12 @@ class VerdictView(BaseModel, frozen=True):
     at: float
     by: Literal["check", "grader"]
     attempt: int
-    """How often the work had been handed in by then."""
+    """How often the work had been handed in by then, that time included."""
     passed: bool
     void: bool = False
     """It could not be had: `summary` says why."""
     summary: str
+    """In a line, for people."""
     exit_code: int | None = None
     """A check's."""
     grader: str = ""

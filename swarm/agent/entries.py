@@ -17,6 +17,7 @@ from swarm.definitions.model import PermissionMode
 from swarm.errors import JournalError
 from swarm.models import Block, Usage
 from swarm.plain import clean
+from swarm.records import VerdictView
 
 
 class Started(Journaled):
@@ -194,24 +195,12 @@ class Grading(Journaled):
     """The how manyeth of this attempt: one that ends without a verdict has a successor."""
 
 
-class Verdict(Journaled):
+class Verdict(Journaled, VerdictView):
     """A check, or a grader, has spoken about the work that was handed in."""
 
     kind: Literal["verdict"] = "verdict"
-    by: Literal["check", "grader"]
-    attempt: int
-    """How often the work has been handed in, this time included."""
-    passed: bool
-    void: bool = False
-    """It could not be had: `summary` says why."""
-    summary: str
-    """In a line, for people."""
-    exit_code: int | None = None
-    """A check's."""
     report: str = ""
     """A check's output, cut; a grader's findings."""
-    grader: str = ""
-    """The agent id of a grader."""
     duration_seconds: float = 0.0
     text: str = ""
     """What enters the conversation, so that the agent goes on; empty if it does not."""

@@ -29,7 +29,7 @@ from swarm.models import Block, Model, ModelRequest, Reply
 from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, max_output, price_of, resolve_model
 from swarm.runtime.aside import complete_aside
 from swarm.runtime.model_call import ModelCall, Reserved, Told
-from swarm.runtime.purse import CACHE_SECONDS, MAX_REPLY_TOKENS, Prices, wish_for_summary
+from swarm.runtime.purse import CACHE_SECONDS, MAX_REPLY_TOKENS, Prices, wish_aside
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox
 from swarm.store.values import Busy, reply_counters
@@ -98,7 +98,7 @@ class Compacting:
             return None
         plan = self._plan(action)
         tokens = cut_of(self._life, plan.kept).tokens or self._life.tokens_to_send()
-        wish = wish_for_summary(
+        wish = wish_aside(
             tokens,
             Prices(plan.model, self._prices_file),
             cached=plan.cached,

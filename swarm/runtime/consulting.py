@@ -12,7 +12,7 @@ from swarm.errors import ToolError
 from swarm.models import Model, ModelRequest, Reply, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.runtime.aside import complete_aside
-from swarm.runtime.purse import Prices, wish_for_summary
+from swarm.runtime.purse import Prices, wish_aside
 from swarm.runtime.segment import Segment
 from swarm.store.values import NANO, Granted, Wish
 from swarm.tools import Consultation
@@ -63,7 +63,7 @@ class Consulting:
 
     def _wish(self, request: ModelRequest) -> Wish:
         prices = Prices(request.model, self._segment.settings.prices_file)
-        return wish_for_summary(self._size(request), prices, cached=False, most=request.max_tokens)
+        return wish_aside(self._size(request), prices, cached=False, most=request.max_tokens)
 
     @staticmethod
     def _size(request: ModelRequest) -> int:

@@ -73,10 +73,8 @@ def _for_grader(life: Life, prices: Prices) -> tuple[int, int]:
     return tokens, cost
 
 
-def wish_for_summary(
-    tokens: int, prices: Prices, *, cached: bool, most: int, closing: tuple[int, int] = (0, 0)
-) -> Wish:
-    """What a summary of so many tokens takes, which may be `most` long; `closing` stays kept for the last reply."""
+def wish_aside(tokens: int, prices: Prices, *, cached: bool, most: int, closing: tuple[int, int] = (0, 0)) -> Wish:
+    """What a request beside the conversation takes, of so many tokens, whose reply may be `most` long. `closing` stays kept."""
     call = _input(tokens, tokens if cached else 0) + Usage(output_tokens=LEAST_SUMMARY_TOKENS)
     spare = Usage(output_tokens=max(0, most - LEAST_SUMMARY_TOKENS))
     return Wish(

@@ -14,10 +14,8 @@ class Judging(Upkeep):
 
     def judge_end(self, claim: Claim, number: int, entry: Verdict) -> Appended:
         """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled`, having changed nothing."""
-        told = clean(VerdictView(**{name: getattr(entry, name) for name in VerdictView.model_fields}))
-        answer = self.run(
-            "judge_end", claim.agent_id, claim.generation, number, encode_entry(entry), told.model_dump_json()
-        )
+        told = clean(entry).model_dump_json(include=set(VerdictView.model_fields))
+        answer = self.run("judge_end", claim.agent_id, claim.generation, number, encode_entry(entry), told)
         self._check(answer, claim)
         if answer[0] != "ok":
             # A repeat.
