@@ -5,7 +5,6 @@ The mark is in Redis, so a worker that is started there meanwhile obeys it, too;
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 from swarm.log import EventLog
@@ -18,7 +17,7 @@ log = EventLog("swarm.draining")
 def obey_drain(worker: Any) -> None:
     """Read the mark, and begin or end to leave this worker free. Called in the main process."""
     runtime = process.runtime()
-    wanted = runtime.store.is_drained(socket.gethostname(), process.worker_name())
+    wanted = runtime.store.is_drained(*standing.names())
     consumer = getattr(worker, "consumer", None)
     if consumer is None or getattr(consumer, "task_consumer", None) is None or not process.set_aside(wanted):
         return

@@ -27,7 +27,7 @@ _REFUSALS_BYTES = 16_384
 _LONGEST_REASON = 1_000
 _refusals: mmap.mmap | None = None
 """JSON: by model, until when this worker does not ask for it any more, and why. Its children and it share this."""
-_processes = 0
+_node, _processes = "", 0
 _started_at = time.time()
 
 
@@ -50,6 +50,7 @@ def has() -> Has:
         **hub,
         offers=_offers(),
         host=socket.gethostname(),
+        node=_node,
         processes=_processes,
         version=_version(),
         provider=settings.provider,
@@ -67,10 +68,15 @@ def _version() -> str:
         return "0+unknown"
 
 
-def note_size(processes: int) -> None:
-    """How many agents this worker can run at once. Called in the main process, before it tells what it has."""
-    global _processes
-    _processes = processes
+def introduce(node: str, processes: int) -> None:
+    """Celery's name of this worker, and how many agents it can run at once. Called in the main process, before it tells what it has."""
+    global _node, _processes
+    _node, _processes = node, processes
+
+
+def names() -> tuple[str, ...]:
+    """What this worker goes by: its host, its own name, and Celery's."""
+    return socket.gethostname(), process.worker_name(), _node
 
 
 @cache

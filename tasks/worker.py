@@ -164,7 +164,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
     def start(self, worker: Any) -> None:
         """Start both loops."""
         settings = process.runtime().settings
-        standing.note_size(worker.concurrency)
+        standing.introduce(worker.hostname, worker.concurrency)
         # Before it is counted: whoever wants what it offers should not be left to others.
         _attempt("announce", standing.announce)
         # A worker may be started while Redis is away: then it is counted as soon as that is over.

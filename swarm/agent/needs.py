@@ -55,6 +55,8 @@ class Has(BaseModel):
     offers: Mapping[str, str] = {}
     """What not every worker has, by kind and name as in `Needs.wants`, with the version of each where it has one."""
     host: str = ""
+    node: str = ""
+    """Its name in Celery and Flower, `NAME@HOST`."""
     processes: int = 0
     """How many agents it can run at once."""
     version: str = ""

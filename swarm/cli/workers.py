@@ -29,6 +29,7 @@ def list_workers(as_json: JsonOption = False) -> None:
         return
     listing = Listing(
         Column("worker"),
+        Column("in Celery", drop=2),
         Column("busy", right=True),
         Column("state"),
         Column("version", drop=2),
@@ -38,7 +39,7 @@ def list_workers(as_json: JsonOption = False) -> None:
     for worker, has in fleet.items():
         up = show_duration(time.time() - has.started_at) if has.started_at else ""
         running = f"{busy.get(worker, 0)}/{has.processes}" if has.processes else str(busy.get(worker, 0))
-        listing.add_row(worker, running, _state(has), has.version, up, ", ".join(has.special))
+        listing.add_row(worker, has.node, running, _state(has), has.version, up, ", ".join(has.special))
     if fleet:
         listing.print(output_console())
         hosts = len({has.host for has in fleet.values()})
@@ -55,7 +56,12 @@ def list_workers(as_json: JsonOption = False) -> None:
 
 
 def drain(
-    target: Annotated[str, typer.Argument(metavar="HOST", help="A host, or one worker, as `swarm workers` shows it.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST", help="A host, or one worker: its name in `swarm workers`, or in Celery and Flower."
+        ),
+    ],
     undo: Annotated[bool, typer.Option("--undo", help="Have it take agents again.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Return when nothing runs there any more.")] = True,
 ) -> None:
@@ -84,7 +90,7 @@ def drain(
 
 
 def _concerned(swarm: Swarm, target: str) -> dict[str, Has]:
-    return {worker: has for worker, has in swarm.fleet().items() if target in (has.host, worker)}
+    return {worker: has for worker, has in swarm.fleet().items() if target in (has.host, worker, has.node)}
 
 
 def _busy(swarm: Swarm, target: str) -> int:
