@@ -18,8 +18,7 @@ from swarm.ids import trace_id
 from swarm.log import EventLog, at_work_for
 from swarm.runtime.journal import Journal
 from swarm.runtime.loop import Loop
-from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
-from swarm.runtime.stop import Stop
+from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Stop, Unserved, Waits
 from swarm.store.agents import Store
 from swarm.store.outage import Outage
 from swarm.store.values import Claim, Refused

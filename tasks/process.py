@@ -29,7 +29,7 @@ from swarm.hooks.files import read_managed
 from swarm.log import EventLog
 from swarm.models import Model
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
-from swarm.runtime.stop import Stop
+from swarm.runtime.segment import Stop
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import WORKER_TIMEOUT_SECONDS, connect

@@ -10,10 +10,10 @@ import httpx2
 
 from swarm.errors import ToolError
 from swarm.log import EventLog
-from swarm.runtime.reaching import find_reach
 from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.tools.web.fetching import post
+from swarm.tools.web.reach import find_reach
 from swarm.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal
 from swarm.webhooks.notices import Due, Webhooks
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from swarm.runtime.journal import Journal
-from swarm.runtime.segment import Segment
-from swarm.runtime.stop import Stop
+from swarm.runtime.segment import Segment, Stop
 from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.store.values import Claim

@@ -162,9 +162,10 @@ def child_result(record: AgentView, note: str = "") -> tuple[str, bool]:
 
 def refuse_mail(spec: AgentSpec, finished: Finished) -> str:
     """What whoever wrote to an agent is told when it has ended without reading that."""
-    who = spec.name or ("root" if spec.parent_id is None else spec.agent_id)
     why = f": {finished.reason}" if finished.reason else ""
-    return f"Your message to {who} was not read. It ended ({finished.state}{why}). Write again to have it go on."
+    return (
+        f"Your message to {spec.called} was not read. It ended ({finished.state}{why}). Write again to have it go on."
+    )
 
 
 # -- about copies ----------------------------------------------------------------------------------------------

@@ -93,6 +93,11 @@ class AgentSpec(BaseModel):
     created_at: float = 0.0
 
     @property
+    def called(self) -> str:
+        """What others call it: its name, else `root` or its id."""
+        return self.name or ("root" if self.parent_id is None else self.agent_id)
+
+    @property
     def superiors(self) -> set[str]:
         """Whose words bind it: its job's person, and its parent."""
         return {self.job_id, self.parent_id or self.job_id}

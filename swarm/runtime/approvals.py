@@ -26,10 +26,9 @@ from swarm.permissions.judge import Call, Verdict, judge
 from swarm.permissions.modes import always_rule, at_most
 from swarm.permissions.rules import Rules
 from swarm.runtime.auto_mode import AutoMode
-from swarm.runtime.from_folder import from_workspace
 from swarm.runtime.messaging import REQUEST_SECONDS
 from swarm.runtime.segment import Segment
-from swarm.runtime.toolbox import Toolbox
+from swarm.runtime.toolbox import Toolbox, from_workspace
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question, Questions
 
 AFTER_PLAN: PermissionMode = "acceptEdits"
@@ -80,16 +79,9 @@ class Approvals:
         )
 
     def _judge(self, call: Block) -> Verdict:
-        segment, given = self._segment, call["input"] if isinstance(call["input"], dict) else {}
-        described = describe_call(
-            call["name"],
-            given,
-            segment.spec,
-            rules=segment.rules,
-            mode=segment.mode,
-            sandboxed=self._toolbox.is_sandboxed(),
-        )
-        return judge(replace(described, looks=segment.life.kinds.get(call["name"]) == "look"))
+        given = call["input"] if isinstance(call["input"], dict) else {}
+        looks = self._segment.life.kinds.get(call["name"]) == "look"
+        return judge_call(self._segment, call["name"], given, sandboxed=self._toolbox.is_sandboxed(), looks=looks)
 
     def _decide(self, call: Block, decision: Decision) -> None:
         segment = self._segment
@@ -198,6 +190,12 @@ def _hear_hooks(verdict: Verdict, hooked: Hooked | None) -> Verdict:
     if hooked.decision == "allow" and verdict.action == "ask" and verdict.rule is None and not verdict.by_person:
         return Verdict("allow", f"a hook allows it{f': {hooked.reason}' if hooked.reason else ''}")
     return verdict
+
+
+def judge_call(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool, looks: bool = False) -> Verdict:
+    """What rules and the mode in force say of a call; `looks`: what its server says of the tool is believed, that it changes nothing."""
+    described = describe_call(tool, given, segment.spec, rules=segment.rules, mode=segment.mode, sandboxed=sandboxed)
+    return judge(replace(described, looks=looks))
 
 
 def describe_call(

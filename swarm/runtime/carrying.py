@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from swarm.agent.entries import ToolFinished
 from swarm.agent.notes import files_left_out, files_too_many, files_unsettled, host_changed, setup_done
@@ -51,17 +51,19 @@ _TELL_SECONDS = 10.0
 Found = TypeVar("Found")
 
 
-class Keeping(Protocol):
-    """What a segment does about its files."""
+class Keeping:
+    """What a segment does about its files. Here: nothing, they lie where they lie."""
 
     def enter(self) -> bool:
         """Make the workspace what the journal says; whether it is another host than before. Raises `GitFailed`, `HubAway`."""
+        return False
 
     def begin(self, call: Block) -> None:
         """A call that may change files is about to run."""
 
     def keep(self, finished: ToolFinished) -> ToolFinished:
         """Its result, with the commit that holds what it left. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+        return finished
 
     def kept(self) -> None:
         """That result is in the journal."""
@@ -71,6 +73,7 @@ class Keeping(Protocol):
 
     def due_setup(self) -> Setup | None:
         """What the workspace is to be set up with on this host, if that was not done yet."""
+        return None
 
     def set_up(self, failure: str) -> None:
         """It was done; `failure` is what the agent is told of it, empty if all went well."""
@@ -88,44 +91,7 @@ class Keeping(Protocol):
         """The job ends with what the workspace is now: have people find that without the journal, if that can be done."""
 
 
-class LeftAlone:
-    """Files lie where they lie."""
-
-    def enter(self) -> bool:
-        return False
-
-    def begin(self, call: Block) -> None:
-        pass
-
-    def keep(self, finished: ToolFinished) -> ToolFinished:
-        return finished
-
-    def kept(self) -> None:
-        pass
-
-    def ran(self) -> None:
-        pass
-
-    def due_setup(self) -> Setup | None:
-        return None
-
-    def set_up(self, failure: str) -> None:
-        pass
-
-    def bring(self, commit: str) -> None:
-        pass
-
-    def share(self, commit: str) -> None:
-        pass
-
-    def leave(self) -> None:
-        pass
-
-    def show_result(self) -> None:
-        pass
-
-
-class KeptHere(LeftAlone):
+class KeptHere(Keeping):
     """Snapshots of a workspace that its agents share, on the host that makes them: for people, and nothing waits or fails for them."""
 
     def __init__(self, segment: Segment) -> None:
@@ -144,7 +110,7 @@ class KeptHere(LeftAlone):
         return finished.model_copy(update={"commit": commit, "v": 2})
 
 
-class Carried(LeftAlone):
+class Carried(Keeping):
     """Files that follow their agent by way of the hub."""
 
     def __init__(self, segment: Segment, draining: Callable[[], bool]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from swarm.agent.entries import Spawned, ToolFinished
 from swarm.agent.notes import NO_TEAM, child_result, other_team
+from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import DEFAULT_TYPE
 from swarm.definitions.names import canonical_type
 from swarm.models import Block
@@ -16,10 +17,10 @@ from swarm.runtime.evidence import add_to_report
 from swarm.runtime.isolation import Isolation
 from swarm.runtime.model_call import ModelCall
 from swarm.runtime.segment import Segment
-from swarm.runtime.sharing import name_prefixes
+from swarm.runtime.share import name_prefix
 from swarm.runtime.spawning import Spawning, plan_children, refuse
 from swarm.runtime.toolbox import Toolbox
-from swarm.store.values import Signals
+from swarm.store.values import Continuation, Signals
 from swarm.team.teams import Teams
 from swarm.tools.agents import AGENT, find_child
 
@@ -49,9 +50,7 @@ class Children:
         """Start, or have go on, what the calls ask for; those that cannot be are refused as their results."""
         plan = self._plan(calls)
         self._check_team(calls, plan)
-        commit = self._isolation.give(plan)
-        while plan.children and not self._make(plan, commit):
-            pass
+        self._start(plan)
         for call in calls:
             if why := plan.against.get(call["id"]):
                 about = self._toolbox.activity(call)
@@ -76,9 +75,7 @@ class Children:
             if call["id"] in plan.children and (why := self._refuse_call(call)):
                 del plan.children[call["id"]]
                 plan.refused[call["id"]] = why
-        commit = self._isolation.give(plan)
-        while plan.children and not self._make(plan, commit):
-            pass
+        self._start(plan)
         return {names[one]: why for one, why in plan.refused.items()}
 
     def _plan(self, calls: Sequence[Block]) -> Spawning:
@@ -101,6 +98,12 @@ class Children:
                 del plan.children[call["id"]]
                 plan.refused[call["id"]] = NO_TEAM if team is None else other_team(str(asked), team.name)
 
+    def _start(self, plan: Spawning) -> None:
+        """Make what is planned, less what cannot be had, which is refused in the plan."""
+        commit = self._isolation.give(plan)
+        while plan.children and not self._make(plan, commit):
+            pass
+
     def _make(self, plan: Spawning, commit: str) -> bool:
         """Make what is planned; if the store refuses some of it, nothing is made, and those are refused in the plan.
 
@@ -121,7 +124,7 @@ class Children:
             entry,
             specs,
             closing=self._model_call.closing(len(specs)),
-            prefixes=name_prefixes(self._segment, self._toolbox, specs),
+            prefixes=self._name_prefixes(specs),
             tools=sorted(self._journal.life.tool_names()),
         )
         if isinstance(answer, Signals):
@@ -130,6 +133,21 @@ class Children:
             return True
         refuse(plan, answer, self._spec.limits.max_agents)
         return False
+
+    def _name_prefixes(self, children: Sequence[AgentSpec | Continuation]) -> dict[str, str]:
+        """By id, the prefixes of new children; of those only that its parent's requests do not have in the cache already.
+
+        They are made here as if the children ran on this worker. On another one they may differ, and the waiting is in vain.
+        """
+        prices, named = self._segment.settings.prices_file, {}
+        own, _ = name_prefix(self._spec, self._journal.life.system, self._journal.life.tools, prices)
+        for child in children:
+            # A fork begins with its parent's conversation, and one that goes on with its own.
+            if isinstance(child, AgentSpec) and child.fork is None:
+                name, _ = name_prefix(child, *self._toolbox.open_for(child), prices)
+                if name and name != own:
+                    named[child.agent_id] = name
+        return named
 
     def abort_siblings(self, children: dict[str, str], alive: Sequence[str]) -> bool:
         """End those who are still at work if one has failed whose failure ends the others; returns whether there are such."""

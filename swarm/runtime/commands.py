@@ -1,19 +1,32 @@
-"""Runs what others than the agent want run in its sandbox: the check of its work, the setup of its workspace."""
+"""Runs what others than the agent want run in its sandbox: the check of its work, the setup of its workspace.
+
+A new checkout is set up before its agent goes on: what git ignores does not follow an agent, and the workspace's setup makes it anew.
+Once for each checkout. One that was cut off by its worker's death is run again, so it must bear that. It never fails the agent: that is
+told what went wrong, with the note that its host has changed.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swarm.agent import notes
+from swarm.agent.decision import Action, CallModel, RunCheck, RunTools
+from swarm.agent.outcomes.words import sum_up_check
+from swarm.definitions.setups import Setup
 from swarm.definitions.tools import SHELL
 from swarm.errors import ToolError
-from swarm.permissions.judge import judge
-from swarm.runtime.approvals import describe_call
+from swarm.log import EventLog
+from swarm.runtime.approvals import judge_call
 from swarm.runtime.carrying import Keeping
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox
 from swarm.tools import ToolContext
 from swarm.tools.processes import run_command
+
+log = EventLog("swarm.files")
+SETUP_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -56,17 +69,47 @@ class Commands:
         return Ran(context, ran.exit_code, ran.timed_out, output)
 
     def _refuse_forbidden(self, command: str, by_person: bool) -> None:
-        segment = self.segment
-        call = describe_call(
-            SHELL,
-            {"command": command},
-            segment.spec,
-            rules=segment.rules,
-            mode=segment.mode,
-            sandboxed=self.toolbox.is_sandboxed(),
-        )
-        verdict = judge(call)
+        verdict = judge_call(self.segment, SHELL, {"command": command}, sandboxed=self.toolbox.is_sandboxed())
         if verdict.action == "deny" and (verdict.rule is not None or not by_person):
             raise ToolError(f"not allowed: {verdict.reason}")
         if verdict.action == "ask" and not by_person:
             raise ToolError(f"{verdict.reason}; allow it by a rule, or give it with --check")
+
+
+class SettingUp:
+    """The setup of one running agent's checkout."""
+
+    def __init__(self, segment: Segment, commands: Commands, files: Keeping) -> None:
+        self._segment, self._commands, self._files = segment, commands, files
+
+    def is_due(self, action: Action) -> bool:
+        """Whether the checkout is to be set up before this."""
+        segment = self._segment
+        if not isinstance(action, CallModel | RunTools | RunCheck) or segment.life.last_words is not None:
+            return False
+        # Who may write nothing could set nothing up.
+        is_writer = not segment.spec.definition.read_only and segment.mode != "plan"
+        return is_writer and self._files.due_setup() is not None
+
+    def run(self) -> None:
+        """Do it, and note that it is done."""
+        segment, setup = self._segment, self._files.due_setup()
+        assert setup is not None, "nothing is due"
+        segment.store.tell_activity(segment.claim, f"sets the workspace up: {setup.source}")
+        began = time.monotonic()
+        failure = self._run(setup)
+        self._files.set_up(notes.setup_failed(setup.source, *failure) if failure else "")
+        seconds = time.monotonic() - began
+        log.info("files.set_up", agent_id=segment.spec.agent_id, source=setup.source, ok=not failure, seconds=seconds)
+
+    def _run(self, setup: Setup) -> tuple[str, str] | None:
+        """What went wrong, in a line, and what was printed; None: nothing."""
+        try:
+            ran = self._commands.run(
+                setup.command, name="setup", seconds=SETUP_SECONDS, by_person=True, program=setup.program
+            )
+        except ToolError as error:
+            return f"it could not be run: {error}", ""
+        if ran.passed:
+            return None
+        return sum_up_check(setup.command, ran.exit_code, ran.timed_out, SETUP_SECONDS), ran.output

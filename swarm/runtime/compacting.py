@@ -27,7 +27,7 @@ from swarm.ids import traceparent
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply
 from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, max_output, price_of, resolve_model
-from swarm.runtime.aside import complete_aside
+from swarm.runtime.consulting import complete_aside
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.purse import CACHE_SECONDS, MAX_REPLY_TOKENS, Prices, wish_aside
 from swarm.runtime.segment import Segment

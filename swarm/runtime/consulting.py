@@ -1,4 +1,7 @@
-"""The small requests that tools make of a model: set aside before, and paid with the step that stores the call's result."""
+"""Small requests beside an agent's conversation: they take their part of the fleet's share, too, and heed what it has learned.
+
+Those that tools make are set aside before, and paid with the step that stores the call's result.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,47 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from swarm.errors import ToolError
-from swarm.models import Model, ModelRequest, Reply, Usage
+from swarm.errors import SwarmError, ToolError
+from swarm.models import Limits, Model, ModelRequest, Progress, Reply, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
-from swarm.runtime.aside import complete_aside
 from swarm.runtime.purse import Prices, wish_aside
 from swarm.runtime.segment import Segment
+from swarm.runtime.share import end_of
+from swarm.store.slots import CallEnd
 from swarm.store.values import NANO, Granted, Wish
 from swarm.tools import Consultation
 
 _BYTES_PER_TOKEN = 3
+_EXPECTED_OUTPUT = 500
+_LONGEST_WAIT_SECONDS = 60.0
+"""Nobody waits longer for what is beside the work."""
 _SEARCH_USD = 0.01
 """A search by the server's own tool costs $10 a thousand, beside its tokens (the API's price list, 2026-11)."""
+
+
+def complete_aside(
+    segment: Segment, model: Model, request: ModelRequest, tokens: int, on_progress: Progress | None = None
+) -> Reply:
+    """Make one attempt, once there is room for about so many tokens of input. Raises as `Model.complete`, and `Interrupted`."""
+    limit_class, heard = model.limit_class(request.model), [Limits()]
+    wait = segment.store.ask_aside(limit_class, tokens, _EXPECTED_OUTPUT)
+    if wait > 0:
+        segment.stop.event.wait(min(wait, _LONGEST_WAIT_SECONDS))
+        segment.stop.check()
+    call = CallEnd(limit_class, "lost", 0, 0)
+    try:
+        reply = model.complete(request, on_progress, None, heard.append)
+        fresh = reply.usage.input_tokens + reply.usage.cache_creation_input_tokens
+        call = CallEnd(limit_class, "ok", fresh, reply.usage.output_tokens, limits=heard[-1])
+    except SwarmError as error:
+        call = replace(end_of(error, limit_class), limits=heard[-1])
+        raise
+    finally:
+        segment.publish(segment.store.settle_aside(call, tokens, _EXPECTED_OUTPUT))
+    return reply
 
 
 class Consulting:

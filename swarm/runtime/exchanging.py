@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from swarm.agent.entries import Exchanged, encode_entry
 from swarm.errors import MessageRefused, ToolError
 from swarm.mailbox import Message, check_body, render_mail
-from swarm.permissions.judge import judge
-from swarm.runtime.approvals import describe_call
+from swarm.runtime.approvals import judge_call
 from swarm.runtime.segment import Segment
 from swarm.store.values import OutgoingMessage
 from swarm.tools.messages import SEND_MESSAGE
@@ -40,10 +39,7 @@ class Exchanging:
     def send(self, to: str, text: str) -> str:
         """Send a message as the agent; returns why it was not sent, or nothing."""
         spec, given = self._segment.spec, {"to": to, "message": text}
-        call = describe_call(
-            SEND_MESSAGE.name, given, spec, rules=self._segment.rules, mode=self._segment.mode, sandboxed=True
-        )
-        if (verdict := judge(call)).action != "allow":
+        if (verdict := judge_call(self._segment, SEND_MESSAGE.name, given, sandboxed=True)).action != "allow":
             return f"not allowed: {verdict.reason}"
         try:
             receivers = self._store.directory(spec.job_id).find(to, spec.agent_id)
@@ -56,7 +52,7 @@ class Exchanging:
         letter = OutgoingMessage(
             job=spec.job_id,
             sender=spec.agent_id,
-            name=spec.name or ("root" if spec.parent_id is None else spec.agent_id),
+            name=spec.called,
             kind="message",
             body=body,
             to=(receivers[0].id,),

@@ -13,11 +13,7 @@ from swarm.context.nested import find_reached, render_reached
 from swarm.definitions.tools import READ
 from swarm.models import Block
 from swarm.permissions.judge import may_read
-from swarm.runtime.segment import Segment, read_record
-
-_KEPT = 16
-_known: dict[str, Instructions] = {}
-"""By digest; nobody changes one."""
+from swarm.runtime.segment import Segment
 
 
 class Guidance:
@@ -29,17 +25,9 @@ class Guidance:
     @cached_property
     def instructions(self) -> Instructions | None:
         """The files that travelled with the job; None for an agent that is given none. Raises `UnreadableRecord`."""
-        digest = self._segment.claim.documents.get("instructions", "")
-        if not digest or not self._segment.spec.definition.instruction_files:
+        if not self._segment.spec.definition.instruction_files:
             return None
-        known = _known.get(digest)
-        if known is None:
-            what = f"the instruction files of {self._segment.spec.job_id}"
-            known = read_record(Instructions, self._segment.store.document(digest) or "", what)
-            if len(_known) >= _KEPT:
-                _known.clear()
-            _known[digest] = known
-        return known
+        return self._segment.carried("instructions", Instructions, "the instruction files")
 
     def begin(self, started: Started) -> Started:
         """The agent's first entry with what its first message begins with."""

@@ -30,7 +30,7 @@ from swarm.log import EventLog
 from swarm.models import Block
 from swarm.runtime.carrying import Keeping
 from swarm.runtime.scratch import home_folder
-from swarm.runtime.segment import Segment, read_record
+from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox
 from swarm.store.values import Counters
 from swarm.team.board import Board
@@ -38,9 +38,6 @@ from swarm.team.board import Board
 log = EventLog("swarm.hooks")
 CONCURRENT_HOOKS = 8
 _MAX_TOLD = 500
-_KEPT = 16
-_known: dict[str, Hooks] = {}
-"""By digest; nobody changes one."""
 Due = list[tuple[Event, list[Hook]]]
 
 
@@ -48,20 +45,9 @@ def hooking_of(segment: Segment, toolbox: Toolbox, files: Keeping) -> Hooking | 
     """What has the hooks of this agent run; None where there are none, which then cost nothing. Raises `UnreadableRecord`."""
     spec, settings = segment.spec, segment.settings
     managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
-    table = Table(_hooks_of_job(segment), spec.definition.hooks, managed, settings.user_hooks)
+    of_job = segment.carried("hooks", Hooks, "the hooks") or Hooks()
+    table = Table(of_job, spec.definition.hooks, managed, settings.user_hooks)
     return Hooking(segment, toolbox, files, table) if table else None
-
-
-def _hooks_of_job(segment: Segment) -> Hooks:
-    digest = segment.claim.documents.get("hooks")
-    if not digest:
-        return Hooks()
-    if digest not in _known:
-        found = read_record(Hooks, segment.store.document(digest) or "", f"the hooks of {segment.spec.job_id}")
-        if len(_known) >= _KEPT:
-            _known.clear()
-        _known[digest] = found
-    return _known[digest]
 
 
 class Hooking:

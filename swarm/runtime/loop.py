@@ -46,7 +46,7 @@ from swarm.runtime.auto_mode import AutoMode
 from swarm.runtime.batching import leave_to_batch, refuse_turn
 from swarm.runtime.calls import Calls
 from swarm.runtime.children import SPAWNED_AT_ONCE, Children
-from swarm.runtime.commands import Commands
+from swarm.runtime.commands import Commands, SettingUp
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.entering import begin, enter
@@ -57,13 +57,11 @@ from swarm.runtime.isolation import Isolation
 from swarm.runtime.judging import Judging
 from swarm.runtime.messaging import Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
-from swarm.runtime.own_time import is_out_of_time, keep_to_time, leave_undone
 from swarm.runtime.reading import keeping_of
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits
-from swarm.runtime.setting_up import SettingUp
 from swarm.runtime.summing import Summing
 from swarm.runtime.toolbox import Toolbox
-from swarm.runtime.waiting import park, wait_for, wait_for_slot
+from swarm.runtime.waiting import is_out_of_time, keep_to_time, leave_undone, park, wait_for, wait_for_slot
 from swarm.store.values import Busy, Counters, GoOn
 from swarm.tools import AwaitsAnswer
 

@@ -150,7 +150,7 @@ class Messaging:
         return OutgoingMessage(
             job=self._spec.job_id,
             sender=self._spec.agent_id,
-            name=self._spec.name or ("root" if self._spec.parent_id is None else self._spec.agent_id),
+            name=self._spec.called,
             kind=kind,
             body=_with_verdict(check_body(given["message"]), given) if answers else check_body(given["message"]),
             reply_to=given.get("request_id", ""),

@@ -24,8 +24,7 @@ from swarm.models.catalogue import cost_usd
 from swarm.models.reply import tell_apart
 from swarm.runtime.purse import LEAST_SUMMARY_TOKENS, Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment
-from swarm.runtime.share import Share
-from swarm.runtime.sharing import Gate
+from swarm.runtime.share import Gate, Share
 from swarm.runtime.words import Words
 from swarm.store.outage import REDIS_ERRORS
 from swarm.store.slots import Slot
@@ -209,7 +208,7 @@ class ModelCall:
         if not opens:
             yield
             return
-        self._gate = Gate(self._segment, opens)
+        self._gate = Gate(self._segment.store, self._segment.publish, opens)
         self._gate.start()
         try:
             yield

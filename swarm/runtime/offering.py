@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from swarm.agent.prompts import system_prompt
 from swarm.agent.spec import AgentSpec
@@ -18,6 +18,7 @@ from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN, Kind, ToolRow, all_rows
 from swarm.permissions.filter import Situation, filter_tools
 from swarm.plain import clean
+from swarm.runtime.servers import Servers
 from swarm.skills.model import Skill
 from swarm.skills.skill_tool import naming_skills
 from swarm.tools import Tool
@@ -37,19 +38,6 @@ class Opening(NamedTuple):
 _openings: dict[tuple[Any, ...], Opening] = {}
 
 
-class Offering(Protocol):
-    """What an agent's MCP servers bring along."""
-
-    def open(self) -> Sequence[Tool]:
-        """Their tools, before any filter."""
-
-    def add_tools_about(self, tools: list[Tool]) -> list[Tool]:
-        """The agent's tools, with those that tools of servers are of no use without."""
-
-    def introduce(self) -> str:
-        """What its system prompt says of them."""
-
-
 def opening_of(
     spec: AgentSpec,
     definitions: str,
@@ -59,7 +47,7 @@ def opening_of(
     person_there: bool,
     tags: Sequence[str] = (),
     skills: Sequence[Skill] = (),
-    servers: Offering | None = None,
+    servers: Servers | None = None,
 ) -> Opening:
     """The system prompt and the tools of an agent, made once in a process for all that are alike; `definitions` names its job's."""
     served = () if servers is None else servers.open()

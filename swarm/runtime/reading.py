@@ -16,7 +16,7 @@ from swarm.agent.entries import ToolFinished
 from swarm.definitions.setups import Setup
 from swarm.errors import GitFailed
 from swarm.models import Block
-from swarm.runtime.carrying import ENTER_SECONDS, Carried, Keeping, KeptHere, LeftAlone, boot_id
+from swarm.runtime.carrying import ENTER_SECONDS, Carried, Keeping, KeptHere, boot_id
 from swarm.runtime.segment import Segment
 from swarm.workspace.checkouts import hold_for_reading, open_checkout
 from swarm.workspace.plumbing import locked
@@ -28,7 +28,7 @@ def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
     """What this segment does about files, as its agent was started."""
     spec = segment.spec
     if spec.files is None:
-        return LeftAlone()
+        return Keeping()
     if not spec.is_carried:
         return KeptHere(segment)
     return Reading(segment, draining) if spec.reads_with_others else Carried(segment, draining)

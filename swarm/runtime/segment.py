@@ -2,29 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
-
-from pydantic import BaseModel, ValidationError
 
 from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
-from swarm.errors import UnreadableRecord
+from swarm.errors import Interrupted
 from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.rules import Rule, Rules
 from swarm.runtime.journal import Journal
-from swarm.runtime.stop import Stop
 from swarm.settings import Settings
 from swarm.store.agents import Store
+from swarm.store.documents import RecordT, read_once, read_record
 from swarm.store.values import Claim, JobPermissions, Signals
 
 _FIRST_ENTRIES = 2
 """`started` and the task."""
-RecordT = TypeVar("RecordT", bound=BaseModel)
+
+
+@dataclass
+class Stop:
+    """How a running segment learns that it must stop where it is."""
+
+    agent_id: str
+    requested: bool = False
+    event: threading.Event = field(default_factory=threading.Event)
+    """Set by other threads only: a signal may come while its lock is held."""
+    _waiting: bool = False
+
+    def check(self) -> None:
+        """Raise `Interrupted` once the agent must stop."""
+        if self.requested:
+            raise Interrupted(f"agent {self.agent_id} was told to stop")
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """A stretch that a stop signal may tear apart. Anywhere else it might leave a lock held, and hang the process for ever."""
+        self._waiting = True
+        try:
+            self.check()
+            yield
+        finally:
+            self._waiting = False
+
+    @contextmanager
+    def unbroken(self) -> Iterator[None]:
+        """A stretch within `waiting` that stays whole."""
+        before, self._waiting = self._waiting, False
+        try:
+            yield
+        finally:
+            self._waiting = before
+        self.check()
+
+    def on_signal(self) -> None:
+        """Called by the signal's handler, on the thread that runs the agent."""
+        self.requested = True
+        if self._waiting:
+            # Once is enough: a second signal must not interrupt the first one's way out.
+            self._waiting = False
+            self.check()
 
 
 @dataclass(frozen=True)
@@ -85,13 +127,10 @@ class Segment:
             return self.claim.permissions
         return self.store.permissions(self.spec.job_id)
 
-
-def read_record(kind: type[RecordT], document: str, what: str) -> RecordT:
-    """What was stored with the job. Raises `UnreadableRecord` if a newer version wrote it."""
-    try:
-        return kind.model_validate_json(document)
-    except ValidationError as error:
-        raise UnreadableRecord(f"{what} cannot be read by this version: {str(error).splitlines()[0]}") from error
+    def carried(self, name: str, kind: type[RecordT], what: str) -> RecordT | None:
+        """What travels with the job under this name; None if nothing does. Raises `UnreadableRecord`."""
+        digest = self.claim.documents.get(name, "")
+        return read_once(kind, digest, self.store.document, f"{what} of {self.spec.job_id}") if digest else None
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,12 @@ from swarm.mcp.words import ABSENT, introduce
 from swarm.memory.shelves import Places
 from swarm.models.catalogue import context_tokens
 from swarm.runtime.scratch import scratch_root
-from swarm.runtime.segment import Segment, read_record
+from swarm.runtime.segment import Segment
 from swarm.settings import Settings
 from swarm.tools import Tool, ToolContext
 from swarm.workspace.private import make_private_folder
 
-_KEPT = 16
 _MAX_TOLD = 500
-_configured: dict[str, JobServers] = {}
-"""By digest; nobody changes one."""
 _lines: dict[tuple[int, Path], Line] = {}
 """By process and folder."""
 
@@ -63,15 +60,8 @@ class Servers:
         return bool(self.all) and not can_start_broker()
 
     def _of_job(self) -> list[Server]:
-        digest = self._segment.claim.documents.get("servers", "")
-        if not digest:
-            return []
-        if digest not in _configured:
-            if len(_configured) >= _KEPT:
-                _configured.clear()
-            what = f"the MCP servers of {self._segment.spec.job_id}"
-            _configured[digest] = read_record(JobServers, self._segment.store.document(digest) or "", what)
-        return _configured[digest].servers
+        found = self._segment.carried("servers", JobServers, "the MCP servers")
+        return [] if found is None else found.servers
 
     def _wants(self, server: Server) -> bool:
         listed = self._segment.spec.definition.tools

@@ -2,13 +2,18 @@
 
 A slot is asked for in the step that writes what the next request is about, and given back in the one that writes the reply, so a turn
 costs no step more. Who has none parks until the governor gives it one.
+
+Agents whose requests begin alike let one of them begin first, so that the others read from the prompt cache what it writes. That is a
+hint and no dependency: those who wait are parked, hold no process, and go on when the first reply begins, or after `GATE_SECONDS`. If
+the first dies or gives its process back before, another one of them is the first.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +23,19 @@ from swarm.agent.entries import Entry, Mail, ModelFailed, Prompt, Started, ToolF
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.errors import TransientModelError
+from swarm.log import EventLog
 from swarm.models import Limits, Usage
 from swarm.models.catalogue import least_cached
 from swarm.models.encoding import describe_prefix
+from swarm.runtime.purse import CACHE_SECONDS
+from swarm.store.agents import Store
+from swarm.store.outage import REDIS_ERRORS
 from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotWish
-from swarm.store.values import Claim
+from swarm.store.values import Claim, Signals
 
-_CACHE_SECONDS = 240.0
-"""For so long after a reply its conversation is surely found in the prompt cache."""
+log = EventLog("swarm.sharing")
+GATE_SECONDS = 30.0
+"""Patience with a first reply that does not begin."""
 _LEAST_BYTES_PER_TOKEN = 4.5
 """On the high side: a prefix that is too short for the cache is not worth waiting for."""
 _ENDINGS: dict[str, Ending] = {"rate_limit": "limited", "overloaded": "overloaded"}
@@ -67,7 +77,7 @@ class Share:
         if life.last is None:
             return self._first(life.system, life.tools, life.new_bytes + more_bytes)
         fresh = math.ceil((life.new_bytes + more_bytes) / BYTES_PER_TOKEN)
-        is_cached = life.known_tokens and self._now() - life.last.at < _CACHE_SECONDS
+        is_cached = life.known_tokens and self._now() - life.last.at < CACHE_SECONDS
         # A reply is read for the first time by the request that follows it.
         known = life.last.usage.output_tokens if is_cached else life.known_tokens
         return SlotWish(self.limit_class, fresh + known)
@@ -111,6 +121,42 @@ def end_of(error: Exception, limit_class: str, *, tokens: int = 0) -> CallEnd:
         return CallEnd(limit_class, "lost", tokens, 0)
     ending = _ENDINGS.get(error.kind, "lost")
     return CallEnd(limit_class, ending, tokens, 0, after=error.retry_after_seconds or 0.0)
+
+
+class Gate:
+    """Of an agent that begins first: tells the others once its first reply has begun, or has not within `GATE_SECONDS`."""
+
+    def __init__(self, store: Store, publish: Callable[[Signals], None], prefix: str) -> None:
+        self._store, self._publish, self._prefix = store, publish, prefix
+        self._timer: threading.Timer | None = None
+
+    def start(self) -> None:
+        """The first request is about to be made."""
+        if self._prefix and self._timer is None:
+            self._timer = threading.Timer(GATE_SECONDS, self._open, [self._prefix, False])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def open(self) -> None:
+        """A reply has begun."""
+        prefix, self._prefix = self._prefix, ""
+        if prefix:
+            self.close()
+            self._open(prefix, True)
+
+    def close(self) -> None:
+        """Nobody is told any more; timers wake those who wait."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _open(self, prefix: str, begun: bool) -> None:
+        left = True
+        try:
+            while left:
+                left, effect = self._store.let_others_begin(prefix, begun=begun)
+                self._publish(effect)
+        except REDIS_ERRORS as error:
+            log.debug("gate.stuck", error=error)
 
 
 def _size_of(entry: Entry) -> int:

@@ -19,7 +19,7 @@ from swarm.log import EventLog
 from swarm.models import Model, ModelRequest, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.records import NANO, Counters
-from swarm.runtime.aside import complete_aside
+from swarm.runtime.consulting import complete_aside
 from swarm.runtime.purse import Prices
 from swarm.runtime.segment import Segment
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import time
 import traceback
@@ -32,23 +33,23 @@ from swarm.permissions.sandbox import (
 )
 from swarm.records import AgentView
 from swarm.runtime.consulting import Consulting
-from swarm.runtime.from_folder import from_workspace
 from swarm.runtime.offering import Opening, opening_of
-from swarm.runtime.reaching import find_reach
 from swarm.runtime.scratch import home_folder, scratch_root
-from swarm.runtime.segment import Segment, read_record
+from swarm.runtime.segment import Segment
 from swarm.runtime.servers import Servers, broker_folder, end_servers
 from swarm.skills.keeping import VARIABLE, load_skills, read_file, unpack
 from swarm.skills.model import Skills
 from swarm.skills.skill_tool import names_in_use
 from swarm.store.connection import redis_hosts
+from swarm.store.documents import read_once
 from swarm.store.questions import Ask
 from swarm.tools import AwaitsAnswer, StartMembers, Tool, ToolContext, ToolResult
 from swarm.tools.background import kill_shells
 from swarm.tools.outputs import Outputs, fit
 from swarm.tools.program import Exchange
 from swarm.tools.registry import check_object, load_tool, validate_input
-from swarm.tools.web.reach import Reach
+from swarm.tools.web.reach import Reach, find_reach
+from swarm.workspace import is_output
 from swarm.workspace.merging import Strategy
 from swarm.workspace.private import private_folders
 
@@ -56,11 +57,7 @@ log = EventLog("swarm.tools")
 _MAX_TOLD_CHARACTERS = 2_000
 _MAX_LINE_CHARACTERS = 120
 _TELL_SECONDS = 0.25
-_KEPT_CATALOGUES = 16
 Found = TypeVar("Found")
-
-_catalogues: dict[str, Catalogue] = {}
-"""By digest; nobody changes one."""
 
 
 class Toolbox:
@@ -97,16 +94,9 @@ class Toolbox:
     @cached_property
     def catalogue(self) -> Catalogue:
         """The definitions that travelled with the job. Raises `UnreadableRecord`."""
-        digest = self._segment.claim.definitions
-        known = _catalogues.get(digest)
-        if known is None:
-            job_id = self._segment.spec.job_id
-            known = read_record(Catalogue, self._segment.store.catalogue(job_id), f"the definitions of {job_id}")
-            if digest:
-                if len(_catalogues) >= _KEPT_CATALOGUES:
-                    _catalogues.clear()
-                _catalogues[digest] = known
-        return known
+        store, job_id = self._segment.store, self._segment.spec.job_id
+        digest, what = self._segment.claim.definitions, f"the definitions of {job_id}"
+        return read_once(Catalogue, digest, lambda _: store.catalogue(job_id), what)
 
     @cached_property
     def skills(self) -> Skills:
@@ -320,6 +310,23 @@ class Toolbox:
 
 def _skill_folder(context: ToolContext) -> tuple[Path, ...]:
     return (Path(context.environment[VARIABLE]),) if VARIABLE in context.environment else ()
+
+
+def from_workspace(row: ToolRow, given: dict[str, Any], cwd: str) -> dict[str, Any]:
+    """The input of a call with its path, or its command, relative to the workspace instead of to `cwd`, a folder of it.
+
+    This is the one form that is judged and carried out: who begins in a folder gets past no rule, for rules stay the workspace's.
+    """
+    subject = given.get(row.subject)
+    if not cwd or not (subject is None or isinstance(subject, str)):
+        return given
+    if row.matching == "command" and subject:
+        return {**given, row.subject: f"cd {shlex.quote(cwd)} || exit 1\n{subject}"}
+    if row.matching not in ("edited", "read") or (subject is None and not row.inner and row.subject != "path"):
+        return given
+    if subject and (is_output(subject) or os.path.isabs(subject)):
+        return given
+    return {**given, row.subject: os.path.join(cwd, subject) if subject else cwd}
 
 
 def _enter_folder(context: ToolContext, row: ToolRow, given: dict[str, Any]) -> dict[str, Any]:

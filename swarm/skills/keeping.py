@@ -6,13 +6,11 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
-
-from swarm.errors import ToolError, UnreadableRecord
+from swarm.errors import ToolError
 from swarm.skills.model import Package, Skill, Skills
 from swarm.store.agents import Store
+from swarm.store.documents import RecordT, read_once
 from swarm.tools import ToolContext
 from swarm.tools.processes import scratch_folder
 from swarm.workspace import SKILL_PREFIX
@@ -20,10 +18,6 @@ from swarm.workspace import SKILL_PREFIX
 FOLDER = "skills"
 VARIABLE = SKILL_PREFIX.strip("$/")
 """Where a command finds them."""
-_KEPT = 32
-DocumentT = TypeVar("DocumentT", bound=BaseModel)
-_known: dict[str, BaseModel] = {}
-"""By digest; nobody changes one."""
 
 
 def find_skills(store: Store, job_id: str) -> Skills:
@@ -89,16 +83,5 @@ def _write(package: Package, folder: Path) -> None:
         shutil.rmtree(making, ignore_errors=True)  # another thread was faster
 
 
-def _read(store: Store, digest: str, kind: type[DocumentT]) -> DocumentT:
-    known = _known.get(digest)
-    if isinstance(known, kind):
-        return known
-    try:
-        found = kind.model_validate_json(store.document(digest) or "")
-    except ValidationError as error:
-        what = f"the document {digest[:12]} with skills of its job"
-        raise UnreadableRecord(f"{what} cannot be read by this version: {str(error).splitlines()[0]}") from error
-    if len(_known) >= _KEPT:
-        _known.clear()
-    _known[digest] = found
-    return found
+def _read(store: Store, digest: str, kind: type[RecordT]) -> RecordT:
+    return read_once(kind, digest, store.document, f"the document {digest[:12]} with skills of its job")

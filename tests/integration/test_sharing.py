@@ -6,7 +6,7 @@ import time
 
 from swarm.agent.entries import Spawned
 from swarm.rehearsal.server import RehearsalServer
-from swarm.runtime.sharing import GATE_SECONDS
+from swarm.runtime.share import GATE_SECONDS
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Signals
 from tests.fleet import Fleet

@@ -15,6 +15,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 import psutil
 
 from swarm.errors import ToolError
+from swarm.permissions.sandbox import resolve_hosts
+from swarm.settings import Settings
+from swarm.store.connection import redis_hosts
 
 Address = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], list[str]]
@@ -78,3 +81,10 @@ class Reach:
         if not address.is_global or address.is_multicast or address.is_reserved:
             return "is not an address of the public network"
         return ""
+
+
+def find_reach(settings: Settings, *, private: bool) -> Reach:
+    """What this worker reaches for others: never this host or Redis, but for hosts that the operator has named."""
+    excepted = {host.strip() for host in settings.web_hosts.split(",") if host.strip()}
+    never = own_addresses() | set(resolve_hosts(redis_hosts(settings)))
+    return Reach(private=private, never=never, excepted=excepted)
