@@ -220,16 +220,8 @@ class LineDisplay(Display):
             described = describe_message(self._job, event) or describe_question(self._swarm, event)
             described = described or describe_bound(event)
             if event.kind in (
-                "job_started",
-                "spawned",
-                "ended",
-                "rescued",
-                "resumed",
-                "board",
-                "denied",
-                "hooked",
-                "verdict",
-                "summary",
+                *("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied", "hooked"),
+                *("verdict", "summary"),
             ):
                 described = _describe(event, self._swarm.agent(event.agent_id))
             if described is None:

@@ -29,68 +29,25 @@ _SPELLINGS = {
 
 _KEYS = (
     *("name", "description", "prompt", "tools", "disallowedTools", "model", "mode", "permissionMode", "readOnly"),
-    *(
-        "maxTurns",
-        "background",
-        "isolation",
-        "kind",
-        "timeoutMins",
-        "effort",
-        "nicknames",
-        "resultSchema",
-        "permission",
-        "disable",
-        "sandboxMode",
-    ),
-    *(
-        "approvalPolicy",
-        "requires",
-        "check",
-        "checkTimeout",
-        "rubric",
-        "tries",
-        "instructionFiles",
-        "memory",
-        "coordination",
-        "skills",
-        "mcpServers",
-        "hooks",
-        "abortSiblings",
-        "command",
-        "restart",
-    ),
+    *("maxTurns", "background", "isolation", "kind", "timeoutMins", "effort", "nicknames", "resultSchema"),
+    *("permission", "disable", "sandboxMode", "approvalPolicy", "requires", "check", "checkTimeout", "rubric"),
+    *("tries", "instructionFiles", "memory", "coordination", "skills", "mcpServers", "hooks", "abortSiblings"),
+    *("command", "restart"),
 )
 
 _UNSUPPORTED = frozenset(
     (
-        *(
-            "initialprompt",
-            "options",
-            "websearch",
-            "servicetier",
-        ),
-        *("modelprovider", "modelcontextwindow", "features", "profiles", "shellenvironmentpolicy", "notify"),
-        *("sandboxworkspacewrite", "projectdocmaxbytes"),
+        *("initialprompt", "options", "websearch", "servicetier", "modelprovider", "modelcontextwindow", "features"),
+        *("profiles", "shellenvironmentpolicy", "notify", "sandboxworkspacewrite", "projectdocmaxbytes"),
     )
 )
 """Keys that the other systems document and that mean nothing here. Codex allows any key of its configuration."""
 
 _NOISE = frozenset(
     (
-        *("color", "temperature", "topp", "topk", "variant", "hidden", "personality", "icon"),
-        *("emoji", "vibe", "modelverbosity", "modelreasoningsummary", "author", "authors", "version", "tags", "tag"),
-        *(
-            "category",
-            "categories",
-            "metadata",
-            "license",
-            "keywords",
-            "title",
-            "displayname",
-            "id",
-            "created",
-            "updated",
-        ),
+        *("color", "temperature", "topp", "topk", "variant", "hidden", "personality", "icon", "emoji", "vibe"),
+        *("modelverbosity", "modelreasoningsummary", "author", "authors", "version", "tags", "tag", "category"),
+        *("categories", "metadata", "license", "keywords", "title", "displayname", "id", "created", "updated"),
         *("createdat", "updatedat", "lastupdated", "date", "status", "homepage", "url", "repository", "argumenthint"),
     )
 )

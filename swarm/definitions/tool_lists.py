@@ -24,17 +24,9 @@ _LONGEST = 1_000
 
 _NO_COUNTERPART = frozenset(
     (
-        *(
-            "todoread",
-            "lsp",
-            "powershell",
-            "codesearch",
-            "monitor",
-            "taskoutput",
-            "enterworktree",
-        ),
-        *("exitworktree", "artifact", "workflow", "schedulewakeup", "croncreate", "cronlist", "crondelete"),
-        *("viewimage", "codeinterpreter", "sendusermessage"),
+        *("todoread", "lsp", "powershell", "codesearch", "monitor", "taskoutput", "enterworktree", "exitworktree"),
+        *("artifact", "workflow", "schedulewakeup", "croncreate", "cronlist", "crondelete", "viewimage"),
+        *("codeinterpreter", "sendusermessage"),
     )
 )
 """Tools of other systems that are common in their files and have none here."""

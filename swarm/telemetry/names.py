@@ -40,144 +40,52 @@ LABELS = {
 
 _USAGE = "gen_ai.client.inference.usage"
 _TOKENS = "Tokens that the model {}."
+# fmt: off
 FIGURES: dict[str, Figure] = {
     # -- from journals, entry by entry
-    "input": Figure(
-        "swarm_input_tokens_total",
-        f"{_USAGE}.input_tokens",
-        "counter",
-        "{token}",
-        _TOKENS.format("read, cached ones included"),
-        ("model",),
-    ),
-    "output": Figure(
-        "swarm_output_tokens_total",
-        f"{_USAGE}.output_tokens",
-        "counter",
-        "{token}",
-        _TOKENS.format("wrote"),
-        ("model",),
-    ),
-    "cache_read": Figure(
-        "swarm_cache_read_tokens_total",
-        f"{_USAGE}.cache_read.input_tokens",
-        "counter",
-        "{token}",
-        _TOKENS.format("read from the cache"),
-        ("model",),
-    ),
-    "cache_write": Figure(
-        "swarm_cache_write_tokens_total",
-        f"{_USAGE}.cache_write.input_tokens",
-        "counter",
-        "{token}",
-        _TOKENS.format("read and kept in the cache"),
-        ("model",),
-    ),
-    "cost": Figure(
-        "swarm_cost_usd_total",
-        "swarm.cost",
-        "counter",
-        "USD",
-        "What was paid; of a rehearsal, what it would have cost.",
-        ("model", "rehearsed"),
-    ),
-    "model_seconds": Figure(
-        "swarm_model_seconds",
-        "gen_ai.client.inference.duration",
-        "histogram",
-        "s",
-        "Requests of the model, to the end of the reply.",
-        ("model",),
-    ),
-    "model_errors": Figure(
-        "swarm_model_errors_total",
-        "swarm.model.errors",
-        "counter",
-        "{error}",
-        "Requests of the model that failed.",
-        ("error",),
-    ),
-    "tool_seconds": Figure(
-        "swarm_tool_seconds", "gen_ai.execute_tool.duration", "histogram", "s", "Calls of tools.", ("tool",)
-    ),
-    "tool_errors": Figure(
-        "swarm_tool_errors_total",
-        "swarm.tool.errors",
-        "counter",
-        "{error}",
-        "Calls of tools whose result is an error.",
-        ("tool",),
-    ),
-    "compactions": Figure(
-        "swarm_compactions_total", "swarm.compactions", "counter", "{compaction}", "Conversations cut.", ("trigger",)
-    ),
+    "input": Figure("swarm_input_tokens_total", f"{_USAGE}.input_tokens", "counter", "{token}",
+                    _TOKENS.format("read, cached ones included"), ("model",)),
+    "output": Figure("swarm_output_tokens_total", f"{_USAGE}.output_tokens", "counter", "{token}", _TOKENS.format("wrote"), ("model",)),
+    "cache_read": Figure("swarm_cache_read_tokens_total", f"{_USAGE}.cache_read.input_tokens", "counter", "{token}",
+                         _TOKENS.format("read from the cache"), ("model",)),
+    "cache_write": Figure("swarm_cache_write_tokens_total", f"{_USAGE}.cache_write.input_tokens", "counter", "{token}",
+                          _TOKENS.format("read and kept in the cache"), ("model",)),
+    "cost": Figure("swarm_cost_usd_total", "swarm.cost", "counter", "USD",
+                   "What was paid; of a rehearsal, what it would have cost.", ("model", "rehearsed")),
+    "model_seconds": Figure("swarm_model_seconds", "gen_ai.client.inference.duration", "histogram", "s",
+                            "Requests of the model, to the end of the reply.", ("model",)),
+    "model_errors": Figure("swarm_model_errors_total", "swarm.model.errors", "counter", "{error}",
+                           "Requests of the model that failed.", ("error",)),
+    "tool_seconds": Figure("swarm_tool_seconds", "gen_ai.execute_tool.duration", "histogram", "s", "Calls of tools.", ("tool",)),
+    "tool_errors": Figure("swarm_tool_errors_total", "swarm.tool.errors", "counter", "{error}",
+                          "Calls of tools whose result is an error.", ("tool",)),
+    "compactions": Figure("swarm_compactions_total", "swarm.compactions", "counter", "{compaction}", "Conversations cut.", ("trigger",)),
     # -- what steps have counted
     "jobs": Figure("swarm_jobs_begun_total", "swarm.jobs.begun", "counter", "{job}", "Jobs submitted."),
     "agents": Figure("swarm_agents_begun_total", "swarm.agents.begun", "counter", "{agent}", "Agents made."),
-    "turns": Figure(
-        "swarm_turns_total", "swarm.turns", "counter", "{turn}", "Replies of the model in agents' conversations."
-    ),
+    "turns": Figure("swarm_turns_total", "swarm.turns", "counter", "{turn}", "Replies of the model in agents' conversations."),
     "ended": Figure("swarm_ended_total", "swarm.ended", "counter", "{agent}", "Ends of agents' runs.", ("state",)),
-    "rescued": Figure(
-        "swarm_rescues_total", "swarm.rescues", "counter", "{agent}", "Agents put back whose worker died."
-    ),
+    "rescued": Figure("swarm_rescues_total", "swarm.rescues", "counter", "{agent}", "Agents put back whose worker died."),
     # -- as it is now
-    "now": Figure(
-        "swarm_agents",
-        "swarm.agents.current",
-        "gauge",
-        "{agent}",
-        "Agents that run, or are in line and could run if there were processes.",
-        ("state",),
-    ),
-    "oldest": Figure(
-        "swarm_ready_oldest_seconds",
-        "swarm.ready.oldest",
-        "gauge",
-        "s",
-        "How long the oldest message for an agent has waited.",
-    ),
-    "aside": Figure(
-        "swarm_agents_aside", "swarm.agents.aside", "gauge", "{agent}", "Agents that no worker now can serve."
-    ),
-    "questions": Figure(
-        "swarm_questions_open", "swarm.questions.open", "gauge", "{question}", "Questions that wait for a person."
-    ),
-    "question_age": Figure(
-        "swarm_question_oldest_seconds",
-        "swarm.question.oldest",
-        "gauge",
-        "s",
-        "How long the oldest of them has waited.",
-    ),
+    "now": Figure("swarm_agents", "swarm.agents.current", "gauge", "{agent}",
+                  "Agents that run, or are in line and could run if there were processes.", ("state",)),
+    "oldest": Figure("swarm_ready_oldest_seconds", "swarm.ready.oldest", "gauge", "s",
+                     "How long the oldest message for an agent has waited."),
+    "aside": Figure("swarm_agents_aside", "swarm.agents.aside", "gauge", "{agent}", "Agents that no worker now can serve."),
+    "questions": Figure("swarm_questions_open", "swarm.questions.open", "gauge", "{question}", "Questions that wait for a person."),
+    "question_age": Figure("swarm_question_oldest_seconds", "swarm.question.oldest", "gauge", "s",
+                           "How long the oldest of them has waited."),
     "workers": Figure("swarm_workers", "swarm.workers", "gauge", "{worker}", "Workers that take agents."),
-    "processes": Figure(
-        "swarm_processes", "swarm.processes", "gauge", "{process}", "Agents that they can run at once."
-    ),
-    "lag": Figure(
-        "swarm_telemetry_lag_seconds",
-        "swarm.telemetry.lag",
-        "gauge",
-        "s",
-        "How long ago journals were last read to their ends.",
-    ),
-    "redis_memory": Figure(
-        "swarm_redis_used_ratio",
-        "swarm.redis.used",
-        "gauge",
-        "1",
-        "Redis' memory, as a share of maxmemory; 0 without one.",
-    ),
-    "redis_safe": Figure(
-        "swarm_redis_noeviction",
-        "swarm.redis.noeviction",
-        "gauge",
-        "1",
-        "1 if Redis throws nothing away when it is full.",
-    ),
+    "processes": Figure("swarm_processes", "swarm.processes", "gauge", "{process}", "Agents that they can run at once."),
+    "lag": Figure("swarm_telemetry_lag_seconds", "swarm.telemetry.lag", "gauge", "s",
+                  "How long ago journals were last read to their ends."),
+    "redis_memory": Figure("swarm_redis_used_ratio", "swarm.redis.used", "gauge", "1",
+                           "Redis' memory, as a share of maxmemory; 0 without one."),
+    "redis_safe": Figure("swarm_redis_noeviction", "swarm.redis.noeviction", "gauge", "1",
+                         "1 if Redis throws nothing away when it is full."),
 }
 """By what the code calls them."""
+# fmt: on
 
 SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """The upper bounds of histograms."""

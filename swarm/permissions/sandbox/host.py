@@ -19,38 +19,16 @@ CONFIGURATION = Path("/etc")
 PROCESSORS = Path("/sys/devices/system")
 """How many processors there are: thread pools are sized by it."""
 CREDENTIALS = (
-    *(
-        ".ssh",
-        ".gnupg",
-        ".aws",
-        ".azure",
-        ".kube",
-        ".docker",
-        ".config/gcloud",
-        ".config/gh",
-        ".config/git/credentials",
-    ),
-    *(
-        ".netrc",
-        ".pgpass",
-        ".git-credentials",
-        ".npmrc",
-        ".pypirc",
-        ".cargo/credentials.toml",
-        ".anthropic",
-        ".vault-token",
-    ),
-    *(
-        ".claude/.credentials.json",
-        ".codex/auth.json",
-        ".local/share/opencode/auth.json",
-        ".config/containers/auth.json",
-    ),
-    *(".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".terraform.d", ".terraformrc"),
-    *(".config/hub", ".config/glab-cli", ".gem/credentials", ".bundle/config", ".composer/auth.json", ".nuget"),
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh"),
+    *(".config/git/credentials", ".netrc", ".pgpass", ".git-credentials", ".npmrc", ".pypirc"),
+    *(".cargo/credentials.toml", ".anthropic", ".vault-token", ".claude/.credentials.json", ".codex/auth.json"),
+    *(".local/share/opencode/auth.json", ".config/containers/auth.json", ".m2/settings.xml"),
+    *(".m2/settings-security.xml", ".gradle/gradle.properties", ".terraform.d", ".terraformrc", ".config/hub"),
+    *(".config/glab-cli", ".gem/credentials", ".bundle/config", ".composer/auth.json", ".nuget"),
     *(".config/composer/auth.json", ".config/pip/pip.conf", ".pip/pip.conf", ".databrickscfg", ".boto", ".s3cfg"),
     *(".config/rclone", ".config/op", ".config/sops", ".config/doctl", ".config/heroku", ".yarnrc.yml", ".yarnrc"),
-    *(".bash_history", ".zsh_history", ".password-store", ".mozilla", ".config/google-chrome", ".local/share/keyrings"),
+    *(".bash_history", ".zsh_history", ".password-store", ".mozilla"),
+    *(".config/google-chrome", ".local/share/keyrings"),
 )
 """Below a home; they matter when the home, or a folder above it, was given as a workspace."""
 HOME_SETTINGS = (".config", ".local/bin", ".local/share/systemd", ".ssh")

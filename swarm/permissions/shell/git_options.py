@@ -91,14 +91,8 @@ _CONFIG = describe("lz", "get get-all get-regexp list local name-only show-origi
                    abroad="--global --system", harmless=False, operands=2)  # fmt: skip
 _OWN_SETTING = re.compile(r"(user|remote|branch|core|init|pull|push|submodule)\.[\w./-]+")
 _RUNS = (
-    "--output",
-    "--ext-diff",
-    "--textconv",
-    "--filters",
-    "--open-files-in-pager",
-    "--show-signature",
-    "--exec",
-    "-O",
+    *("--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager", "--show-signature"),
+    *("--exec", "-O"),
 )
 _SIGNATURE = re.compile(r"--(format|pretty)=.*%G|.*%G")
 """A format that has signatures checked, by a program."""

@@ -30,39 +30,9 @@ _AWK = re.compile(rf"(NR ?(==|<=|>=|<|>) ?\d+ ?)?(\{{ ?print( {_FIELDS})? ?\}})?
 _PS = re.compile(r"aux?w*|axu?w*|-(ef|e|A|f|eF|ely?|l|u|aux)|--forest|--sort=-?[%\w]+|-p|\d+(,\d+)*")
 _VERSION_TOOLS = frozenset(
     (
-        *(
-            "python",
-            "python3",
-            "node",
-            "npm",
-            "ruby",
-            "java",
-            "git",
-            "gcc",
-            "g++",
-            "clang",
-            "make",
-            "cmake",
-            "pip",
-            "pip3",
-        ),
-        *(
-            "ruff",
-            "mypy",
-            "docker",
-            "deno",
-            "uv",
-            "bash",
-            "curl",
-            "tar",
-            "sed",
-            "grep",
-            "jq",
-            "rg",
-            "perl",
-            "php",
-            "gh",
-        ),
+        *("python", "python3", "node", "npm", "ruby", "java", "git", "gcc", "g++", "clang", "make", "cmake", "pip"),
+        *("pip3", "ruff", "mypy", "docker", "deno", "uv", "bash", "curl", "tar", "sed", "grep", "jq", "rg", "perl"),
+        *("php", "gh"),
     )
 )
 """Not those that obey the folder they are called in before they say their version: cargo, go, yarn, pytest …"""
@@ -182,12 +152,7 @@ def _awk_only_looks(arguments: Words) -> bool:
 def _xargs_only_looks(arguments: Words) -> bool:
     start = 0
     while arguments[start : start + 1] and arguments[start] in (
-        "-0",
-        "-r",
-        "--null",
-        "--no-run-if-empty",
-        "-0r",
-        "-r0",
+        *("-0", "-r", "--null", "--no-run-if-empty", "-0r", "-r0"),
     ):
         start += 1
     inner = arguments[start:]

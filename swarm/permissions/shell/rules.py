@@ -29,28 +29,14 @@ _QUOTES = re.compile(r"\\\n|[\\'\"]|\$(?=['\"])")
 _MAX_TAILS = 40
 _HIDING: Mapping[str, tuple[str, ...]] = {
     "find": (
-        "-exec",
-        "-execdir",
-        "-ok",
-        "-okdir",
-        "-delete",
-        "-fprint",
-        "-fprint0",
-        "-fprintf",
-        "-fls",
-        "-files0-from",
+        *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"),
     ),
     "sort": ("-o", "--output", "--compress-program"),
     "rg": ("--pre", "--hostname-bin"),
     "tree": ("-o", "--output", "-R"),
     "tar": (
-        "--to-command",
-        "--checkpoint-action",
-        "--use-compress-program",
-        "--rsh-command",
-        "--info-script",
-        "-I",
-        "-F",
+        *("--to-command", "--checkpoint-action", "--use-compress-program", "--rsh-command", "--info-script"),
+        *("-I", "-F"),
     ),
     **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec", "--exec-batch")),
 }
