@@ -17,8 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from swarm.api.agents import AGENT_ENDPOINTS
-from swarm.api.endpoint import Body, Call, Endpoint, Nothing, Returned, Wait
-from swarm.api.failures import Refusal, explain
+from swarm.api.endpoint import Body, Call, Endpoint, Nothing, Refusal, Returned, Wait, explain
 from swarm.api.jobs import JOB_ENDPOINTS
 from swarm.api.openapi import describe
 from swarm.api.streaming import STREAM_ENDPOINTS

@@ -1,6 +1,6 @@
-"""What an endpoint declares of itself: its path, what a key needs for it, what it takes and what it returns.
+"""What an endpoint declares of itself: its path, what a key needs for it, what it takes and returns; and how failures are told.
 
-Routes, checks and the OpenAPI document are all made from these declarations.
+Routes, checks and the OpenAPI document are all made from the declarations. A failure is always JSON, `{"error": {"code", "message"}}`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.client import Swarm
 from swarm.store.api_keys import ApiKey, Scope
+from swarm.web.failures import describe_failure
 
 
 class Body(BaseModel):
@@ -77,3 +78,35 @@ class Endpoint:
     def name(self) -> str:
         """Of the operation, in the document and in clients made from it."""
         return self.run.__name__
+
+
+class ErrorDetail(BaseModel):
+    """Why a request was not done."""
+
+    code: str
+    """For programs: `bad_request`, `unauthorized`, `forbidden`, `unknown`, `refused`, `question_closed`, `conflict`, `redis_away` …"""
+    message: str
+    """For people: what, which, what to do."""
+
+
+class Failure(BaseModel):
+    """The body of every answer that is not a success."""
+
+    error: ErrorDetail
+
+
+class Refusal(Exception):
+    """A request that is refused before anything is done."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status = status
+        self.failure = Failure(error=ErrorDetail(code=code, message=message))
+        super().__init__(message)
+
+
+def explain(error: Exception) -> Refusal | None:
+    """What to answer; None for a fault of the server's own."""
+    if isinstance(error, Refusal):
+        return error
+    status, body = describe_failure(error)
+    return None if status == 500 else Refusal(status, body["error"]["code"], body["error"]["message"])

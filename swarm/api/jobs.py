@@ -8,8 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from swarm.agent.spec import DEFAULT_AGENT, Limits
-from swarm.api.endpoint import Body, Call, Endpoint, Returned, Wait
-from swarm.api.failures import Refusal
+from swarm.api.endpoint import Body, Call, Endpoint, Refusal, Returned, Wait
 from swarm.client import Job
 from swarm.definitions.model import PermissionMode
 from swarm.orders import find_workspace

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from swarm.api.endpoint import Endpoint, Nothing
-from swarm.api.failures import Failure
+from swarm.api.endpoint import Endpoint, Failure, Nothing
 
 _PLACE = "#/components/schemas/{model}"
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")

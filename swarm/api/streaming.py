@@ -10,8 +10,7 @@ from typing import Any
 from pydantic import BaseModel, Field, RootModel
 from starlette.concurrency import run_in_threadpool
 
-from swarm.api.endpoint import Body, Call, Endpoint, Wait
-from swarm.api.failures import Refusal
+from swarm.api.endpoint import Body, Call, Endpoint, Refusal, Wait
 from swarm.records import Event, read_event
 from swarm.store.connection import connect_async
 from swarm.web.patches import Cursors, Wanted, is_cursor

@@ -42,7 +42,7 @@ from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.cli.tree_view import describe_verdict
 from swarm.client import Swarm
 from swarm.definitions.tools import Kind, row_of
-from swarm.hooks.words import describe_hooked
+from swarm.hooks.telling import describe_hooked
 from swarm.records import VerdictView
 
 _SHOWN_LINES = 12

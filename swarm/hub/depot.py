@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarm.hub.backend import run_git
-from swarm.hub.places import BASE, MOST_FOLDERS, Place
+from swarm.hub.requests import BASE, MOST_FOLDERS, Place
 
 SPARE_BYTES = 1 << 30
 """So much of the disk is left free, for what is written beside packs and by others."""

@@ -16,9 +16,8 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Application, Finish, RequestHandler, stream_request_body
 
 from swarm.hub.backend import Backend
-from swarm.hub.commands import CommandReader, was_taken
 from swarm.hub.depot import Depot, Full, Room
-from swarm.hub.places import Ask, read_ask
+from swarm.hub.requests import Ask, CommandReader, read_ask, was_taken
 from swarm.log import EventLog
 
 log = EventLog("swarm.hub")

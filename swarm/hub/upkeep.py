@@ -17,7 +17,7 @@ import redis
 
 from swarm.hub.backend import run_git
 from swarm.hub.depot import Depot
-from swarm.hub.places import Place
+from swarm.hub.requests import Place
 from swarm.log import EventLog
 
 log = EventLog("swarm.hub")

@@ -24,8 +24,7 @@ from swarm.hooks.choosing import Table
 from swarm.hooks.events import Event, before_call, find_events
 from swarm.hooks.files import Managed, read_managed
 from swarm.hooks.running import TRANSCRIPT, Calling
-from swarm.hooks.telling import tell, write_transcript
-from swarm.hooks.words import describe_hooked
+from swarm.hooks.telling import describe_hooked, tell, write_transcript
 from swarm.log import EventLog
 from swarm.models import Block
 from swarm.runtime.carrying import Keeping

@@ -17,9 +17,8 @@ import pytest
 
 from swarm import Settings
 from swarm.hub.asking import find_trouble
-from swarm.hub.commands import CommandReader
 from swarm.hub.depot import Depot
-from swarm.hub.places import Ask, Place, read_ask
+from swarm.hub.requests import Ask, CommandReader, Place, read_ask
 from swarm.hub.upkeep import Jobs, Upkeep
 from tests.fleet import Fleet
 from tests.hub_world import TOKEN, Client, HubProcess

@@ -13,7 +13,6 @@ from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
 from swarm.correspondence import Correspondence
 from swarm.errors import SwarmError, UnknownAgent
-from swarm.live.following import LiveJob
 from swarm.live.reading import Reader
 from swarm.live.state import Snapshot, fold
 from swarm.store.questions import Ask, Questions
@@ -148,10 +147,13 @@ def test_time_in_the_queue_is_told_apart_from_work(unmanned: Fleet) -> None:
 
 def test_a_real_job_that_is_followed_ends_as_its_snapshot_is(at_work: Fleet) -> None:
     job = at_work.submit("TREE depth=2 fanout=3 steps=2", at_work.rehearse())
-    live = LiveJob(at_work.swarm, job.id)
-    patches = list(live.follow(job, idle_seconds=0.2))
-    assert live.now == replace(Reader(at_work.swarm.store).snapshot(job.id), events=live.now.events)
-    assert len(live.now.agents) == 13 and live.now.job["state"] == "completed"
-    assert len(patches) > 13
-    reckoned = sum(row["reckoned_usd"] for row in live.now.agents.values())
-    assert reckoned == pytest.approx(live.now.job["reckoned_usd"]) != 0
+    reader, seen = Reader(at_work.swarm.store), 0
+    now = reader.snapshot(job.id)
+    for event in job.follow(after=now.events, idle_seconds=0.2):
+        seen += 1
+        now = fold(now, reader.patch(job.id, now, [] if event is None else [event], at_work=event is None))
+    assert now == replace(reader.snapshot(job.id), events=now.events)
+    assert len(now.agents) == 13 and now.job["state"] == "completed"
+    assert seen > 13
+    reckoned = sum(row["reckoned_usd"] for row in now.agents.values())
+    assert reckoned == pytest.approx(now.job["reckoned_usd"]) != 0

@@ -17,7 +17,7 @@ from swarm.local.redis_server import stop_redis
 from swarm.memory.pages import Author, Memories
 from swarm.memory.shelves import Places
 from swarm.store.questions import Questions
-from swarm.web.panels.memory import forget_job
+from swarm.web.panels.capabilities import forget_job
 from tests.fleet import Fleet
 from tests.flower import Flower, Stream, running_flower
 from tests.waiting import wait_for

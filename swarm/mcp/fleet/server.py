@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import swarm
-from swarm.api.failures import explain
+from swarm.api.endpoint import explain
 from swarm.client import Swarm
 from swarm.mcp.fleet.tools import TOOLS, Caller, FleetTool
 from swarm.store.api_keys import ApiKey, ApiKeys

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swarm.client import Swarm
-from swarm.web.panels import cost, limits, memory, servers, team, timeline
+from swarm.web.panels import capabilities, spending
 
 
 @dataclass(frozen=True)
@@ -62,41 +62,18 @@ def describe_panel(panel: Panel) -> dict[str, Any]:
 
 
 _TREE = frozenset({"spawned", "running", "parked", "woken", "handed_over", "rescued", "resumed", "ended", "job_ended"})
+# fmt: off
 _SHIPPED = (
-    Panel("timeline", "Timeline", lambda asked: timeline.read_timeline(asked.swarm, asked.job_id), stale_on=_TREE),
-    Panel(
-        "board",
-        "Board",
-        lambda asked: team.read_board(asked.swarm, asked.job_id),
-        stale_on=frozenset({"board", "team"}),
-    ),
-    Panel(
-        "pad",
-        "Scratchpad",
-        lambda asked: team.read_pad(asked.swarm, asked.job_id, asked.query.get("page")),
-        stale_on=frozenset({"pad"}),
-    ),
-    Panel(
-        "memory",
-        "Memory pages",
-        lambda asked: memory.read_memory(asked.swarm, asked.job_id, asked.query),
-        acts={"forget": lambda asked: memory.forget_job(asked.swarm, asked.job_id)},
-        stale_on=frozenset({"memory"}),
-    ),
-    Panel(
-        "servers",
-        "MCP servers",
-        lambda asked: servers.read_servers(asked.swarm, asked.job_id),
-        stale_on=frozenset({"spawned", "server", "ended"}),
-    ),
-    Panel(
-        "cost", "Cost", lambda asked: cost.read_cost(asked.swarm, asked.job_id), stale_on=frozenset({"ended", "parked"})
-    ),
-    Panel(
-        "limits",
-        "Limits",
-        lambda asked: limits.read_limits(asked.swarm, asked.job_id),
-        stale_on=frozenset({"parked", "woken"}),
-    ),
+    Panel("timeline", "Timeline", lambda asked: spending.read_timeline(asked.swarm, asked.job_id), stale_on=_TREE),
+    Panel("board", "Board", lambda asked: capabilities.read_board(asked.swarm, asked.job_id), stale_on=frozenset({"board", "team"})),
+    Panel("pad", "Scratchpad", lambda asked: capabilities.read_pad(asked.swarm, asked.job_id, asked.query.get("page")),
+          stale_on=frozenset({"pad"})),
+    Panel("memory", "Memory pages", lambda asked: capabilities.read_memory(asked.swarm, asked.job_id, asked.query),
+          acts={"forget": lambda asked: capabilities.forget_job(asked.swarm, asked.job_id)}, stale_on=frozenset({"memory"})),
+    Panel("servers", "MCP servers", lambda asked: capabilities.read_servers(asked.swarm, asked.job_id),
+          stale_on=frozenset({"spawned", "server", "ended"})),
+    Panel("cost", "Cost", lambda asked: spending.read_cost(asked.swarm, asked.job_id), stale_on=frozenset({"ended", "parked"})),
+    Panel("limits", "Limits", lambda asked: capabilities.read_limits(asked.swarm, asked.job_id), stale_on=frozenset({"parked", "woken"})),
 )
+# fmt: on
 PANELS: Mapping[str, Panel] = {panel.name: panel for panel in _SHIPPED}

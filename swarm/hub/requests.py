@@ -1,0 +1,127 @@
+"""What a request may do, read before git sees it: which repository it is about, and what a push wants to do to refs. Pure.
+
+Whatever is not exactly one of git's requests is none. Git itself can be told to keep branches from being set back or deleted, but only
+branches; here no other ref is ever changed. So what a push begins with, a list of `OLD NEW REF` in git's packet lines up to an empty one,
+is looked at, and passed on if it only makes refs, or moves a branch `swarm/…`, which git then lets go forward alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+BASE = "base"
+"""The repository of a project that its others borrow from."""
+
+MOST_FOLDERS = 3
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
+_PATH = re.compile(
+    rf"/({_NAME}(?:/{_NAME}){{0,{MOST_FOLDERS - 1}}})/({_NAME})\.git/(info/refs|git-upload-pack|git-receive-pack)"
+)
+_SERVICES = {"service=git-upload-pack": "fetch", "service=git-receive-pack": "push"}
+
+Act = Literal["fetch", "push"]
+_MOST_BYTES = 1 << 20
+_ID = rb"([0-9a-f]{40}|[0-9a-f]{64})"
+_MAKES = re.compile(rb"0{40}(0{24})? " + _ID + rb" refs/swarm/[^\0\n]+(\0[^\n]*)?\n?")
+_MOVES = re.compile(_ID + rb" " + _ID + rb" refs/heads/swarm/[^\0\n]+(\0[^\n]*)?\n?")
+_NOTHING = re.compile(rb"0+")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One repository: what it is below, and its name, for a job its id."""
+
+    project: str
+    """The folders, at most `MOST_FOLDERS`, that its URL names before it."""
+    name: str
+
+    def below(self, folder: Path) -> Path:
+        """Where it lies in the hub's folder."""
+        return folder / self.project / f"{self.name}.git"
+
+    @property
+    def is_base(self) -> bool:
+        """Whether others of its project borrow from it."""
+        return self.name == BASE
+
+    def __str__(self) -> str:
+        return f"{self.project}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a request asks for."""
+
+    place: Place
+    act: Act
+    begins: bool
+    """It asks what is there, before the fetch or push itself."""
+
+
+def read_ask(method: str, path: str, query: str) -> Ask | None:
+    """What this request asks for; None: it is none of git's."""
+    if (found := _PATH.fullmatch(path)) is None:
+        return None
+    place, last = Place(found[1], found[2]), found[3]
+    if last == "info/refs":
+        act = _SERVICES.get(query)
+        return Ask(place, act, True) if method == "GET" and act else None  # type: ignore[arg-type]
+    if method != "POST" or query:
+        return None
+    return Ask(place, "push" if last == "git-receive-pack" else "fetch", False)
+
+
+@dataclass
+class CommandReader:
+    """Holds back the beginning of a push until it is known what that wants."""
+
+    refused: str = ""
+    """Why it is not passed on; empty as long as nothing speaks against it."""
+    _held: bytes = b""
+    _at: int = 0
+    _passed: bool = field(default=False, repr=False)
+
+    def take(self, chunk: bytes) -> bytes:
+        """The next part of the body; returns what may be passed on now."""
+        if self._passed:
+            return chunk
+        if self.refused:
+            return b""
+        self._held += chunk
+        while len(self._held) >= self._at + 4 and not self.refused:
+            size = _read_size(self._held[self._at : self._at + 4])
+            if size == 0:
+                self._passed, passed, self._held = True, self._held, b""
+                return passed
+            if size < 5 or self._at > _MOST_BYTES:
+                self.refused = "that is no push"
+            elif len(self._held) < self._at + size:
+                break
+            else:
+                self.refused = _judge(self._held[self._at + 4 : self._at + size])
+                self._at += size
+        return b""
+
+
+def was_taken(report: bytes) -> bool:
+    """Whether git's report on a push says that all of it was kept."""
+    return b"unpack ok" in report and b"ng refs/" not in report
+
+
+def _judge(command: bytes) -> str:
+    """Why a command is refused; empty if it makes a ref, or moves a branch of ours."""
+    found = _MAKES.fullmatch(command) or _MOVES.fullmatch(command)
+    if found is not None and not _NOTHING.fullmatch(found[2]):
+        return ""
+    told = command.split(b"\0")[0].decode("utf-8", "replace").strip()[-200:]
+    return f"the hub only makes refs below refs/swarm/, and moves branches swarm/… forward; it never changes or deletes another: {told}"
+
+
+def _read_size(digits: bytes) -> int:
+    try:
+        return int(digits, 16)
+    except ValueError:
+        return -1

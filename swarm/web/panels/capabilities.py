@@ -1,0 +1,121 @@
+"""The panels of what a job's agents have: board, scratchpad, memory, MCP servers, limits of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import ValidationError
+
+from swarm.client import Swarm
+from swarm.errors import MemoryRefused
+from swarm.governor.view import read_classes
+from swarm.mcp.pins import Pin, Pins
+from swarm.mcp.servers import JobServers, Server
+from swarm.memory.index import title_of
+from swarm.memory.pages import Memories
+from swarm.memory.shelves import Places, Shelf
+from swarm.memory.taking_back import take_back
+from swarm.team.teams import Teams
+
+
+def read_board(swarm: Swarm, job_id: str) -> dict[str, Any]:
+    """The tasks of a job's board with their texts, and its team. Raises `UnknownAgent`."""
+    job = swarm.job(job_id)
+    texts = job.task_texts()
+    tasks = [
+        {**task.model_dump(mode="json"), **texts[task.number].model_dump()}
+        for task in job.board()
+        if task.number in texts
+    ]
+    found = Teams(swarm.store, job_id).find()
+    team = None if found is None else {"name": found.name, "description": found.description, "lead": found.lead}
+    return {"tasks": tasks, "team": team}
+
+
+def read_pad(swarm: Swarm, job_id: str, page: str | None) -> dict[str, Any]:
+    """The pages of a job's scratchpad, or one page and its text. Raises `UnknownAgent`, `PadRefused`."""
+    job = swarm.job(job_id)
+    if page is None:
+        return {"pages": [each.model_dump(mode="json") for each in job.pad()]}
+    view, text = job.page(page)
+    return {"page": view.model_dump(mode="json"), "text": text}
+
+
+def read_memory(swarm: Swarm, job_id: str, query: Mapping[str, str]) -> dict[str, Any]:
+    """The pages of the job's shelves, or one page with its text and versions. Raises `MemoryRefused`."""
+    memories, shelves = Memories(swarm.store), _shelves(swarm, job_id)
+    if "page" not in query:
+        return {"shelves": [_show_shelf(memories, shelf) for shelf in shelves], "job": job_id}
+    shelf = next((shelf for shelf in shelves if shelf.id == query.get("shelf")), None)
+    found = None if shelf is None else memories.read(shelf, query["page"])
+    if shelf is None or found is None:
+        raise MemoryRefused(f"there is no page {query['page']!r}", "missing")
+    versions = [
+        version.model_dump(exclude={"text"}, mode="json") for version in memories.versions(shelf, query["page"])
+    ]
+    return {"page": found[0].model_dump(mode="json"), "shelf": shelf.id, "text": found[1], "versions": versions}
+
+
+def forget_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
+    """Take back what the job wrote."""
+    return {"pages": [f"{shelf.id} {page}" for shelf, page in take_back(Memories(swarm.store), job_id)]}
+
+
+def _shelves(swarm: Swarm, job_id: str) -> list[Shelf]:
+    try:
+        places = Places.model_validate_json(
+            swarm.store.client.hget(swarm.store.key("job", job_id), "memory") or ""
+        ).model_dump()
+    except ValidationError:
+        return []
+    about = {"user": places["owner"], "local": places["workspace"]}
+    known = Memories(swarm.store).shelves()
+    return [shelf for shelf in known if shelf.about == about.get(shelf.scope, places["project"])]
+
+
+def _show_shelf(memories: Memories, shelf: Shelf) -> dict[str, Any]:
+    pages = [
+        {**page.model_dump(mode="json", exclude={"head"}), "title": title_of(page.head)}
+        for page in memories.pages(shelf)
+    ]
+    return {"id": shelf.id, "scope": shelf.scope, "type": shelf.type, "pages": pages}
+
+
+def read_servers(swarm: Swarm, job_id: str) -> dict[str, Any]:
+    """The servers that travel with a job, and those that its types of agents bring along as far as they were used."""
+    pins = Pins(swarm.store, job_id).load()
+    shown = []
+    for server in _configured(swarm, job_id):
+        pin = pins.pop(server.key, None)
+        about = {"name": server.name, "what": server.describe(), "source": server.source, "transport": server.transport}
+        shown.append({**about, "offer": None if pin is None else _show(pin)})
+    own = [
+        {"name": pin.server, "what": "", "source": "of a type of agent", "transport": "", "offer": _show(pin)}
+        for pin in pins.values()
+    ]
+    return {"servers": [*shown, *own]}
+
+
+def _configured(swarm: Swarm, job_id: str) -> list[Server]:
+    digest = swarm.store.carried(job_id).get("servers", "")
+    try:
+        return list(JobServers.model_validate_json(swarm.store.document(digest) or "").servers) if digest else []
+    except ValidationError:
+        return []
+
+
+def _show(pin: Pin) -> dict[str, Any]:
+    tools = [tool.model_dump(include={"name", "called", "description", "kind"}) for tool in pin.tools]
+    return {"tools": tools, "resources": pin.resources, "prompts": pin.prompts, "left_out": list(pin.left_out)}
+
+
+def read_limits(swarm: Swarm, job_id: str) -> dict[str, Any]:
+    """Of each class its buckets and counts, and of those who wait how many are the job's."""
+    classes = []
+    for one in read_classes(swarm.store):
+        shown = asdict(one)
+        waiting = shown.pop("waiting")
+        classes.append({**shown, "waiting": sum(waiting.values()), "waiting_here": waiting.get(job_id, 0)})
+    return {"classes": classes}
