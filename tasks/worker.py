@@ -85,6 +85,17 @@ def bound_last_wait() -> None:
     billiard_pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT = round(LAST_WAIT_SECONDS / interval)
 
 
+def survive_deaths_at_start(pool: Any) -> None:
+    """Have a child that is killed while its worker starts be replaced, as at any other time.
+
+    Celery ends a worker that lacks a child when it begins to listen, for children that cannot start would be started for ever. Those
+    end by themselves; a kill from outside says nothing of the next one.
+    """
+    children = getattr(pool, "_pool", None)
+    if isinstance(children, billiard_pool.Pool):
+        pool.did_start_ok = lambda: all((code or 0) < 0 for code in children._join_exited_workers())
+
+
 @signals.worker_process_init.connect  # type: ignore[untyped-decorator]
 def _prepare_child(**_: Any) -> None:
     process.prepare_child()
@@ -165,6 +176,7 @@ class Housekeeping(bootsteps.StartStopStep):  # type: ignore[misc]
         """Start both loops."""
         settings = process.runtime().settings
         standing.introduce(worker.hostname, worker.concurrency)
+        survive_deaths_at_start(worker.pool)
         # Before it is counted: whoever wants what it offers should not be left to others.
         _attempt("announce", standing.announce)
         # A worker may be started while Redis is away: then it is counted as soon as that is over.

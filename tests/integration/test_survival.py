@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import psutil
 
@@ -26,6 +27,39 @@ def test_sigquit_hands_over_at_once_even_in_the_middle_of_a_reply(fleet: Fleet) 
     assert fleet.swarm.agent(root).state == "queued"
     fleet.start_worker(2)
     assert job.wait(30).text == "DONE 1"
+
+
+_MORTAL = """
+import os, signal
+import psutil
+from celery import signals
+from tests.waiting import wait_for
+TOOLS = []
+
+@signals.worker_ready.connect
+def wait_for_the_death(**_):
+    main = psutil.Process()
+    wait_for("one has died", lambda: any(child.status() == psutil.STATUS_ZOMBIE for child in main.children()))
+
+@signals.worker_process_init.connect
+def die_once(**_):
+    try:
+        os.close(os.open(os.environ["DIED_ONCE"], os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_while_its_worker_starts_is_replaced(fleet: Fleet) -> None:
+    (fleet.folder / "mortal.py").write_text(_MORTAL)
+    died = fleet.folder / "died"
+    worker = fleet.start_worker(
+        2, SWARM_TOOLS="mortal", PYTHONPATH=f"{fleet.folder}:{Path(__file__).parents[2]}", DIED_ONCE=str(died)
+    )
+    job = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse())
+    assert died.exists() and job.wait(30).text == "DONE 1"
+    wait_for("both are there", lambda: len(worker.children()) == 2)
 
 
 def test_redis_may_be_away_for_ten_seconds_under_load(fleet: Fleet) -> None:
