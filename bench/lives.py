@@ -39,6 +39,18 @@ def run_segment(fleet: Fleet, claim: Claim, model: Model) -> tuple[Outcome, Life
     return Loop(segment, model, draining=lambda: False).run(), segment.life
 
 
+class NoOutputs:
+    """Nothing that is measured here keeps an output."""
+
+    def keep(self, key: str, text: str) -> str:
+        """Not called."""
+        raise AssertionError(key)
+
+    def load(self, handle: str) -> str | None:
+        """Nothing was kept."""
+        return None
+
+
 def make_context(folder: Path) -> ToolContext:
     """The world of one call of a tool that needs no store and keeps no output."""
     spec = AgentSpec(
@@ -51,4 +63,5 @@ def make_context(folder: Path) -> ToolContext:
         workspace=str(folder),
     )
     unused: Any = None
-    return ToolContext(spec, unused, lambda signals: None, "call", folder, unused)
+    outputs: Any = NoOutputs()
+    return ToolContext(spec, unused, lambda signals: None, "call", folder, outputs)

@@ -23,6 +23,9 @@ TURNS = 500
 ROUNDS = 7
 EARLY = slice(3, 23)
 LATE = slice(TURNS - 22, TURNS - 2)
+_IDLE_SECONDS = 0.05
+"""For how long the process sleeps after each reply that is looked at. A processor that has slept begins slowly: 1.05 ms of CPU between two
+requests become 1.83 after 15 ms of sleep, which is what the server takes longer to read a late request. So all sleep alike."""
 
 
 class Metered(AnthropicModel):
@@ -39,8 +42,10 @@ class Metered(AnthropicModel):
         began = time.process_time()
         self.between.append(began - self._ended)
         reply = super().complete(request, *hearers, **named)
+        self.requests.append(time.process_time() - began)
+        if len(self.between) < EARLY.stop or len(self.between) >= LATE.start:
+            time.sleep(_IDLE_SECONDS)
         self._ended = time.process_time()
-        self.requests.append(self._ended - began)
         return reply
 
 
