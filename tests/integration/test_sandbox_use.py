@@ -70,6 +70,17 @@ def test_git_works_up_to_a_commit(world: SandboxWorld) -> None:
     assert (ran.exit_code, ran.output) == (0, "2\n 1 file changed, 1 insertion(+)\n")
 
 
+def test_a_folder_that_the_user_may_not_write_can_be_read(world: SandboxWorld) -> None:
+    assert world.run("git init -q . && rm -r .git/hooks").exit_code == 0
+    for folder in (world.workspace / ".git", world.workspace):
+        for made in folder.glob(".[cos]*"):  # what was mounted over in the first run
+            made.rmdir()
+        folder.chmod(0o555)
+        if IS_ROOT:
+            os.chown(folder, 0, 0)
+    assert world.run("cat kept; ls").output == "kepthere\nkept\n"
+
+
 def test_a_build_works(world: SandboxWorld) -> None:
     need_program("make")
     need_program("cc")

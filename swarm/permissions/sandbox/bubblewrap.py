@@ -152,7 +152,16 @@ def _guards(root: Path, found: Obeyed) -> list[_Mount]:
                 "that way. Put the folder itself there."
             )
     known = sorted(found.guards, key=lambda path: (path.count("/"), path))[:_MAX_GUARDED]
-    return mounts + [_Mount(path, "guard") for path in (*guards, *(root / path for path in known))]
+    guards += [root / path for path in known]
+    return mounts + [_Mount(path, "guard") for path in guards if not _unmakeable(path)]
+
+
+def _unmakeable(path: Path) -> bool:
+    """Nothing is there, and neither bubblewrap nor the command could put anything there: a folder's owner could."""
+    folder = path.parent
+    if path.exists() or not folder.is_dir() or os.access(folder, os.W_OK):
+        return False
+    return folder.stat().st_uid != os.geteuid() or bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
 def _ancestors(path: Path, roots: Iterable[Path]) -> list[_Mount]:
