@@ -100,7 +100,11 @@ def _sandbox(settings: Settings) -> Iterator[Exposure]:
     if backend.name != "bubblewrap":
         yield Exposure("no bubblewrap", f"{backend.name} does not hold: {'; '.join(backend.missing)}", backend.note)
     if settings.network != "off" and (trouble := network_trouble(backend)):
-        yield Exposure("no network", f"jobs with --network get none here: {trouble}", "or set SWARM_NETWORK=off")
+        yield Exposure(
+            "no network",
+            f"jobs with --network get none here: {trouble}",
+            "make slirp4netns work here, or set SWARM_NETWORK=off",
+        )
 
 
 def _secrets() -> Iterator[Exposure]:

@@ -20,7 +20,7 @@ import pytest
 from swarm.permissions.sandbox import Backend, CannotConfine, SandboxPolicy, confine_argv
 from swarm.permissions.sandbox.network import forbidden_networks, network_trouble, resolve_hosts
 from swarm.permissions.sandbox.probe import choose_backend
-from tests.integration.sandbox_world import IS_ROOT, SandboxWorld, open_world
+from tests.integration.sandbox_world import IS_ROOT, USERS, SandboxWorld, open_world
 from tests.needs import lack
 from tests.waiting import wait_for
 
@@ -117,14 +117,19 @@ def neighbour() -> Iterator[Neighbour]:
         yield found
 
 
+@contextmanager
+def _networked(user: str) -> Iterator[SandboxWorld]:
+    backend = choose_backend("bubblewrap")
+    assert isinstance(backend, Backend)
+    if (trouble := network_trouble(backend)) is not None:
+        lack(trouble)
+    with open_world("bubblewrap", user) as world:
+        yield world
+
+
 @pytest.fixture
 def world() -> Iterator[SandboxWorld]:
-    with open_world("bubblewrap", "this user") as world:
-        backend = choose_backend("bubblewrap")
-        assert isinstance(backend, Backend)
-        trouble = network_trouble(backend)
-        if trouble is not None:
-            lack(trouble)
+    with _networked("this user") as world:
         yield world
 
 
@@ -173,6 +178,13 @@ def test_the_routes_cannot_be_changed_from_inside(world: SandboxWorld, neighbour
 def test_names_are_asked_of_the_host_name_server_by_a_file_of_its_own(world: SandboxWorld) -> None:
     ran = world.run("grep -v '^#' /etc/resolv.conf; ls /proc/self/fd | wc -l", network=True)
     assert ran.output.splitlines() == ["nameserver 10.0.2.3", "4"], "and no descriptor of the way in is left open"
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_every_user_has_the_network(user: str) -> None:
+    with _networked(user) as world:
+        ran = world.run("cat /proc/net/dev", network=True)
+        assert "tap0:" in ran.output, ran
 
 
 def test_slirp4netns_ends_with_the_command_and_with_its_supervisor(world: SandboxWorld) -> None:

@@ -125,23 +125,26 @@ def _become_slirp(slirp: str, sandbox: int, user: int, net: int, block: int, exi
     if os.fork() == 0:
         os.close(ready_end)
         if not os.read(ready, 1):
-            _give_up(sandbox, _last_line(said))
+            _give_up(sandbox, _complaint(said))
         os.write(block, b"1")
         os._exit(0)
     os.close(block)
     null = os.open(os.devnull, os.O_RDWR)
-    for fd, number in ((null, 0), (said, 1), (said, 2)):
+    for fd, number in ((null, 0), (null, 1), (said, 2)):
         os.dup2(fd, number)
     for fd in (user, net, ready_end, exit_fd):
         os.set_inheritable(fd, True)
-    argv = [slirp, "--configure", "--mtu=65520", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp"]
+    argv = [slirp, "--configure", "--mtu=65520", "--disable-host-loopback", "--enable-seccomp"]
+    # Anybody else it would make root of the namespace that it attaches to, and no root is mapped there.
+    argv += ["--enable-sandbox"] if os.geteuid() == 0 else []
     argv += ["--netns-type=path", f"--userns-path=/proc/self/fd/{user}", f"--ready-fd={ready_end}"]
     os.execv(slirp, [*argv, f"--exit-fd={exit_fd}", f"/proc/self/fd/{net}", "tap0"])
 
 
-def _last_line(said: int) -> str:
+def _complaint(said: int) -> str:
     lines = os.pread(said, _MAX_COMPLAINT, 0).decode(errors="replace").strip().splitlines()
-    return f"slirp4netns: {lines[-1] if lines else 'it ended and said nothing'}"
+    failed = [line for line in lines if not line.startswith(("WARNING", "sent ", "received "))]
+    return f"slirp4netns: {'; '.join(failed) or 'it ended and said nothing'}"
 
 
 def _give_up(sandbox: int, why: str) -> None:
