@@ -17,7 +17,7 @@ from swarm.records import JobView
 from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.workspace.applying import ChangedMeanwhile
-from swarm.workspace.checkouts import job_url, lend_objects
+from swarm.workspace.checkouts import job_url, lend_objects, open_checkout, place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies, find_objects
 from swarm.workspace.git import run_git
 from swarm.workspace.merging import Strategy, describe_conflicts, merge_commits, resolve
@@ -74,6 +74,14 @@ class Work:
     def changes(self) -> dict[str, str]:
         """The paths that it changed, and how."""
         return self._repository.changed_paths(self.base, self.commit)
+
+    def check_out(self) -> Path:
+        """Make a folder that holds all files of the work, and return it; it goes when what is kept of the job's files does."""
+        checkouts, name = self._settings.checkouts_folder(), f"{self.job.id}-result"
+        tree = place_checkout(checkouts, name, self.folder.name)
+        _ = self._repository  # the job's store has the commit then
+        open_checkout(checkouts, self.job.id, name, tree).become(self.commit)
+        return tree
 
     def is_folder_as_it_was(self) -> bool:
         """Whether the person's folder is as the job began with it, or as work of the job was last taken over into it."""

@@ -40,6 +40,12 @@ class Started(Journaled):
     """… and what they say, which its first message begins with; the store fills it in."""
 
 
+class Redefined(Started):
+    """Its job was given other definitions after it had begun: what all further requests begin with. The conversation stays."""
+
+    kind: Literal["redefined"] = "redefined"  # type: ignore[assignment]
+
+
 class Prompt(Journaled):
     """Text put into the conversation as the user's turn: by a person, a parent, or the runtime itself."""
 
@@ -311,6 +317,12 @@ class Resumed(Journaled):
     kind: Literal["resumed"] = "resumed"
 
 
+class Replayed(Journaled):
+    """All before this it has lived in another job: here it goes on, with its limits anew."""
+
+    kind: Literal["replayed"] = "replayed"
+
+
 class Finished(Journaled):
     """The end of a run: the last entry, unless the agent is resumed."""
 
@@ -348,6 +360,8 @@ Entry = Annotated[
     | HooksBegun
     | Hooked
     | Resumed
+    | Redefined
+    | Replayed
     | Finished,
     Field(discriminator="kind"),
 ]

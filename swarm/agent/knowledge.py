@@ -37,6 +37,8 @@ class Knowledge:
     length: int = 0
     """How many entries have been taken in; the next entry's number is one more."""
     spec: AgentSpec | None = None
+    opened: int = 1
+    """The number of the entry that holds what its requests begin with."""
     system: str = ""
     tools: list[dict[str, Any]] = field(default_factory=list)
     kinds: dict[str, str] = field(default_factory=dict)

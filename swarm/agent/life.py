@@ -33,6 +33,8 @@ from swarm.agent.entries import (
     ModelFailed,
     Parked,
     Prompt,
+    Redefined,
+    Replayed,
     Resumed,
     Ruled,
     Spawned,
@@ -65,14 +67,20 @@ class Life(Knowledge):
                 f"{'follows' if self.finished else 'does not follow'} the end of a run"
             )
         # One that nobody ran may be ended from outside, and go on.
-        if isinstance(entry, Started) == (self.spec is not None) and not isinstance(entry, Finished | Resumed):
+        begins = isinstance(entry, Started) and not isinstance(entry, Redefined)
+        if begins == (self.spec is not None) and not isinstance(entry, Finished | Resumed):
             raise JournalError(f"agent {self.agent_id}: entry {self.length + 1} is {entry.kind}; a life starts once")
         self.length += 1
         if self.ledger is not None:
             self.ledger.note(entry, self.length)
-        self.began_at = entry.at if isinstance(entry, Started | Resumed) else self.began_at
+        self.began_at = entry.at if begins or isinstance(entry, Resumed | Replayed) else self.began_at
         self.commit = getattr(entry, "commit", "") or self.commit
         match entry:
+            case Redefined():
+                self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
+                self.kinds, self.opened = dict(entry.kinds), self.length
+                if entry.spec.definition.coordination and self.ledger is None:
+                    self.ledger = Ledger()
             case Started():
                 self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
                 self.kinds = dict(entry.kinds)
@@ -153,12 +161,16 @@ class Life(Knowledge):
                 self._take_verdict(entry)
             case Resumed():
                 self._go_on()
+            case Replayed():
+                self.turns_before, self.warned, self.corrections = self.turns, set(), 0
+                if self.last_words_given:
+                    self.last_words, self.last_words_given = None, False
             case Finished():
                 self.finished = entry
 
     def inherit(self, parent: Life) -> None:
         """Begin a fork: take over the parent's conversation, byte for byte, with a result for each call that has none yet."""
-        self.system, self.tools, self.kinds = parent.system, parent.tools, parent.kinds
+        self.system, self.tools, self.kinds, self.opened = parent.system, parent.tools, parent.kinds, parent.opened
         self.servers = dict(parent.servers)
         self.messages = [dict(message) for message in parent.messages]
         self.files_read, self.guided, self.guidance = dict(parent.files_read), set(parent.guided), parent.guidance

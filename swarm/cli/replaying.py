@@ -18,14 +18,13 @@ from swarm.cli.event_lines import describe_event
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import print_json, print_json_text, print_line, print_note, show_number
-from swarm.cli.rehearse import begin_rehearsing
+from swarm.cli.trials import Trial, go_on_from
 from swarm.client import Job, Swarm
 from swarm.errors import ConfigurationError
-from swarm.local.stack import running
 from swarm.replay.checking import check_requests
 from swarm.replay.files import Wish
-from swarm.replay.going_on import Wanted, go_on
-from swarm.replay.past import Past, read_lines, read_past, write_lines
+from swarm.replay.going_on import Wanted
+from swarm.replay.past import read_lines, read_past, write_lines
 from swarm.replay.planting import freeze, plant
 from swarm.replay.redacting import Redaction, redact
 from swarm.streaming.telling import Teller
@@ -110,6 +109,13 @@ def replay(
         str, typer.Option("--with", metavar="TEXT", help="With --from: what the agent is told first.")
     ] = "",
     model: Annotated[str | None, typer.Option(metavar="MODEL", help="With --from: its model from there on.")] = None,
+    agents: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --from: the agents' definitions as they are in this workspace now, for those of then.",
+        ),
+    ] = None,
     files: Annotated[
         str,
         typer.Option(
@@ -126,21 +132,34 @@ def replay(
         str | None,
         typer.Option(metavar="SCENARIO", help="With --from: play a scenario.", autocompletion=complete_scenario),
     ] = None,
+    times: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="With --from: so many new jobs, all at once.")
+    ] = 1,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="With --from: wait for the new jobs, run this shell command on each one's files, and compare.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Read a job again, without a model; check it against today's code; or go on from any turn of any agent, as a new job.
 
     From the job's first agent the whole tree goes on as it was then, from another one it alone. The old job stays as it is. Exit code
-    of --check: 1 if a request would differ.
+    of --check: 1 if a request would differ; of --score: 1 if a job did not complete, or the command failed on one.
     """
     if files not in ("", *get_args(Wish)):
         raise typer.BadParameter("restore or here", param_hint="--files")
-    if start is None and (text or model or files or workspace or rehearse):
-        raise typer.BadParameter("--with, --model, --files, --workspace and --rehearse go with --from")
+    if start is None and (text or model or agents or files or workspace or rehearse or times > 1 or score):
+        raise typer.BadParameter(
+            "--with, --model, --agents, --files, --workspace, --rehearse, --times and --score go with --from"
+        )
     with open_swarm() as swarm:
         found = find_job(swarm, job)
         if start is not None:
-            _branch(swarm, found, start, Wanted("", 0, text, model, files, workspace), rehearse, as_json=as_json)  # type: ignore[arg-type]
+            wanted = Wanted("", 0, text, model, files, workspace, agents)  # type: ignore[arg-type]
+            go_on_from(swarm, found, start, wanted, Trial(times, score, rehearse), as_json=as_json)
         elif check:
             _check(swarm, found, as_json=as_json)
         else:
@@ -183,40 +202,6 @@ def _check(swarm: Swarm, job: Job, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _branch(swarm: Swarm, job: Job, start: str, wanted: Wanted, scenario: str | None, *, as_json: bool) -> None:
-    past = read_past(swarm.store, job.id)
-    agent_id, turn = _find_turn(past, start)
-    settings = swarm.settings
-    if settings.redis_url is None and not running(settings):
-        raise ConfigurationError("nobody would run the new job: start a worker with `swarm up`")
-    serve = None if scenario is None else lambda job_id: begin_rehearsing(scenario, job_id, settings)
-    given = Wanted(agent_id, turn, wanted.text, wanted.model, wanted.files, wanted.workspace)
-    made = go_on(swarm, past, given, serve)
-    if as_json:
-        print_json({"job_id": made.job.id, "workspace": made.workspace, "restored": made.restored, "from": job.id})
-        return
-    print_line(made.job.id)
-    where = "with the files of then, in a copy" if made.restored else f"in {made.workspace} as it is"
-    print_note(f"{made.job.id} goes on from {agent_id}, turn {turn}, {where}; `swarm attach {made.job.id}` watches it")
-
-
-def _find_turn(past: Past, start: str) -> tuple[str, int]:
-    who, _, number = start.rpartition(":")
-    if not who or not number.isdecimal():
-        raise typer.BadParameter("AGENT:TURN, for example root:3", param_hint="--from")
-    matches = [
-        one.id
-        for one in past.agents.values()
-        if one.fields.get("name") == who or (who == "root" and one.id == past.root)
-    ]
-    matches = matches or [one for one in past.agents if one.startswith(who) or one.partition("-")[2].startswith(who)]
-    if len(matches) != 1:
-        raise ConfigurationError(
-            f"{who!r} is {len(matches) or 'no'} agents of {past.job_id}; `swarm tree {past.job_id}` lists them"
-        )
-    return matches[0], int(number)
-
-
 def resume(
     job: JobArgument = None,
     text: Annotated[str, typer.Option("--with", metavar="TEXT", help="What its first agent is told.")] = GO_ON,
@@ -241,4 +226,4 @@ def resume(
             return
         past = read_past(swarm.store, found.id)
         turns = sum(one.document["kind"] == "assistant" for one in past.agents[past.root].entries)
-        _branch(swarm, found, f"{past.root}:{turns}", Wanted("", 0, text), rehearse, as_json=False)
+        go_on_from(swarm, found, f"{past.root}:{turns}", Wanted("", 0, text), Trial(scenario=rehearse), as_json=False)

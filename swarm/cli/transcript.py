@@ -175,6 +175,11 @@ class TranscriptPrinter:
                 self._print(f"! no summary came about ({entry.error_kind}): {entry.error}", "yellow")
             case "resumed":
                 self._print("▶ goes on: somebody wrote to it", "cyan")
+            case "redefined":
+                self._print("▶ goes on by another definition", "cyan")
+                self._print_start(entry)
+            case "replayed":
+                self._print("▶ goes on from here: what comes before is another job's past", "cyan")
             case "finished":
                 self._print_end(entry)
 

@@ -42,7 +42,7 @@ def wait_for_jobs(
     """
     with open_swarm() as swarm:
         found = [find_job(swarm, job) for job in dict.fromkeys(jobs)]
-        views = _wait(found, timeout)
+        views = wait_for_all(found, timeout)
     if as_json:
         print_json([{"job_id": view.id, **view.model_dump(exclude={"id", "limits"})} for view in views])
     else:
@@ -54,7 +54,8 @@ def wait_for_jobs(
     raise typer.Exit(next((code for code in map(exit_code, views) if code), 0))
 
 
-def _wait(jobs: Sequence[Job], timeout: float | None) -> list[JobView]:
+def wait_for_all(jobs: Sequence[Job], timeout: float | None) -> list[JobView]:
+    """The jobs once all have ended, or as they stand after so many seconds."""
     give_up = None if timeout is None else time.monotonic() + timeout
 
     def wait(job: Job) -> JobView:

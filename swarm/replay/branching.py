@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
+from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ConfigurationError
 from swarm.ids import child_agent_id, root_agent_id
@@ -32,7 +34,7 @@ _OF_JOBS = (
     "max_resumes",
 )
 _OF_JOBS_TOO = ("max_tokens", "max_cost", "workspace", "definitions", "carried", "files", "rehearsed", "imported")
-_OF_AGENTS = ("needs", "wants", "verdicts", "stopped_by")
+_OF_AGENTS = ("verdicts", "stopped_by")
 
 
 @dataclass
@@ -128,6 +130,8 @@ class Change:
     """What the first agent's files are, where others had changed them since its journal named them last."""
     specs: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """By old agent id, fields of its spec."""
+    definitions: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    """The same of agents that go on by another definition than they have lived by: a worker has their requests begin by it."""
     job: Mapping[str, str] = field(default_factory=dict)
     """Fields of the job's record."""
 
@@ -152,64 +156,85 @@ def name_agents(moment: Moment, job_id: str) -> dict[str, str]:
 
 def branch(past: Past, moment: Moment, job_id: str, change: Change, now: float) -> Branch:
     """The job that begins at this moment."""
-    ids = name_agents(moment, job_id)
+    new = _New(moment, job_id, change, now)
     fields = {name: past.fields[name] for name in (*_OF_JOBS, *_OF_JOBS_TOO) if name in past.fields}
     fields |= {
         "title": past.fields.get("title", ""),
-        "root": ids[moment.agent_id],
+        "root": new.ids[moment.agent_id],
         "replayed_from": f"{past.job_id} {moment.agent_id}:{moment.turn}",
         **change.job,
     }
     made = Past(job_id, fields, dict(past.documents))
-    queue, names = [], {"root": ids[moment.agent_id]}
-    for old, lived in moment.lives.items():
-        agent = _go_on(past.agents[old], lived, moment, ids, job_id, change, now)
+    queue, names = [], {"root": new.ids[moment.agent_id]}
+    for old in moment.lives:
+        agent = new.go_on(past.agents[old])
         made.agents[agent.id] = agent
         names[old] = agent.id
         if "name" in agent.fields:
             names[agent.fields["name"]] = agent.id
         if agent.fields["state"] == "queued":
             queue.append(agent.id)
-    return Branch(made, queue, names, _team_then(past, moment, ids), ids)
+    return Branch(made, queue, names, _team_then(past, moment, new.ids), new.ids)
 
 
-def _go_on(
-    old: PastAgent, lived: list[PastEntry], moment: Moment, ids: dict[str, str], job_id: str, change: Change, now: float
-) -> PastAgent:
-    first = old.id == moment.agent_id
-    update: dict[str, Any] = {
-        **{"agent_id": ids[old.id], "job_id": job_id, "parent_id": None if first else ids[old.parent]},
-        **{"host": "", "created_at": now, "base_url": change.base_url},
-        **change.specs.get(old.id, {}),
-    }
-    if first:
-        update |= {"background": False, "teammate": False, "helper": False, "patient": False}
-        update |= {"model": change.model} if change.model else {}
-    spec = AgentSpec.model_validate({**old.spec, **update})
-    entries = [PastEntry(one.number, one.seq, _rename(one.document, update, ids)) for one in lived]
-    if first and change.commit:
-        _name_files(entries, change.commit)
-    if first and change.text:
-        said = {"kind": "prompt", "v": 1, "at": now, "generation": 0, "text": change.text, "purpose": "task"}
-        entries.append(PastEntry(len(entries) + 1, moment.seq + 1, said))
-    fields = agent_fields(spec) | {name: old.fields[name] for name in _OF_AGENTS if name in old.fields}
-    fields |= {
-        "job": job_id,
-        "parent": spec.parent_id or "",
-        "depth": str(spec.depth),
-        "gen": "0",
-        "created": str(now),
-        "era": "0",
-    }
+class _New:
+    """Makes the new job's agents of the old one's."""
+
+    def __init__(self, moment: Moment, job_id: str, change: Change, now: float) -> None:
+        self._moment, self._job_id, self._change, self._now = moment, job_id, change, now
+        self.ids = name_agents(moment, job_id)
+        self._numbers = count(moment.seq + 1)
+
+    def go_on(self, old: PastAgent) -> PastAgent:
+        """The agent as it goes on."""
+        lived, update = self._moment.lives[old.id], self._update_spec(old)
+        other = self._change.definitions.get(old.id, {})
+        spec = AgentSpec.model_validate({**old.spec, **update, **other})
+        mail, unread = _mail_then(old, self._moment)
+        fields = agent_fields(spec) | {name: old.fields[name] for name in _OF_AGENTS if name in old.fields}
+        if not other and old.fields.get("wants"):
+            # More than its definition says: it was given tools that not every worker has.
+            needs = needs_of(spec).model_copy(update={"wants": tuple(old.fields["wants"].split())})
+            fields |= {"needs": needs.model_dump_json(), "wants": old.fields["wants"]}
+        fields |= {"job": self._job_id, "parent": spec.parent_id or "", "depth": str(spec.depth)}
+        fields |= {"gen": "0", "created": str(self._now), "era": "0", "unread": str(len(unread))}
+        fields |= {"unread_notes": str(sum(given["kind"] == "notification" for given in unread))}
+        fields |= _state_then(lived, rests=spec.teammate and not unread)
+        entries = [PastEntry(one.number, one.seq, _rename(one.document, update, self.ids)) for one in lived]
+        if old.id == self._moment.agent_id and self._change.commit:
+            _name_files(entries, self._change.commit)
+        for document in self._tell(old) if "ended" not in fields else ():
+            stamped = {**document, "v": 1, "at": self._now, "generation": 0}
+            entries.append(PastEntry(len(entries) + 1, next(self._numbers), stamped))
+        return PastAgent(spec.agent_id, fields, entries, mail, dict(old.outputs))
+
+    def _update_spec(self, old: PastAgent) -> dict[str, Any]:
+        """What is otherwise in its spec, while its conversation stays as it is."""
+        first = old.id == self._moment.agent_id
+        update: dict[str, Any] = {
+            **{"agent_id": self.ids[old.id], "job_id": self._job_id},
+            **{"parent_id": None if first else self.ids[old.parent], "host": "", "created_at": self._now},
+            **{"base_url": self._change.base_url, **self._change.specs.get(old.id, {})},
+        }
+        if first:
+            update |= {"background": False, "teammate": False, "helper": False, "patient": False}
+            update |= {"model": self._change.model} if self._change.model else {}
+        return update
+
+    def _tell(self, old: PastAgent) -> Iterator[dict[str, Any]]:
+        """What comes after all that it has lived."""
+        if self._moment.lives[old.id]:
+            yield {"kind": "replayed"}
+        if old.id == self._moment.agent_id and self._change.text:
+            yield {"kind": "prompt", "text": self._change.text, "purpose": "task"}
+
+
+def _mail_then(old: PastAgent, moment: Moment) -> tuple[list[tuple[str, dict[str, str]]], list[dict[str, str]]]:
+    """What had come by then, and of that what it had not read."""
     mail = [(mail_id, given) for mail_id, given in old.mail if position_of(mail_id)[0] <= moment.at * 1000]
-    cursor = next((one.document["cursor"] for one in reversed(lived) if one.document["kind"] == "mail"), "0-0")
-    unread = [given for mail_id, given in mail if position_of(mail_id) > position_of(cursor)]
-    fields |= {
-        "unread": str(len(unread)),
-        "unread_notes": str(sum(given["kind"] == "notification" for given in unread)),
-    }
-    fields |= _state_then(entries, rests=spec.teammate and not unread)
-    return PastAgent(spec.agent_id, fields, entries, mail, dict(old.outputs))
+    read = (one.document["cursor"] for one in reversed(moment.lives[old.id]) if one.document.get("cursor"))
+    cursor = position_of(next(read, "0-0"))
+    return mail, [given for mail_id, given in mail if position_of(mail_id) > cursor]
 
 
 def _name_files(entries: list[PastEntry], commit: str) -> None:
@@ -237,7 +262,7 @@ def _rename(document: dict[str, Any], update: dict[str, Any], ids: dict[str, str
     changed = copy.deepcopy(document)
     changed["generation"] = 0
     match changed["kind"]:
-        case "started":
+        case "started" | "redefined":
             changed["spec"] = {**changed["spec"], **update}
         case "spawned":
             changed["children"] = {call: ids.get(child, child) for call, child in changed["children"].items()}

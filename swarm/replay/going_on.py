@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,15 +11,17 @@ from typing import Any
 from swarm.agent.spec import AgentSpec
 from swarm.client import Job, Swarm
 from swarm.errors import ConfigurationError
+from swarm.gathering import gather
 from swarm.ids import new_job_id
 from swarm.models.catalogue import resolve_model
 from swarm.orders import DEFAULT_MODE, find_workspace
 from swarm.permissions.modes import at_most
 from swarm.permissions.sources import load_permission_settings
-from swarm.replay.branching import Change, branch, find_moment, name_agents, without_rights
+from swarm.replay.branching import Change, Moment, branch, find_moment, name_agents, without_rights
 from swarm.replay.files import Restoring, Wish
 from swarm.replay.past import Past, carried_by
 from swarm.replay.planting import IMPORTED, plant
+from swarm.replay.redefining import redefine
 from swarm.store.prefixes import digest_of
 
 NOTE = (
@@ -68,10 +69,14 @@ class Wanted:
     files: Wish = ""
     workspace: Path | None = None
     """Where to work instead of where the job did."""
+    agents: Path | None = None
+    """The folder whose definitions, as they are now, take the place of those that the job had."""
+    several: bool = False
+    """Others go on beside it: they are not to have one folder, unless that was asked for."""
 
 
 @dataclass(frozen=True)
-class Replayed:
+class Branched:
     """The new job."""
 
     job: Job
@@ -80,45 +85,67 @@ class Replayed:
     """The files are those of that moment, in a copy; else the folder as it is."""
 
 
-def go_on(swarm: Swarm, past: Past, wanted: Wanted, serve: Callable[[str], str] | None = None) -> Replayed:
+def go_on(swarm: Swarm, past: Past, wanted: Wanted, serve: Callable[[str], str] | None = None) -> Branched:
     """Make the new job and put it on the queue. `serve` starts a rehearsal for the job of that id and returns its URL.
 
     Raises `ConfigurationError` for what cannot be replayed, `GitFailed` where files cannot be brought back.
     """
-    if past.redacted == "words":
-        raise ConfigurationError(f"{past.job_id} was taken out without its words, so nothing can go on from it")
     foreign = past.fields.get(IMPORTED) == "1"
     folder = find_workspace(wanted.workspace or (Path() if foreign else past.fields.get("workspace", ".")))
-    if foreign and wanted.files == "restore":
-        raise ConfigurationError(
-            f"{past.job_id} came from a file, which has no files of a workspace: leave --files away"
-        )
+    _refuse(past, wanted, foreign=foreign, served=serve is not None)
     if foreign:
         past = _disarm(past, folder)
-    if _is_rehearsed(past, wanted.agent_id) and serve is None:
-        raise ConfigurationError(
-            f"{past.job_id} was a rehearsal, whose server is gone: give it another one with --rehearse"
-        )
-    moment = find_moment(past, wanted.agent_id, wanted.turn)
-    job_id = new_job_id()
+    moment, job_id = find_moment(past, wanted.agent_id, wanted.turn), new_job_id()
+    definitions, catalogue = _redefine(swarm, past, moment, wanted)
     layout = Restoring(swarm.settings, past, moment, name_agents(moment, job_id), job_id).lay_out(
         "here" if foreign else wanted.files, folder
     )
+    if wanted.several and not (layout.restored or wanted.files == "here"):
+        raise ConfigurationError(
+            f"{past.job_id} kept no files by then, so several jobs would work in {folder} at once; --files here has them do that"
+        )
     base_url = serve(job_id) if serve is not None else None
     workspace = layout.specs[wanted.agent_id]["workspace"]
     change = Change(
         text=_tell(past, wanted, workspace),
-        model=None if wanted.model is None else resolve_model(wanted.model, default=wanted.model, parent=None),
+        model=wanted.model and resolve_model(wanted.model, default=wanted.model, parent=None),
         base_url=base_url,
         commit=layout.commit,
         specs=layout.specs,
+        definitions=definitions,
         job={"workspace": str(folder), **({"rehearsed": "1"} if base_url else {})},
     )
-    made = branch(past, moment, job_id, change, time.time())
+    made = branch(past, moment, job_id, change, swarm.store.now())
+    if catalogue:
+        made.past.fields["definitions"] = digest_of(catalogue)
+        made.past.documents[digest_of(catalogue)] = catalogue
     if base_url is None:
         made.past.fields.pop("rehearsed", None)
     swarm.publish(plant(swarm.store, made.past, queue=made.queue, names=made.names, team=made.team))
-    return Replayed(swarm.job(job_id), workspace, layout.restored)
+    return Branched(swarm.job(job_id), workspace, layout.restored)
+
+
+def _refuse(past: Past, wanted: Wanted, *, foreign: bool, served: bool) -> None:
+    """Raise `ConfigurationError` for what nothing can go on from."""
+    if past.redacted == "words":
+        raise ConfigurationError(f"{past.job_id} was taken out without its words, so nothing can go on from it")
+    if foreign and wanted.files == "restore":
+        raise ConfigurationError(
+            f"{past.job_id} came from a file, which has no files of a workspace: leave --files away"
+        )
+    if past.agents[wanted.agent_id].spec.get("base_url") is not None and not served:
+        raise ConfigurationError(
+            f"{past.job_id} was a rehearsal, whose server is gone: give it another one with --rehearse"
+        )
+
+
+def _redefine(swarm: Swarm, past: Past, moment: Moment, wanted: Wanted) -> tuple[dict[str, dict[str, Any]], str]:
+    """What other definitions make of the agents, and those definitions as the document that travels with the job."""
+    if wanted.agents is None:
+        return {}, ""
+    catalogue = gather(find_workspace(wanted.agents), swarm.settings).catalogue
+    found = redefine(past, moment, catalogue, model=wanted.model, prices_file=swarm.settings.prices_file)
+    return found, catalogue.model_dump_json()
 
 
 def _tell(past: Past, wanted: Wanted, workspace: str) -> str:
@@ -130,10 +157,6 @@ def _tell(past: Past, wanted: Wanted, workspace: str) -> str:
     )
     # Who is told nothing and has not moved goes on as if nothing had been.
     return "\n\n".join(filter(None, [f"{NOTE}{moved}" if moved or wanted.text else "", wanted.text]))
-
-
-def _is_rehearsed(past: Past, agent_id: str) -> bool:
-    return past.agents[agent_id].spec.get("base_url") is not None
 
 
 def _disarm(past: Past, folder: Path) -> Past:

@@ -106,8 +106,9 @@ def read_past(store: Store, job_id: str) -> Past:
         agent.entries = [
             PastEntry(one.number, one.seq, json.loads(one.document)) for one in _all_entries(store, agent_id)
         ]
-        for entry in agent.entries[:1]:
-            for name in ("prefix", "instructions"):
+        for entry in agent.entries:
+            # What its requests begin with, at first and by another definition.
+            for name in ("prefix", "instructions") if entry.document["kind"] in ("started", "redefined") else ():
                 _take_document(store, past, entry.document.get(name, ""))
         agent.mail = list(store.client.xrange(store.key("mail", agent_id)))
         agent.outputs = store.client.hgetall(store.key("outputs", agent_id))

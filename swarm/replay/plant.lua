@@ -39,7 +39,10 @@ step('plant', function(job, what, request)
         redis.call('HSET', agent_key(given.id), 'length', string.format('%d', entry[1]))
       end
     end
-    planted(journal_key(given.id))
+    -- Its spans and figures are those of the job in which it happened.
+    local done = field(given.id, 'length')
+    redis.call('HSET', job_key(job, 'telemetry'), 'counted:' .. given.id, done, 'told:' .. given.id, done)
+    planted(journal_key(given.id)); planted(job_key(job, 'telemetry'))
   elseif what == 'mail' or what == 'events' then
     local key = what == 'mail' and P .. ':mail:' .. given.id or P .. ':events:' .. job
     for _, message in ipairs(given.messages) do
@@ -63,6 +66,7 @@ step('plant_job', function(job, request)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish } end
   local given = cjson.decode(request)
   for name, value in pairs(given.fields) do redis.call('HSET', job_key(job), name, value) end
+  keep_with_job(job, job_key(job, 'telemetry'))
   redis.call('HSET', job_key(job), 'created', NOW, 'agents', redis.call('ZCARD', job_key(job, 'agents')))
   redis.call('SET', job_key(job, 'seq'), string.format('%d', given.seq))
   for name, id in pairs(given.names) do redis.call('HSET', job_key(job, 'names'), name, id) end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from swarm.agent.entries import Finished, Prompt, Started
+from swarm.agent.entries import Finished, Prompt, Redefined, Started
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import needs_of
 from swarm.agent.prompts import first_message
@@ -72,6 +72,29 @@ def begin(segment: Segment, toolbox: Toolbox, guidance: Guidance, summing: Summi
         segment.journal.load()
         return None
     begins = (tell_memory(segment.store, spec, now=now), preload(segment.store, spec))
+    opened = _open(segment, toolbox, Started(spec=spec))
+    if isinstance(opened, Finished):
+        return opened
+    summing.name_job()
+    task = Prompt(text="\n\n".join(filter(None, [*begins, told])))
+    segment.journal.append([guidance.begin(opened), task], activity="starting")
+    return None
+
+
+def redefine(segment: Segment, toolbox: Toolbox) -> Finished | None:
+    """Have its requests begin as its definition has it, where that is not the one that it has lived by. Returns why it ends instead."""
+    life, spec = segment.life, segment.spec
+    if life.spec is None or life.finished or spec.fork is not None or life.spec.definition == spec.definition:
+        return None
+    opened = _open(segment, toolbox, Redefined(spec=spec))
+    if isinstance(opened, Finished):
+        return opened
+    segment.journal.append([opened], activity="starting")
+    return None
+
+
+def _open(segment: Segment, toolbox: Toolbox, entry: Started) -> Started | Finished:
+    """The entry with what the agent's requests begin with; or why it cannot work."""
     # Not validated, which would copy them: what is encoded once is known by its identity.
     opening = toolbox.open()
     if why := toolbox.servers.refusal:
@@ -81,10 +104,4 @@ def begin(segment: Segment, toolbox: Toolbox, guidance: Guidance, summing: Summi
     if needs.wants:
         # Before it has them: whoever goes on with it must have them, too.
         segment.store.need(segment.claim, needs)
-    summing.name_job()
-    started = guidance.begin(
-        Started(spec=spec).model_copy(update={**opening._asdict(), "kinds": toolbox.servers.kinds(given)})
-    )
-    task = Prompt(text="\n\n".join(filter(None, [*begins, told])))
-    segment.journal.append([started, task], activity="starting")
-    return None
+    return entry.model_copy(update={**opening._asdict(), "kinds": toolbox.servers.kinds(given)})

@@ -49,7 +49,7 @@ from swarm.runtime.children import SPAWNED_AT_ONCE, Children
 from swarm.runtime.commands import Commands, SettingUp
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
-from swarm.runtime.entering import begin, enter
+from swarm.runtime.entering import begin, enter, redefine
 from swarm.runtime.exchanging import Exchanging
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.hooking import Hooking, hooking_of
@@ -147,7 +147,8 @@ class Loop:
                 return self._end(finished)
             case Condition() as condition:
                 return self._park(condition)
-        return None
+        refused = redefine(self.segment, self.toolbox)
+        return None if refused is None else self._end(refused)
 
     def _set_back(self, error: GitFailed) -> Outcome:
         """What is wrong is this host's (a full disk, say): the agent is offered again later, perhaps to another one."""

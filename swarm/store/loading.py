@@ -56,7 +56,7 @@ def _restore(store: Store, agent_id: str, number: int, document: str) -> Life | 
     started = next(store.journal(agent_id, count=1), None)
     if not isinstance(entry, Compacted) or not isinstance(started, Started):
         return None
-    prefix: Entry | None = started
-    if started.spec.fork is not None and started.spec.parent_id is not None:
-        prefix = next(store.journal(started.spec.parent_id, count=1), None)
-    return restore(agent_id, started, prefix, entry) if isinstance(prefix, Started) else None
+    owner = started.spec.parent_id if started.spec.fork is not None else None
+    opened = int((entry.folded or {}).get("life", {}).get("opened", 1))
+    prefix = next(store.journal(owner or agent_id, opened - 1, count=1), None)
+    return restore(agent_id, started if owner else prefix, prefix, entry) if isinstance(prefix, Started) else None

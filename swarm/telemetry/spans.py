@@ -85,6 +85,10 @@ class Fold:
         self.run, self._began, self._events = self.run + 1, entry["at"], []
         return [], Counter()
 
+    def _take_replayed(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
+        self._began = entry["at"]
+        return [], Counter()
+
     def _take_parked(self, entry: dict[str, Any]) -> tuple[list[Span], Counter[str]]:
         self._events.append(("parked", entry["at"]))
         return [], Counter()

@@ -31,7 +31,7 @@ def show_entry(
     document = json.loads(stored.document)
     shown: dict[str, Any] = {**document, "n": stored.number, "seq": stored.seq or None}
     match document.get("kind"):
-        case "started":
+        case "started" | "redefined":
             shown = _show_start(shown)
         case "assistant":
             shown["turn"] = turn

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from swarm import Job
+from swarm import Job, Limits
 from swarm.agent.entries import Assistant
 from swarm.agent.life import fold
 from swarm.cli.app import app
@@ -137,6 +137,53 @@ def test_one_agent_alone_goes_on_and_what_cannot_is_said(at_work: Fleet, team: T
         go_on(at_work.swarm, past, Wanted(finder.id, 1))
 
 
+_PROBE = """---
+name: probe
+description: Looks.
+tools: [LS{tools}]
+---
+{prompt}
+"""
+_PROBING = """
+name: probing
+rules:
+  - when: {last_text: 'look again'}
+    reply: {tools: [{name: Glob, input: {pattern: '*'}}]}
+  - when: {turn: 0}
+    reply: {tools: [{name: LS, input: {}}]}
+  - reply: {text: looked}
+"""
+
+
+def test_a_job_goes_on_by_the_definitions_of_now_with_limits_that_begin_anew(at_work: Fleet, tmp_path: Path) -> None:
+    agents = at_work.workspace / ".swarm/agents"
+    agents.mkdir(parents=True)
+    (agents / "probe.md").write_text(_PROBE.format(tools="", prompt="Be quick."))
+    url = at_work.rehearse(_PROBING).url
+    job = at_work.swarm.submit(
+        "go", agent="probe", workspace=at_work.workspace, base_url=url, limits=Limits(max_turns=2)
+    )
+    assert job.wait(60).text == "looked"
+    (agents / "probe.md").write_text(_PROBE.format(tools=", Glob", prompt="Be thorough."))
+    past, root = read_past(at_work.swarm.store, job.id), job.view().root_id
+    as_it_was = go_on(at_work.swarm, past, Wanted(root, 2, "look again"), lambda _: url).job
+    wanted = Wanted(root, 2, "look again", agents=at_work.workspace)
+    made = go_on(at_work.swarm, past, wanted, lambda _: url).job
+    # Two turns more, although it had used both.
+    assert as_it_was.wait(60).turns == made.wait(60).turns == 2
+    first = made.view().root_id
+    before, after = (fold(one, at_work.swarm.journal(one)) for one in (as_it_was.view().root_id, first))
+    assert ("Be quick." in before.system, "Be thorough." in after.system) == (True, True)
+    assert (sorted(before.tool_names()), sorted(after.tool_names())) == (["LS"], ["Glob", "LS"])
+    assert before.messages[:4] == after.messages[:4] == fold(root, at_work.swarm.journal(root)).messages
+    again = read_past(at_work.swarm.store, made.id)
+    assert {one.outcome for one in check_requests(again)} == {"same"}
+    assert json.loads(again.documents[again.fields["definitions"]])["definitions"]["probe"]["prompt"] == "Be thorough."
+    (agents / "probe.md").unlink()
+    with pytest.raises(ConfigurationError, match="of the type 'probe', and there are only"):
+        go_on(at_work.swarm, past, wanted, lambda _: url)
+
+
 def test_every_request_of_a_job_would_be_sent_again_and_a_changed_one_is_found(team: Team) -> None:
     past, _ = team
     checked = list(check_requests(past))
@@ -243,7 +290,7 @@ def _swarm(*arguments: str) -> Result:
 def test_the_commands_take_a_job_out_read_it_check_it_and_go_on_from_it(
     at_work: Fleet, team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    past, _ = team
+    past, serve = team
     monkeypatch.setenv("SWARM_REDIS_URL", at_work.url)
     monkeypatch.setenv("SWARM_STATE_DIR", str(at_work.settings.state_folder()))
     file = tmp_path / "job.jsonl.gz"
@@ -258,20 +305,24 @@ def test_the_commands_take_a_job_out_read_it_check_it_and_go_on_from_it(
     assert _swarm("replay", past.job_id, "--with", "x").exit_code == 2
     scenario = tmp_path / "team.yaml"
     scenario.write_text(_TEAM)
-    made = _swarm(
-        "replay", past.job_id, "--from", "root:1", "--with", "otherwise", "--rehearse", str(scenario), "--json"
-    )
-    told = json.loads(made.stdout)
-    assert (
-        made.exit_code == 0
-        and told["restored"]
-        and at_work.swarm.job(told["job_id"]).wait(60).text == "did it otherwise"
-    )
+    going = ("replay", past.job_id, "--from", "root:1", "--with", "otherwise", "--rehearse", str(scenario))
+    both = _swarm(*going, "--times", "2", "--score", "cat a.txt; echo; test $(cat a.txt) = one", "--json")
+    told, other = json.loads(both.stdout)
+    assert both.exit_code == 0 and told["job_id"] != other["job_id"]
+    assert [(one["passed"], one["said"], one["text"]) for one in (told, other)] == [
+        (True, "one", "did it otherwise")
+    ] * 2
+    failing = _swarm(*going, "--score", "echo $SWARM_JOB_ID; rm a.txt; exit 3")
+    [heading, row] = failing.stdout.splitlines()
+    assert failing.exit_code == 1 and heading.split()[:3] == ["job", "state", "score"]
+    assert row.split()[1:3] == ["completed", "failed"] and row.split()[0] == row.split()[-1]
+    assert "0 of 1 passed" in failing.stderr
     compared = _swarm("diff", past.job_id, told["job_id"]).stdout
     assert "build: parts at turn 2 of 7 | 2" in compared and "only a: build / ada" in compared
-    resumed = _swarm("resume", told["job_id"], "--with", "otherwise, again")
-    assert resumed.stdout.strip() == told["job_id"]
-    root = at_work.swarm.job(told["job_id"]).view().root_id
+    ended = go_on(at_work.swarm, past, Wanted(past.root, 1, "otherwise"), serve).job
+    root = ended.wait(60).root_id
+    resumed = _swarm("resume", ended.id, "--with", "otherwise, again")
+    assert resumed.stdout.strip() == ended.id
     wait_for("it has gone on", lambda: len(_replies(at_work, root)) == 3)
     mail = [entry.text for entry in at_work.swarm.journal(root) if entry.kind == "mail"]
     assert "otherwise, again" in mail[-1]

@@ -21,6 +21,8 @@ from swarm.agent.entries import (
     Mail,
     ModelFailed,
     Prompt,
+    Redefined,
+    Replayed,
     Resumed,
     Started,
     ToolFinished,
@@ -48,6 +50,8 @@ class Cutting(World):
         return super().reply(life).model_copy(update={"usage": Usage(input_tokens=size, output_tokens=5)})
 
     def act(self, life: Life) -> list[Entry]:
+        if self.seed % 3 == 0 and life.spec is not None and life.turns == 1 and life.opened == 1:
+            return [Replayed(), Redefined(spec=life.spec, system="Otherwise.", tools=life.tools)]
         match next_action(life, self.bounds):
             case Compact() as action:
                 return [self.cut(life, action)]
@@ -79,10 +83,10 @@ def test_a_life_with_cuts_goes_on_the_same_wherever_it_is_loaded_again(seed: int
     assert isinstance(journal[-1], Finished)
     stored = [decode_entry(encode_entry(entry), agent_id=AGENT, number=1) for entry in journal]
     assert fold(AGENT, stored) == whole
-    first = stored[0]
-    assert isinstance(first, Started)
     for at, entry in enumerate(stored):
         if isinstance(entry, Compacted):
+            first = [one for one in stored[:at] if isinstance(one, Started)][-1]
+            assert entry.folded is not None and stored[entry.folded["life"]["opened"] - 1] is first
             life = restore(AGENT, first, first, entry)
             assert life == fold(AGENT, stored[: at + 1]), "the shortcut is what the whole journal tells"
             assert life is not None

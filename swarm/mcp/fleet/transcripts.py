@@ -42,7 +42,8 @@ def _render(entry: Entry) -> str:
     """One entry; empty for what only the runtime has a use for."""
     match entry:
         case Started():
-            return f"begins: {entry.spec.label} ({entry.spec.model})\n{cut(entry.spec.prompt, _MAX_TEXT)}"
+            what = "begins" if entry.kind == "started" else "goes on by another definition"
+            return f"{what}: {entry.spec.label} ({entry.spec.model})\n{cut(entry.spec.prompt, _MAX_TEXT)}"
         case Prompt():
             return f"is told ({entry.purpose}): {cut(entry.text, _MAX_TEXT)}"
         case Assistant():

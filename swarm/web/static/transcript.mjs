@@ -150,6 +150,8 @@ const Parked = ({ item }) =>
   html`<p class="thin">waits for ${waitsFor(item.condition)} <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
 const Resumed = ({ item }) => html`<p class="thin">goes on after its end <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
 
+const Replayed = ({ item }) => html`<p class="thin">goes on from here: what comes before is another job's past <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
+
 function Finished({ item, agentId, repeats }) {
   const good = item.state === "completed";
   return html`<${Title} item=${item} what=${item.state.replace("_", " ")}>${item.reason && html`<span class="aside">${line(item.reason, 300)}</span>`}<//>
@@ -222,6 +224,8 @@ const KINDS = {
   ruled: Ruled,
   exchanged: Exchanged,
   resumed: Resumed,
+  redefined: Started,
+  replayed: Replayed,
   finished: Finished,
   tool_finished: Stray,
   tool_started: Stray,

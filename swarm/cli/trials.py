@@ -1,0 +1,126 @@
+"""Going on from a turn of a job's past, once or several times, and what a command says of each result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+import typer
+
+from swarm.cli.output import (
+    one_line,
+    output_console,
+    print_json,
+    print_line,
+    print_note,
+    show_cost,
+    show_count,
+    show_duration,
+)
+from swarm.cli.rehearse import begin_rehearsing
+from swarm.cli.tables import Column, Listing
+from swarm.cli.waiting import wait_for_all
+from swarm.client import Job, Swarm
+from swarm.errors import ConfigurationError
+from swarm.local.stack import running
+from swarm.records import JobView
+from swarm.replay.going_on import Branched, Wanted, go_on
+from swarm.replay.past import Past, read_past
+from swarm.replay.scoring import Score, score
+
+_SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How often, and what becomes of the new jobs."""
+
+    times: int = 1
+    score: str | None = None
+    """The command that is run on each one's files."""
+    scenario: str | None = None
+
+
+def go_on_from(swarm: Swarm, job: Job, start: str, wanted: Wanted, trial: Trial, *, as_json: bool) -> None:
+    """Make the new jobs and print them; with a command wait for them, and print what it says of each. `start` is AGENT:TURN."""
+    past, settings = read_past(swarm.store, job.id), swarm.settings
+    agent_id, turn = _find_turn(past, start)
+    if settings.redis_url is None and not running(settings):
+        raise ConfigurationError("nobody would run the new job: start a worker with `swarm up`")
+    wanted = replace(wanted, agent_id=agent_id, turn=turn, several=trial.times > 1)
+    scenario = trial.scenario
+    serve = None if scenario is None else lambda job_id: begin_rehearsing(scenario, job_id, settings)
+    made = [go_on(swarm, past, wanted, serve) for _ in range(trial.times)]
+    if trial.score is not None:
+        _compare(swarm, made, trial.score, as_json=as_json)
+    elif as_json:
+        told = [
+            {"job_id": one.job.id, "workspace": one.workspace, "restored": one.restored, "from": job.id} for one in made
+        ]
+        print_json(told if trial.times > 1 else told[0])
+    else:
+        for one in made:
+            print_line(one.job.id)
+            where = "with the files of then, in a copy" if one.restored else f"in {one.workspace} as it is"
+            print_note(
+                f"{one.job.id} goes on from {agent_id}, turn {turn}, {where}; `swarm attach {one.job.id}` watches it"
+            )
+
+
+def _find_turn(past: Past, start: str) -> tuple[str, int]:
+    who, _, number = start.rpartition(":")
+    if not who or not number.isdecimal():
+        raise typer.BadParameter("AGENT:TURN, for example root:3", param_hint="--from")
+    matches = [
+        one.id
+        for one in past.agents.values()
+        if one.fields.get("name") == who or (who == "root" and one.id == past.root)
+    ]
+    matches = matches or [one for one in past.agents if one.startswith(who) or one.partition("-")[2].startswith(who)]
+    if len(matches) != 1:
+        raise ConfigurationError(
+            f"{who!r} is {len(matches) or 'no'} agents of {past.job_id}; `swarm tree {past.job_id}` lists them"
+        )
+    return matches[0], int(number)
+
+
+def _compare(swarm: Swarm, made: Sequence[Branched], command: str, *, as_json: bool) -> None:
+    print_note(f"waiting for {', '.join(one.job.id for one in made)}")
+    views = wait_for_all([one.job for one in made], None)
+    # One after the other: they may want the same port, or all of the machine.
+    scores = [score(swarm, one.job.id, one.workspace, command) for one in made]
+    if as_json:
+        print_json([_describe(view, found) for view, found in zip(views, scores, strict=True)])
+    else:
+        _print(views, scores)
+    if not all(found.passed and view.state == "completed" for view, found in zip(views, scores, strict=True)):
+        raise typer.Exit(1)
+
+
+def _describe(view: JobView, found: Score) -> dict[str, object]:
+    return {"job_id": view.id, "passed": found.passed, "said": found.said, **view.model_dump(exclude={"id", "limits"})}
+
+
+def _print(views: Sequence[JobView], scores: Sequence[Score]) -> None:
+    table = Listing(
+        *(Column("job"), Column("state"), Column("score")),
+        *(
+            Column(name, right=True, drop=at)
+            for at, name in enumerate(("agents", "turns", "tokens", "cost", "time"), 1)
+        ),
+        Column("said", flexible=True),
+    )
+    for view, found in zip(views, scores, strict=True):
+        seconds = (view.ended_at or view.created_at) - view.created_at
+        table.add_row(
+            *(view.id, view.state.replace("_", " "), "passed" if found.passed else "failed"),
+            *(str(view.agents), str(view.turns), show_count(view.usage.total_tokens), show_cost(view.cost_usd)),
+            *(show_duration(seconds), one_line(found.said, _SHOWN_CHARACTERS)),
+        )
+    table.print(output_console())
+    passed, tokens = sum(found.passed for found in scores), median(view.usage.total_tokens for view in views)
+    print_note(
+        f"{passed} of {len(scores)} passed; median {show_count(round(tokens))} tokens, "
+        f"{show_cost(median(view.cost_usd for view in views))}"
+    )

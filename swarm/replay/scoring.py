@@ -1,0 +1,69 @@
+"""Trying a command on what a job has made of its files: a person's own command, on this machine, in a folder with the job's end state."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm.client import Swarm
+from swarm.errors import GitFailed, NoWork
+from swarm.ids import root_agent_id
+
+LONGEST_SECONDS = 600.0
+"""A command that takes longer is ended, and counts as failed."""
+_TAIL_BYTES = 4_096
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the command said of one job."""
+
+    passed: bool
+    """It exited with 0."""
+    said: str
+    """The last line of its output; or why it did not run."""
+
+
+def score(swarm: Swarm, job_id: str, workspace: str, command: str, seconds: float = LONGEST_SECONDS) -> Score:
+    """Run the command by the shell where the job's files are: in a copy made of its last state, or in `workspace` if it worked there."""
+    try:
+        folder = swarm.work(root_agent_id(job_id)).check_out()
+    except NoWork:
+        folder = Path(workspace)
+    except GitFailed as error:
+        return Score(False, f"its files cannot be had: {error}")
+    return run_scored(command, folder, {"SWARM_JOB_ID": job_id}, seconds)
+
+
+def run_scored(command: str, folder: Path, environment: dict[str, str], seconds: float) -> Score:
+    """Run it there, with these variables added; its whole process group ends with it."""
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", command],
+                cwd=folder,
+                env=os.environ | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return Score(False, f"it cannot be run in {folder}: {error}")
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return Score(False, f"it took longer than {seconds:g} s")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        lines = output.read().decode(errors="replace").split("\n")
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return Score(code == 0, said or f"exited with {code}")
