@@ -9,12 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.documents import ROOT, blocks
 from tests.fleet import Fleet
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "own-tools"
-PAGE = (ROOT / "docs" / "own-tools.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
 def test_every_block_of_the_page_does_what_the_page_says(fleet: Fleet) -> None:
@@ -34,8 +32,9 @@ def test_every_block_of_the_page_does_what_the_page_says(fleet: Fleet) -> None:
         "ACME_LEDGER": str(fleet.folder / "ledger.db"),
     }
     said: list[str] = []
-    for kind, name, text in BLOCKS:
-        match kind, name:
+    for block in blocks(ROOT / "docs/own-tools.md"):
+        name, text = block.file, block.text
+        match block.language, name:
             case (("toml" | "python"), str(name)) if name:
                 assert (package / name).read_text().startswith(text), f"the example's {name} is the page's"
             case _, str(name) if name:

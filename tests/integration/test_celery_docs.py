@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
+from tests.documents import ROOT, blocks
 from tests.fleet import Fleet
 from tests.foreign import Foreign
 from tests.waiting import wait_for
 
-PAGE = Path(__file__).parents[2] / "docs" / "celery.md"
 SCENARIO = """
 name: celery-docs
 rules:
@@ -38,8 +37,8 @@ print(json.dumps({
 
 
 def test_the_page_is_an_application_that_works(fleet: Fleet, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (tmp_path / "shop.py").write_text("\n\n".join(blocks))
+    parts = (block.text for block in blocks(ROOT / "docs/celery.md") if block.language == "python")
+    (tmp_path / "shop.py").write_text("\n\n".join(parts))
     with closing(Foreign("shop", tmp_path)) as shop:
         model = {"SWARM_BASE_URL": fleet.rehearse(SCENARIO).url, "ANTHROPIC_API_KEY": "none"}
         fleet.start_worker(2, SWARM_BROKERS=json.dumps({"shop": shop.broker}), **model)

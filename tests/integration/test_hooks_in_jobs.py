@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ from swarm.permissions.trust import TrustStore
 from swarm.runtime.loop import Loop
 from swarm.store.loading import load_life
 from swarm.store.values import Claim
+from tests.documents import ROOT, blocks
 from tests.fleet import Fleet
 from tests.segments import make_segment
 
@@ -98,14 +98,8 @@ def test_a_hook_changes_what_a_call_is_given_and_what_it_returned(at_work: Fleet
     assert "mind the gap" in heard(at_work, job)["PostToolUse"].text
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "hooks.md"
-
-
 def test_the_page_tells_of_hooks_that_work(at_work: Fleet, home: Path) -> None:
-    blocks = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    [settings], [refusing, limiting], [trial] = (
-        [text for kind, text in blocks if kind == one] for one in ("json", "python", "sh")
-    )
+    settings, refusing, trial, limiting = (block.text for block in blocks(ROOT / "docs/hooks.md"))
     (home / ".config" / "swarm").mkdir(parents=True)
     (home / ".config" / "swarm" / "settings.json").write_text(settings)
     (at_work.workspace / "no_force.py").write_text(refusing)

@@ -1,11 +1,9 @@
-"""What the pages for users name is there: commands, options, settings, files, and the words of errors."""
+"""What the sentences of the pages for users name is there: commands, options, settings, files, and the words of errors."""
 
 from __future__ import annotations
 
 import ast
 import re
-import shlex
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +12,8 @@ import typer
 
 from swarm.cli.app import ListedCommand, app
 from swarm.settings import Settings
+from tests.documents import GUIDES, PAGES, ROOT, calls, headings, links, spans
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CODE = [file for name in ("swarm", "tasks", "mailbox") for file in sorted((ROOT / name).rglob("*.py"))]
 PASSING = {"worker", "flower"}
 """They take Celery's options, too."""
@@ -42,39 +39,11 @@ def _options(command: object) -> set[str]:
     return {"--help", *(opt for each in command.params for opt in [*each.opts, *each.secondary_opts])}  # type: ignore[attr-defined]
 
 
-def snippets(page: Path) -> Iterator[str]:
-    """All that a page sets as code: spans, and the lines of its blocks."""
-    text = page.read_text(encoding="utf-8")
-    for fenced in re.findall(r"^```.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        yield from fenced.splitlines()
-    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    for line in text.splitlines():
-        if line.startswith("    "):
-            yield line.strip()
-        else:
-            yield from re.findall(r"`([^`]+)`", line)
-
-
-def calls(snippet: str) -> Iterator[list[str]]:
-    """The words of each `swarm …` in it, up to what ends a command."""
-    try:
-        lexer = shlex.shlex(snippet, posix=True, punctuation_chars="();<>|&")
-        lexer.whitespace_split, lexer.commenters = True, "#"
-        words = list(lexer)
-    except ValueError:
-        words = snippet.split()
-    while "swarm" in words:
-        words = words[words.index("swarm") + 1 :]
-        words = words[: words.index("--")] if "--" in words else words
-        end = next((at for at, word in enumerate(words) if re.fullmatch(r"[();<>|&]+|swarm", word)), len(words))
-        yield words[:end]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
 def test_commands_and_options_that_a_page_names_exist(page: Path) -> None:
     known = commands()
     wrong, every = [], {option for options, _ in known.values() for option in options} | FOREIGN
-    for snippet in snippets(page):
+    for snippet in spans(page):
         if snippet.startswith("--") and (option := re.match(r"--[a-z][a-z-]*", snippet)) and option[0] not in every:
             wrong.append(snippet)
         for words in calls(snippet):
@@ -101,17 +70,24 @@ def read_variables() -> set[str]:
     return settings | {name for text in texts for name in re.findall(r"SWARM_[A-Z]+(?:_[A-Z]+)*", text)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_settings_and_files_that_a_page_names_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert set(re.findall(r"SWARM_[A-Z]+(?:_[A-Z]+)*", text)) <= read_variables() | OWN_NAMES
-    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link}
-    assert not [link for link in links if link and not (page.parent / link).exists()]
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_settings_that_a_page_names_exist(page: Path) -> None:
+    named = set(re.findall(r"SWARM_[A-Z]+(?:_[A-Z]+)*", page.read_text(encoding="utf-8")))
+    assert named <= read_variables() | OWN_NAMES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_what_there_is(page: Path) -> None:
+    for link in links(page):
+        path, _, heading = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), f"{link}: there is no {path}"
+        assert not heading or heading in headings(target), f"{link}: it has only {sorted(headings(target))}"
 
 
 def test_the_index_leads_to_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in PAGES[1:] if f"({page.name})" not in index] == ["README.md"]
+    assert [page.name for page in GUIDES[1:] if f"({page.name})" not in index] == ["README.md"]
 
 
 @cache
