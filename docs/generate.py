@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
@@ -116,6 +116,7 @@ def _option(name: str, hint: Any, told: Any) -> str:
     first = [told.default] if isinstance(told.default, str) and told.default.startswith("-") else []
     names = ", ".join([*first, *(told.param_decls or ())] or [f"--{name.replace('_', '-')}"])
     kinds = [each for each in (get_args(hint.__origin__) or (hint.__origin__,)) if each is not type(None)]
+    kinds = [below for each in kinds for below in (get_args(each) if get_origin(each) is list else (each,))]
     if bool in kinds:
         return names
     # Sorted: Python may take two literals of one set for the same, and keeps the order of either.

@@ -14,6 +14,7 @@ def test_the_reference_is_current(name: str) -> None:
 
 def test_the_reference_names_every_page_and_every_event() -> None:
     assert sorted(pages()) == sorted(file.name for file in FOLDER.glob("*.md"))
+    assert not [name for name, text in pages().items() if "<class" in text]
     stream = pages()["stream.md"]
     for type_name in ("job_started", "reply", "tool_result", "question", "agent_ended", "job_ended"):
         assert f"## `{type_name}`" in stream
