@@ -69,12 +69,7 @@ class Gathered:
 
 
 def gather(
-    folder: Path,
-    settings: Settings,
-    *,
-    allow: Sequence[str] = (),
-    ask: Sequence[str] = (),
-    deny: Sequence[str] = (),
+    folder: Path, settings: Settings, *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()
 ) -> Gathered:
     """Read what applies in a workspace; the three lists are rules of the command line. Raises `InvalidRule` for one of those."""
 

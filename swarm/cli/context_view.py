@@ -47,7 +47,7 @@ def show_context(folder: Path, settings: Settings, *, as_json: bool) -> None:
     )
     for name, row in rows.items():
         table.add_row(name, *(f"{row[part]:,}" for part in _PARTS), f"{row['tokens']:,}")
-    table.print(output_console())
+    table.show()
     _print_files(found)
     if prepared.instructions is None:
         print_note("instruction files are switched off (SWARM_INSTRUCTION_FILES)")
@@ -72,7 +72,7 @@ def _print_files(found: Instructions) -> None:
         size = f"{len(rule.text.encode()):,}"
         table.add_row(rule.source, size, size, f"on reading {', '.join(rule.globs)}")
     output_console().print()
-    table.print(output_console())
+    table.show()
 
 
 def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str], str]:

@@ -12,7 +12,7 @@ import typer
 
 from swarm.agent.spec import AgentSpec
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import one_line, output_console, print_json, print_json_text, print_note, show_number
+from swarm.cli.output import one_line, print_json, print_json_text, print_note, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.definitions.hooks import EVENTS, Hook, Hooks
 from swarm.definitions.names import canonical_tool, suggest
@@ -109,8 +109,7 @@ def _list(rows: list[_Row]) -> None:
             row.state,
             one_line(hook.source, 120),
         )
-    if rows:
-        table.print(output_console())
+    table.show()
     print_note(f"{show_number(len(rows), 'hook')}, of which {sum(row.runs for row in rows)} would be run")
 
 

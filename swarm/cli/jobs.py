@@ -86,8 +86,7 @@ def list_jobs(
         typer.Option("--state", "-s", metavar="STATE", help=f"Only {', '.join(WANTED)}; several times: any of them."),
     ] = None,
     since: Annotated[
-        float | None,
-        typer.Option(parser=parse_duration, metavar="TIME", help="Submitted within: 90s, 10m, 2h, 3d."),
+        float | None, typer.Option(parser=parse_duration, metavar="TIME", help="Submitted within: 90s, 10m, 2h, 3d.")
     ] = None,
     text: Annotated[
         str, typer.Option("--grep", "-g", metavar="TEXT", help="Whose title, workspace or id has these words.")
@@ -112,7 +111,7 @@ def list_jobs(
 
 
 def _print_jobs(views: Sequence[JobView], asking: Counter[str]) -> None:
-    table_of_jobs(views, asking, time.time()).print(output_console())
+    table_of_jobs(views, asking, time.time()).show()
     for view in views:
         hint_at_unread(view.id, view.unread)
         hint_at_questions(view.id, asking[view.id])
@@ -144,10 +143,7 @@ def show_state(view: JobView) -> str:
     return "limit: " + view.stopped_at if view.stopped_at else view.state.replace("_", " ")
 
 
-def show_tree(
-    job: JobArgument = None,
-    as_json: JsonOption = False,
-) -> None:
+def show_tree(job: JobArgument = None, as_json: JsonOption = False) -> None:
     """Show a job's agents as a tree."""
     with open_swarm() as swarm:
         found = find_job(swarm, job)

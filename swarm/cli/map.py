@@ -93,8 +93,7 @@ def map_lines(
         ),
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="Model of each line's agent.", autocompletion=complete_model),
+        str | None, typer.Option(metavar="MODEL", help="Model of each line's agent.", autocompletion=complete_model)
     ] = None,
     schema: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A JSON schema: each result must be valid for it.")

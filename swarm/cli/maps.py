@@ -12,16 +12,7 @@ from swarm.cli.map_output import describe_result
 from swarm.cli.map_watching import describe_failure, describe_now
 from swarm.cli.opening import open_swarm
 from swarm.cli.options import JsonOption
-from swarm.cli.output import (
-    one_line,
-    output_console,
-    print_json,
-    print_json_text,
-    print_line,
-    print_note,
-    show_ago,
-    show_number,
-)
+from swarm.cli.output import one_line, print_json, print_json_text, print_line, print_note, show_ago, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.mapping.maps import MapView
 
@@ -52,10 +43,7 @@ def list_maps(
         listing.add_row(
             view.id, view.state, _lines(view), show_ago(time.time() - view.created_at), one_line(view.title, 60)
         )
-    if found:
-        listing.print(output_console())
-    else:
-        print_note("there are no maps; `swarm map 'Review {path}' --over COMMAND` makes one")
+    listing.show("there are no maps; `swarm map 'Review {path}' --over COMMAND` makes one")
 
 
 @group.command("show")

@@ -11,7 +11,7 @@ import typer
 
 from swarm.cli.mcp_logins import log_in, log_out, make_finder, read_states
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import one_line, output_console, print_json, print_line, print_note, show_number
+from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.errors import ConfigurationError, ToolError
 from swarm.gathering import gather
@@ -71,10 +71,7 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
         wants = ", ".join(name for name, default in server.variables.items() if default is None)
         what, login = one_line(server.describe(), 200), one_line(logins.get(server.name, ""), 80)
         table.add_row(server.name, state, what, login, wants, only, one_line(server.source, 120))
-    if rows:
-        table.print(output_console())
-    else:
-        print_note("no MCP server is configured here; `swarm mcp add NAME -- COMMAND` adds one")
+    table.show("no MCP server is configured here; `swarm mcp add NAME -- COMMAND` adds one")
     for name in found.configured.off:
         print_note(f"switched off: {one_line(name, 80)}")
     for problem in found.configured.problems:

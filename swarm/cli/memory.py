@@ -13,16 +13,7 @@ from click import edit
 
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import (
-    one_line,
-    output_console,
-    print_json,
-    print_line,
-    print_note,
-    print_result,
-    show_ago,
-    show_number,
-)
+from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_ago, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client import Swarm
 from swarm.definitions.model import MemoryScope
@@ -70,10 +61,7 @@ def list_memory(
     for each, pages in found:
         changed = show_ago(time.time() - max(page.at for page in pages)) if pages else ""
         table.add_row(each.id, str(len(pages)), f"{sum(page.size for page in pages):,}", changed, one_line(each.about))
-    if found:
-        table.print(output_console())
-    else:
-        print_note("nothing is remembered yet; types of agents whose definition has `memory:` write pages")
+    table.show("nothing is remembered yet; types of agents whose definition has `memory:` write pages")
 
 
 @group.command("show")
@@ -106,7 +94,7 @@ def show_memory(
         for version in kept:
             when = show_ago(time.time() - version.at)
             table.add_row(str(version.version), version.op, one_line(version.by), version.job, when)
-        table.print(output_console())
+        table.show()
     elif current is None:
         raise ConfigurationError(f"{found.id} has no page {name!r}; `swarm memory list {found.id}` lists them")
     elif as_json:
@@ -261,7 +249,4 @@ def _list_pages(pages: Sequence[PageView], *, as_json: bool) -> None:
         table.add_row(
             page.name, f"{page.size:,}", str(page.version), when, one_line(page.by), one_line(title_of(page.head))
         )
-    if pages:
-        table.print(output_console())
-    else:
-        print_note("there are no pages")
+    table.show("there are no pages")

@@ -10,16 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from swarm.cli.options import (
-    AllowOption,
-    AskOption,
-    DenyOption,
-    JsonOption,
-    ModeOption,
-    NetworkOption,
-    WorkspaceOption,
-)
-from swarm.cli.output import one_line, output_console, plain, print_json, print_line, print_note, show_number
+from swarm.cli.options import AllowOption, AskOption, DenyOption, JsonOption, ModeOption, NetworkOption, WorkspaceOption
+from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import canonical_tool
@@ -103,8 +95,7 @@ def _list(prepared: PreparedJob, *, as_json: bool) -> None:
     for rule in ordered:
         unless = f" unless {', '.join(rule.unless)}" if rule.unless else ""
         table.add_row(rule.action, one_line(f"{rule.text}{unless}", 200), one_line(rule.source))
-    if ordered:
-        table.print(output_console())
+    table.show()
     print_note(f"{show_number(len(ordered), 'rule')}; what none decides, the mode {mode} does")
 
 

@@ -17,8 +17,8 @@ from typing import TextIO
 
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.options import ANSWER_MODES
-from swarm.cli.output import print_note, show_duration, show_number
-from swarm.cli.question_view import is_cut, read_always, read_options, reveal_line, show_detail, show_heading
+from swarm.cli.output import one_line, print_note, show_duration, show_number
+from swarm.cli.question_view import is_cut, read_always, show_detail, show_heading
 from swarm.client import Swarm
 from swarm.errors import QuestionClosed, UnknownQuestion
 from swarm.records import Event
@@ -117,7 +117,7 @@ class Prompter:
             case "plan":
                 print_note(f"  [a]pprove (or: a MODE), [r]eject, {more}[s]kip?")
             case _:
-                number = "a number, or " if read_options(question) else ""
+                number = "a number, or " if question.options else ""
                 whole = "/details, " if more else ""
                 print_note(f"  {number}your answer in words ({whole}/skip leaves it open)?")
 
@@ -154,7 +154,7 @@ class Prompter:
             case "approve", mode if mode == "" or mode in ANSWER_MODES:
                 self._answer("allow", mode=mode, told=f"approved{f', in the mode {mode}' if mode else ''}")
             case "approve", mode:
-                print_note(f"  no mode {reveal_line(mode, 40)}; one of {', '.join(ANSWER_MODES)}")
+                print_note(f"  no mode {one_line(mode, 40)}; one of {', '.join(ANSWER_MODES)}")
             case "reject", "":
                 self._ask_words("What should be different? (Enter: nothing to say)")
             case "reject", reason:
@@ -165,12 +165,12 @@ class Prompter:
                 self._prompt(question)
 
     def _take_words(self, question: Question, line: str) -> None:
-        options = read_options(question)
+        options = question.options
         if line in ("/details", "/d", "/skip", "/s"):
             self._look_or_skip(question, "details" if line.startswith("/d") else "skip")
         elif line.isdecimal() and options:
             if 1 <= int(line) <= len(options):
-                self._answer(options[int(line) - 1], told=f"answered {reveal_line(options[int(line) - 1])}")
+                self._answer(options[int(line) - 1], told=f"answered {one_line(options[int(line) - 1], 200)}")
             else:
                 print_note(f"  a number from 1 to {len(options)}, or words?")
         elif line:
@@ -216,7 +216,7 @@ class Prompter:
         if self._current is not None and self._current.id == question_id:
             self._current = None
             if self._shown:
-                by = reveal_line(event.fields.get("by", ""), 40) or "somebody else"
+                by = one_line(event.fields.get("by", ""), 40) or "somebody else"
                 why = {"expired": "nobody answered in time", "void": "its agent has ended"}
                 print_note(f"  over: {why.get(event.fields.get('state', ''), f'answered by {by}')}")
 

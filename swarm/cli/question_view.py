@@ -13,11 +13,7 @@ from typing import Any
 from swarm.cli.output import one_line, plain
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Question
 
-_ASKS = {
-    "permission": "asks for permission",
-    "plan": "asks you to approve a plan",
-    "event": "waits for an event",
-}
+_ASKS = {"permission": "asks for permission", "plan": "asks you to approve a plan", "event": "waits for an event"}
 _SHOWN_LINES = 12
 _CONTEXT_LINES = 2
 _CHANGES = ("old_string", "new_string", "content")
@@ -27,8 +23,8 @@ _SHOWN_LINE_CHARACTERS = 400
 
 def show_heading(question: Question) -> str:
     """Who asks for what, in a line."""
-    asker = f"{reveal_line(question.label, 80)} ({question.agent_id})"
-    return f"{asker} {_ASKS.get(question.kind, 'asks')}: {reveal_line(question.title)}"
+    asker = f"{one_line(question.label, 80)} ({question.agent_id})"
+    return f"{asker} {_ASKS.get(question.kind, 'asks')}: {one_line(question.title, 200)}"
 
 
 def show_detail(question: Question, *, full: bool = False) -> list[str]:
@@ -46,19 +42,9 @@ def is_cut(question: Question) -> bool:
     return show_detail(question) != show_detail(question, full=True)
 
 
-def read_options(question: Question) -> list[str]:
-    """The answers that a question in words offers."""
-    return question.options
-
-
 def read_always(question: Question) -> str:
     """The rule that a lasting approval adds, as people write it; empty where there is none."""
-    return reveal_line(question.lasting_rule)
-
-
-def reveal_line(text: str, length: int = 200) -> str:
-    """The text as a title: at most `length` characters of one line, nothing of it hidden."""
-    return one_line(text, length)
+    return one_line(question.lasting_rule, 200)
 
 
 def _cut(line: str) -> str:
@@ -69,12 +55,12 @@ def _cut(line: str) -> str:
 def _lines(question: Question) -> list[str]:
     if question.kind == "permission":
         lines = _call_lines(question.detail)
-    elif options := read_options(question):
+    elif options := question.options:
         text = question.detail.rsplit("\n", len(options))[0]
-        lines = [*plain(text).split("\n"), *(f"{n}. {reveal_line(each, 1_000)}" for n, each in enumerate(options, 1))]
+        lines = [*plain(text).split("\n"), *(f"{n}. {one_line(each, 1_000)}" for n, each in enumerate(options, 1))]
     else:
         lines = plain(question.detail.rstrip("\n")).split("\n")
-    if question.kind == "question" and lines and lines[0] == reveal_line(question.title):
+    if question.kind == "question" and lines and lines[0] == one_line(question.title, 200):
         del lines[0]  # the heading says it
     if len(question.detail) >= MAX_DETAIL_CHARACTERS:
         lines.append("… it is longer than what is kept of it; the agent's transcript has all of it")
@@ -96,7 +82,7 @@ def _call_lines(detail: str) -> list[str]:
     for name, value in given.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         first, *rest = plain(text).split("\n")
-        lines += [f"{reveal_line(name)}: {first}", *(f"    {line}" for line in rest)]
+        lines += [f"{one_line(name, 200)}: {first}", *(f"    {line}" for line in rest)]
     return lines + change
 
 

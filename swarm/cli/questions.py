@@ -12,16 +12,8 @@ import typer
 from swarm.cli.completing import complete_question
 from swarm.cli.opening import find_job, find_question, open_swarm
 from swarm.cli.options import JsonOption
-from swarm.cli.output import (
-    one_line,
-    output_console,
-    print_json,
-    print_line,
-    print_note,
-    show_duration,
-    show_number,
-)
-from swarm.cli.question_view import read_always, read_options, reveal_line, show_detail, show_heading
+from swarm.cli.output import one_line, print_json, print_line, print_note, show_duration, show_number
+from swarm.cli.question_view import read_always, show_detail, show_heading
 from swarm.cli.tables import Column, Listing
 from swarm.client import Swarm
 from swarm.definitions.model import PermissionMode
@@ -100,7 +92,7 @@ def approve(
         if mode == "plan":
             raise typer.BadParameter("a plan cannot be carried out in plan mode", param_hint="--mode")
         swarm.answer(found.id, "allow", reason=reason, mode=mode or "", always=always)
-    print_line(f"approved: {reveal_line(found.title)}")
+    print_line(f"approved: {one_line(found.title, 200)}")
     if always:
         print_line(f"from now on in {found.job_id}: {read_always(found)}")
 
@@ -116,7 +108,7 @@ def deny(
         found = find_question(swarm, question)
         _require_verdict(found)
         swarm.answer(found.id, "deny", reason=reason)
-    print_line(f"denied: {reveal_line(found.title)}")
+    print_line(f"denied: {one_line(found.title, 200)}")
 
 
 def answer(
@@ -133,7 +125,7 @@ def answer(
             raise ConfigurationError(
                 f"{found.id} is not answered in words; use `swarm approve {found.id}` or `swarm deny {found.id} --reason TEXT`"
             )
-        options = read_options(found)
+        options = found.options
         if text.isdecimal() and 1 <= int(text) <= len(options):
             text = options[int(text) - 1]
         swarm.answer(found.id, text)
@@ -169,7 +161,7 @@ def _describe(question: Question) -> dict[str, Any]:
     return {
         "question_id": question.id,
         **question.model_dump(exclude={"id", "always"}),
-        "options": read_options(question),
+        "options": question.options,
         "always": read_always(question),
     }
 
@@ -185,13 +177,13 @@ def table_of_questions(questions: Sequence[Question], *, closed: bool, now: floa
         outcome = [_outcome(question)] if closed else []
         left = f"in {show_duration(question.expires_at - now)}" if question.state == "open" else ""
         kind = f"{question.kind} (to its lead)" if question.kind == "plan" and question.to else question.kind
-        asker = reveal_line(question.label, 60)
-        table.add_row(question.id, kind, question.job_id, asker, left, *outcome, reveal_line(question.title))
+        asker = one_line(question.label, 60)
+        table.add_row(question.id, kind, question.job_id, asker, left, *outcome, one_line(question.title, 200))
     return table
 
 
 def _print_table(questions: Sequence[Question], *, closed: bool) -> None:
-    table_of_questions(questions, closed=closed, now=time.time()).print(output_console())
+    table_of_questions(questions, closed=closed, now=time.time()).show()
     waiting = [question for question in questions if question.state == "open"]
     if waiting:
         print_note(f"`swarm questions {waiting[0].id}` shows one in full and how to answer it")
@@ -208,7 +200,7 @@ def _print_question(question: Question) -> None:
         return
     if question.kind == "event":
         print_line(f"it waits {show_duration(question.expires_at - time.time())} for:")
-        print_line(f"  swarm event {reveal_line(question.title)} DATA")
+        print_line(f"  swarm event {one_line(question.title, 200)} DATA")
         return
     print_line(f"to be answered within {show_duration(question.expires_at - time.time())}:")
     if question.kind == "question":
@@ -224,8 +216,8 @@ def _outcome(question: Question) -> str:
     match question.state:
         case "answered":
             verdicts = {} if question.kind in ("question", "event") else {"allow": "approved", "deny": "denied"}
-            said = verdicts.get(question.answer, f"answered {reveal_line(question.answer, 80)!r}")
-            return f"{said} by {reveal_line(question.by, 40) or 'somebody'}"
+            said = verdicts.get(question.answer, f"answered {one_line(question.answer, 80)!r}")
+            return f"{said} by {one_line(question.by, 40) or 'somebody'}"
         case "expired":
             return "it did not come in time" if question.kind == "event" else "nobody answered in time"
         case "void":

@@ -118,8 +118,7 @@ def run(
         ),
     ] = None,
     rubric: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Criteria, in words, that an independent grader must find met."),
+        Path | None, typer.Option(metavar="FILE", help="Criteria, in words, that an independent grader must find met.")
     ] = None,
     tries: Annotated[
         int | None,
@@ -198,8 +197,7 @@ def run(
         ),
     ] = None,
     stream: Annotated[
-        bool,
-        typer.Option("--stream", help="With --json: print each event as it happens, one JSON object a line."),
+        bool, typer.Option("--stream", help="With --json: print each event as it happens, one JSON object a line.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import one_line, output_console, plain, print_json, print_line, print_note
+from swarm.cli.output import one_line, plain, print_json, print_line, print_note
 from swarm.cli.tables import Column, Listing
 from swarm.definitions.catalogue import load_catalogue
 from swarm.errors import ConfigurationError
@@ -38,10 +38,8 @@ def show_skills(
     if as_json:
         problems = [problem.model_dump() for problem in skills.problems]
         print_json({"skills": [one.model_dump() for one in skills.skills], "problems": problems})
-    elif skills.skills:
-        _table(skills.skills).print(output_console())
     else:
-        print_note(
+        _table(skills.skills).show(
             "there are none here; skills lie in .claude/skills/NAME/SKILL.md, commands in .claude/commands/NAME.md"
         )
     for grant in () if trusted else skills.grants:

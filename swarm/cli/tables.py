@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from swarm.cli.output import plain
+from swarm.cli.output import output_console, plain, print_note
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,6 +44,13 @@ class Listing:
     def lines(self, width: int | None) -> list[list[str]]:
         """The heading and the rows, each as the one line or two that it takes; None is any width."""
         return lay_out(self._columns, self._rows, width)
+
+    def show(self, otherwise: str = "") -> None:
+        """Print it on stdout; where it has no rows, say on stderr what is given for that."""
+        if self._rows:
+            self.print(output_console())
+        elif otherwise:
+            print_note(otherwise)
 
     def print(self, console: Console) -> None:
         """Print it as wide as the console is."""

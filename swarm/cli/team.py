@@ -10,15 +10,7 @@ import typer
 
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
-from swarm.cli.output import (
-    one_line,
-    output_console,
-    print_json,
-    print_note,
-    print_result,
-    show_ago,
-    show_number,
-)
+from swarm.cli.output import one_line, output_console, print_json, print_note, print_result, show_ago, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.team.board import TaskView
 from swarm.team.scratchpad import PageView
@@ -94,4 +86,4 @@ def _print_pages(pages: Sequence[PageView]) -> None:
     now = time.time()
     for view in pages:
         table.add_row(view.name, f"{view.size:,}", str(view.version), show_ago(now - view.at), one_line(view.by_name))
-    table.print(output_console())
+    table.show()

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import one_line, output_console, plain, print_json, print_line, print_note
+from swarm.cli.output import one_line, plain, print_json, print_line, print_note
 from swarm.cli.tables import Column, Listing
 from swarm.definitions.names import canonical_tool
 from swarm.definitions.tools import Kind, ToolRow, all_rows, row_of
@@ -134,7 +134,7 @@ def _list(tools: list[_Known], *, as_json: bool) -> None:
         row = known.row
         told = one_line(known.tool.description, 200)
         table.add_row(row.name, row.origin or _BUILT_IN, known.effects, "yes" if row.network else "", told)
-    table.print(output_console())
+    table.show()
 
 
 def _show(known: _Known, rules: list[str], versions: dict[str, str], *, as_json: bool) -> None:

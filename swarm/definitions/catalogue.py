@@ -357,10 +357,7 @@ def _merge(results: list[ReadResult]) -> Catalogue:
             disabled.setdefault(name, path)
     depths = [result.max_depth for result in results if result.max_depth is not None]
     return Catalogue(
-        definitions=winners,
-        problems=list(problems.values()),
-        shadowed=shadowed,
-        max_depth=min(depths, default=None),
+        definitions=winners, problems=list(problems.values()), shadowed=shadowed, max_depth=min(depths, default=None)
     )
 
 

@@ -16,10 +16,7 @@ from swarm.definitions.sources import enumerate_briefly, show
 
 MAX_HOOKS = 100
 MAX_TEXT_BYTES = 16 * 1024
-_FIELDS = {
-    "command": ("command", "args", "async", "shell"),
-    "http": ("url", "headers", "allowedEnvVars"),
-}
+_FIELDS = {"command": ("command", "args", "async", "shell"), "http": ("url", "headers", "allowedEnvVars")}
 _COMMON = ("type", "timeout", "if", "statusMessage")
 _SHELLS = ("", "bash", "sh")
 

@@ -84,14 +84,7 @@ def _take_worker(settings: Settings, job_id: str, concurrency: int | None) -> tu
     job_file = stack_folder(settings) / f"{uuid.uuid4().hex[:8]}.job"
     write_whole(job_file, job_id)
     started = start_missing(
-        settings,
-        1,
-        concurrency,
-        None,
-        settings.base_url,
-        temporary=True,
-        job_file=job_file,
-        fingerprint=fingerprint,
+        settings, 1, concurrency, None, settings.base_url, temporary=True, job_file=job_file, fingerprint=fingerprint
     )
     own = next((record for record in started if record.job_file == job_file), None)
     if own is None:

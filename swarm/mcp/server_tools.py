@@ -74,8 +74,7 @@ def _search(context: ToolContext, given: dict[str, Any]) -> ToolResult:
         return ToolResult(text=f"No tool fits. There are {len(deferred)} tools, of the servers {servers}.")
     names = [tool["name"] for tool in found]
     return ToolResult(
-        text=f"Found: {', '.join(names)}",
-        blocks=[{"type": "tool_reference", "tool_name": name} for name in names],
+        text=f"Found: {', '.join(names)}", blocks=[{"type": "tool_reference", "tool_name": name} for name in names]
     )
 
 

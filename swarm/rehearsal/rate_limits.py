@@ -35,11 +35,7 @@ class RateLimiter:
         self._requests = _Bucket(limits.requests, now)
         self._input = _Bucket(limits.input_tokens, now)
         self._output = _Bucket(limits.output_tokens, now)
-        self._named = (
-            ("requests", self._requests),
-            ("input-tokens", self._input),
-            ("output-tokens", self._output),
-        )
+        self._named = (("requests", self._requests), ("input-tokens", self._input), ("output-tokens", self._output))
 
     def admit(self, input_tokens: int = 1, in_flight: int = 0) -> float | None:
         """Take one request with so much input that is not read from the cache, of so many that are under way with it.

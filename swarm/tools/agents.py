@@ -302,10 +302,7 @@ WAIT_AGENTS = Tool(
         "while it waits. Answers their states; what they found follows as task-notifications. One long wait is better "
         "than many short ones. Not needed for agents in the foreground."
     ),
-    parameters={
-        "agent_ids": strings("Ids or names; default: all of yours that are still at work."),
-        **WAITING,
-    },
+    parameters={"agent_ids": strings("Ids or names; default: all of yours that are still at work."), **WAITING},
     wait=_await_agents,
     run=_tell_waited,
 )
@@ -326,10 +323,7 @@ STOP_AGENT = Tool(
         "Stop an agent that you started, and all that it started, at once; what it does just now is broken off. One that you started "
         "yourself can go on later (Agent with agent_id), what it started cannot."
     ),
-    parameters={
-        "agent_id": string("Its id or name."),
-        "reason": string("Why, in a few words."),
-    },
+    parameters={"agent_id": string("Its id or name."), "reason": string("Why, in a few words.")},
     required=["agent_id"],
     run=_stop_agent,
 )

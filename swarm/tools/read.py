@@ -86,13 +86,7 @@ def _image(file: io.BufferedReader, head: bytes, status: os.stat_result) -> Tool
 
 
 def _page_of_file(
-    ctx: ToolContext,
-    name: str,
-    file: io.BufferedReader,
-    head: bytes,
-    status: os.stat_result,
-    offset: int,
-    limit: int,
+    ctx: ToolContext, name: str, file: io.BufferedReader, head: bytes, status: os.stat_result, offset: int, limit: int
 ) -> ToolResult:
     encoding = sniff_encoding(head)
     if encoding is None:

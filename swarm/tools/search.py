@@ -237,10 +237,7 @@ GLOB = Tool(
         "Find files by name, those that changed last first. A pattern without a slash (`*.py`) matches at any depth; "
         "one with a slash (`src/**/*.ts`) starts at `path`. Files that .gitignore names are left out."
     ),
-    parameters={
-        "pattern": string("Such as `**/*.py` or `src/*.{js,ts}`.", minLength=1),
-        "path": _FOLDER_PATH,
-    },
+    parameters={"pattern": string("Such as `**/*.py` or `src/*.{js,ts}`.", minLength=1), "path": _FOLDER_PATH},
     required=["pattern"],
     run=find_files,
 )
@@ -273,9 +270,6 @@ GREP = Tool(
 LS = Tool(
     name="LS",
     description="List one folder: folders first, then files with their sizes, and where links point.",
-    parameters={
-        "path": _FOLDER_PATH,
-        "ignore": strings("Name patterns to leave out."),
-    },
+    parameters={"path": _FOLDER_PATH, "ignore": strings("Name patterns to leave out.")},
     run=list_folder,
 )

@@ -47,10 +47,7 @@ def seen_times(folder: Path, changes: Sequence[Change]) -> dict[str, int | None]
 
 
 def apply_changes(
-    folder: Path,
-    changes: Sequence[Change],
-    seen: dict[str, int | None],
-    content_of: Callable[[Change], bytes],
+    folder: Path, changes: Sequence[Change], seen: dict[str, int | None], content_of: Callable[[Change], bytes]
 ) -> None:
     """Make each path as the new tree has it; `seen` are the times that they must still have.
 

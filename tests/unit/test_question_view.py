@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from swarm.cli.output import plain
-from swarm.cli.question_view import is_cut, read_always, read_options, show_detail, show_heading
+from swarm.cli.question_view import is_cut, read_always, show_detail, show_heading
 from swarm.permissions.rules import Rule
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Question
 
@@ -58,10 +58,10 @@ def test_what_is_long_is_cut_and_says_so() -> None:
 
 def test_the_answers_that_are_offered_are_numbered() -> None:
     question = _question("question", "Which?\n- a list of its own\n\n- red\n- blue")
-    assert read_options(question) == ["red", "blue"]
+    assert question.options == ["red", "blue"]
     assert show_detail(question) == ["Which?", "- a list of its own", "", "1. red", "2. blue"]
-    assert read_options(_question("question", "Which?\n- one\n- two\n")) == []
-    assert read_options(_question("plan", "a\n- b")) == []
+    assert _question("question", "Which?\n- one\n- two\n").options == []
+    assert _question("plan", "a\n- b").options == []
 
 
 def test_a_lasting_approval_says_what_it_allows() -> None:
@@ -78,4 +78,4 @@ def test_a_change_of_a_file_is_shown_as_what_goes_and_what_comes() -> None:
 
 def test_a_question_that_is_its_own_heading_is_not_said_twice() -> None:
     question = _question("question", "Which one?\n- a\n- b", title="Which one?")
-    assert show_detail(question) == ["1. a", "2. b"] and read_options(question) == ["a", "b"]
+    assert show_detail(question) == ["1. a", "2. b"] and question.options == ["a", "b"]

@@ -18,11 +18,7 @@ _libc = ctypes.CDLL(None)
 sys.path.insert(0, os.path.join(_SWARM, "tools"))
 sys.path.insert(0, os.path.join(_SWARM, "permissions", "sandbox"))
 from holding import Watch  # type: ignore[import-not-found]  # noqa: E402
-from launcher import (  # type: ignore[import-not-found]  # noqa: E402
-    become_subreaper,
-    descendants,
-    send_signal,
-)
+from launcher import become_subreaper, descendants, send_signal  # type: ignore[import-not-found]  # noqa: E402
 
 
 def start(argv: list[str]) -> int:

@@ -130,11 +130,7 @@ def parse_command(text: str) -> ShellCommand:
     walk = _Walk(source, Evaluation(source))
     walk.visit(root)
     return ShellCommand(
-        text=text,
-        parts=tuple(walk.parts),
-        writes=tuple(walk.writes),
-        reads=tuple(walk.reads),
-        opaque=walk.opaque,
+        text=text, parts=tuple(walk.parts), writes=tuple(walk.writes), reads=tuple(walk.reads), opaque=walk.opaque
     )
 
 

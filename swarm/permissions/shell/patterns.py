@@ -61,11 +61,7 @@ def compile_pattern(spec: str) -> CommandPattern:
     tokens = _read_tokens(text.replace("\\*", "*"), "*") if is_exact else _read_tokens(text, _STAR)
     exact = spec.strip().replace("\\*", "*") if is_exact else None
     return CommandPattern(
-        spec=spec,
-        tokens=tokens,
-        regex=_as_regex(tokens),
-        loose=_as_regex(_loosen(tokens)),
-        exact=exact,
+        spec=spec, tokens=tokens, regex=_as_regex(tokens), loose=_as_regex(_loosen(tokens)), exact=exact
     )
 
 
