@@ -25,7 +25,6 @@ from swarm.tools.images import SHOWN_TYPES, find_image_fault
 from swarm.tools.outputs import fit
 from swarm.workspace import OUTPUT_PREFIX
 
-LISTING_SECONDS = 60.0
 _HELD_LONGER_SECONDS = 60.0
 _ROUNDS = 20
 """How often one call may ask."""
@@ -72,7 +71,7 @@ class Calling:
 
     def call(self, server: Server, tool: PinnedTool, context: ToolContext, given: dict[str, Any]) -> ToolResult:
         """Call a tool. Raises `ToolError`, and `AwaitsAnswer` where a person has to say something first."""
-        kept = _Kept(context, tool.called)
+        kept = _Kept(context)
         request: Event = {
             "do": "call",
             "ticket": context.idempotency_key,
@@ -241,7 +240,7 @@ def _explain(server: Server, event: Event, answers: dict[str, Any] | None) -> st
 class _Kept:
     """What a call was asked last, kept beside the agent's long outputs: whoever goes on with it finds it there, on any host."""
 
-    def __init__(self, context: ToolContext, tool: str) -> None:
+    def __init__(self, context: ToolContext) -> None:
         self._outputs, self._key = context.outputs, f"{context.tool_use_id}.asked"
 
     def load(self) -> tuple[Event | None, int]:

@@ -5,7 +5,6 @@ Nothing here knows the protocol of MCP. The broker is started when nobody answer
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -19,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from swarm.mcp.places import LOG, SOCKET, STARTING
+from swarm.mcp.places import LOG, SOCKET, STARTING, takes
 from swarm.tools.environment import clean_environment
 
 START_SECONDS = 60.0
@@ -93,13 +92,6 @@ class Line:
             pass
         return {}
 
-    def is_up(self) -> bool:
-        """Whether a broker answers, without starting one."""
-        with suppress(OSError):
-            _connect(self.folder).close()
-            return True
-        return False
-
     def close(self) -> None:
         """Hang up."""
         with self._lock:
@@ -126,19 +118,11 @@ class Line:
             while time.monotonic() < give_up:
                 with suppress(OSError):
                     return _connect(self.folder), True
-                if time.monotonic() > start_at and _takes(starting.fileno()):
+                if time.monotonic() > start_at and takes(starting.fileno()):
                     start_broker(self.folder, self._idle_seconds)
                     start_at = time.monotonic() + _AGAIN_SECONDS
                 time.sleep(0.02)
         raise BrokerGone(said=False)
-
-
-def _takes(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def can_start_broker() -> bool:
@@ -150,19 +134,9 @@ def start_broker(folder: Path, idle_seconds: float) -> None:
     """Start a broker that belongs to no worker; one that finds another in its place ends at once."""
     with open(folder / LOG, "ab") as log:
         # Its parent is gone at once: whoever started it need not collect it.
+        broker = [sys.executable, "-P", "-m", "swarm.mcp.broker", str(folder), str(idle_seconds)]
         subprocess.run(
-            [
-                "/bin/sh",
-                "-c",
-                '"$@" & ',
-                "sh",
-                sys.executable,
-                "-P",
-                "-m",
-                "swarm.mcp.broker",
-                str(folder),
-                str(idle_seconds),
-            ],
+            ["/bin/sh", "-c", '"$@" & ', "sh", *broker],
             check=True,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import sys
 import time
 from pathlib import Path
 
-from swarm.mcp.places import LOCK, SOCKET
+from swarm.mcp.places import LOCK, SOCKET, takes
 
 _LOOK_SECONDS = 0.05
 
@@ -19,7 +18,7 @@ def main(arguments: list[str]) -> None:
     folder, idle_seconds = Path(arguments[0]), float(arguments[1])
     # Held for as long as this process lives. The SDK is loaded only by who has it.
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    while not _takes(lock):
+    while not takes(lock):
         if _is_served(folder / SOCKET):
             return
         time.sleep(_LOOK_SECONDS)
@@ -30,14 +29,6 @@ def main(arguments: list[str]) -> None:
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
     asyncio.run(Broker(folder, idle_seconds).run())
-
-
-def _takes(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_served(place: Path) -> bool:
