@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from celery import Celery
 from celery.canvas import Signature, _chain, maybe_signature
@@ -15,12 +16,14 @@ from swarm.ids import sequel_id
 from swarm.log import EventLog
 from swarm.records import JobView
 from swarm.store.agents import Store
-from swarm.store.sequels import MAX_SEQUEL_BYTES, Due, Sequels
+from swarm.store.sequels import MAX_SEQUEL_BYTES, NAME_BROKER, Due, Sequels, explain_stranded
 
 log = EventLog("swarm.sequels")
 PUBLISH_SECONDS = 0.5
 """How often it is looked for sequels that are due."""
 _AGAIN_SECONDS = 5.0
+_IN_URL = ("global_keyprefix", "master_name")
+"""Options of Celery's transport without which a message would not get to where the application looks."""
 _TIMEOUT_SECONDS = 10.0
 
 
@@ -75,7 +78,9 @@ class Publishing:
     def __init__(self, store: Store, broker: str, url: str) -> None:
         self._store, self._broker = store, broker
         self._sequels = Sequels(store)
-        self._app = Celery(f"swarm-to-{broker}", broker=url, set_as_current=False, changes=_settings(url))
+        address, options = split_options(url)
+        settings = _settings(address, options)
+        self._app = Celery(f"swarm-to-{broker}", broker=address, set_as_current=False, changes=settings)
 
     def __call__(self) -> None:
         for due in self._sequels.due(self._broker):
@@ -97,10 +102,35 @@ class Publishing:
             self._sequels.settle(due.job_id)
 
 
-def _settings(url: str) -> dict[str, Any]:
+class Stranded:
+    """Tells in the log what nobody can publish: once, until that is over."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, store: Store) -> None:
+        found = Sequels(store).stranded()
+        for broker in found.keys() - self._told:
+            log.error("sequels.stranded", why=explain_stranded(broker, found[broker]), remedy=NAME_BROKER)
+        self._told = set(found)
+
+
+def split_options(url: str) -> tuple[str, dict[str, str]]:
+    """A broker's address, and what its URL says of the transport's options: `redis://host/1?global_keyprefix=shop:`."""
+    address, _, query = url.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    options = {name: value for name, value in given if name in _IN_URL}
+    if not options:
+        return url, {}
+    others = urlencode([pair for pair in given if pair[0] not in _IN_URL])
+    return f"{address}?{others}" if others else address, options
+
+
+def _settings(url: str, options: Mapping[str, str]) -> dict[str, Any]:
     timeouts = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
+    bounds = timeouts if url.startswith(("redis", "rediss", "sentinel")) else {}
     return {
-        "broker_transport_options": timeouts if url.startswith(("redis", "rediss", "sentinel")) else {},
+        "broker_transport_options": {**bounds, **options},
         "broker_connection_timeout": _TIMEOUT_SECONDS,
         # What cannot be sent now is due again; nothing waits for it.
         "task_publish_retry": False,

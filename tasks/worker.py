@@ -39,7 +39,7 @@ from swarm.tasks.draining import obey_drain
 from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
-from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing
+from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing, Stranded
 from swarm.tasks.timers import TimerCare
 from swarm.tasks.webhooks import DELIVER_SECONDS, Delivering
 from swarm.tools.background import kill_orphans
@@ -305,6 +305,7 @@ class Sweeper:
 
     def __init__(self) -> None:
         self._orphans_at = 0.0
+        self._tell_stranded = Stranded()
 
     def __call__(self) -> float | None:
         """Look; in how many seconds the next lease runs out."""
@@ -339,6 +340,7 @@ class Sweeper:
         until = time.monotonic() + settings.sweep_seconds
         for job_id in store.unsettled():
             settle(app, store, job_id, until=until)
+        self._tell_stranded(store)
 
 
 def _is_over(store: Store) -> Callable[[str], bool]:

@@ -27,7 +27,7 @@ OUTSIDE = Path(__file__).parent / "outside"
 class Foreign:
     """The application `tests/outside/bookshop`, or another module of a folder, with workers."""
 
-    def __init__(self, module: str = "bookshop", folder: Path = OUTSIDE) -> None:
+    def __init__(self, module: str = "bookshop", folder: Path = OUTSIDE, prefix: str = "") -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="swarm-f-"))
         self._settings = Settings(state_dir=self.folder / "s", redis_url=None)
         self.broker = broker_url(ensure_redis(self._settings))
@@ -38,11 +38,21 @@ class Foreign:
         # For this process: what only sends canvases and reads results needs none of its code.
         self.app = Celery(module, broker=self.broker, backend=self.broker, set_as_current=False)
         self.app.conf.task_default_queue = "shop"
+        self.prefix = prefix
+        if prefix:
+            self.app.conf.broker_transport_options = self.app.conf.result_backend_transport_options = {
+                "global_keyprefix": prefix
+            }
 
     def environment(self, fleet: Fleet) -> dict[str, str]:
         """What a process of the application sees: which swarm it uses, and nothing of that one's workers."""
         path = os.pathsep.join([str(self._path), str(Path(__file__).parents[1])])
-        shop = {"SHOP_BROKER": self.broker, "SHOP_LEDGER": str(self._ledger), "PYTHONPATH": path}
+        shop = {
+            "SHOP_BROKER": self.broker,
+            "SHOP_LEDGER": str(self._ledger),
+            "SHOP_PREFIX": self.prefix,
+            "PYTHONPATH": path,
+        }
         return {**fleet.environment(), **shop, "SHOP_WORKSPACE": str(fleet.workspace)}
 
     def start_worker(self, fleet: Fleet, concurrency: int = 1) -> subprocess.Popen[bytes]:

@@ -64,6 +64,7 @@ def run_checks(settings: Settings) -> list[Check]:
         *([_check_hub] if settings.hub else []),
         _check_worker,
         _check_served,
+        _check_sequels,
         _check_tools,
     ]
     return [*(check(settings) for check in checks), *_check_exposures(settings)]
@@ -246,6 +247,19 @@ def _check_served(settings: Settings) -> Check:
         return Check("waiting jobs", True, "none that nobody can run")
     found = "; ".join(f"{job_id}: {lack}" for job_id, lack in lacks.items())
     return Check("waiting jobs", False, f"nobody can run {found}", "give a worker what is missing", needed=False)
+
+
+def _check_sequels(settings: Settings) -> Check:
+    from swarm.client import Swarm
+    from swarm.local.redis_server import read_redis_status
+    from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
+
+    try:
+        stranded = Sequels(Swarm(settings).store).stranded() if read_redis_status(settings).running else {}
+    except (SwarmError, OSError) as error:
+        return Check("other brokers", False, "unknown", str(error), needed=False)
+    found = "; ".join(explain_stranded(broker, jobs) for broker, jobs in stranded.items())
+    return Check("other brokers", not found, found or "nothing is left there", NAME_BROKER, needed=False)
 
 
 def _check_tools(settings: Settings) -> Check:

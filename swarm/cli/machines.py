@@ -71,16 +71,18 @@ def show_status(as_json: JsonOption = False) -> None:
     """Show what of the local stack runs."""
     from swarm.local.page_token import find_token
     from swarm.local.stack import status
+    from swarm.store.sequels import NAME_BROKER, explain_stranded
 
     settings = load_settings()
     found = status(settings)
     asking = _count_questions(settings) if found.redis.running else 0
     fleet = _list_fleet(settings) if found.redis.running else {}
     lacks = _find_lacks(settings) if found.redis.running else {}
+    stranded = _find_stranded(settings) if found.redis.running else {}
     if as_json:
         offers = {worker: dict(has.offers) for worker, has in fleet.items() if has.offers}
         broken = {worker: list(has.broken) for worker, has in fleet.items() if has.broken}
-        waiting = {"questions": asking, "unserved": lacks}
+        waiting = {"questions": asking, "unserved": lacks, "stranded": stranded}
         had = {"fleet": list(fleet), "offers": offers, "broken_tools": broken}
         print_json({**found.model_dump(mode="json"), **had, **waiting})
         return
@@ -102,12 +104,21 @@ def show_status(as_json: JsonOption = False) -> None:
         print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
     for job_id, lack in lacks.items():
         print_line(f"waits   {job_id}: nobody can run it: {lack}")
+    for broker, jobs in stranded.items():
+        print_line(f"waits   {explain_stranded(broker, jobs)}; {NAME_BROKER}")
 
 
 def _find_lacks(settings: Settings) -> dict[str, str]:
     from swarm.client import Swarm
 
     return Swarm(settings).find_lacks()
+
+
+def _find_stranded(settings: Settings) -> dict[str, int]:
+    from swarm.client import Swarm
+    from swarm.store.sequels import Sequels
+
+    return Sequels(Swarm(settings).store).stranded()
 
 
 def _list_fleet(settings: Settings) -> dict[str, Has]:

@@ -17,6 +17,14 @@ from swarm.store.keyspace import Keyspace
 
 MAX_SEQUEL_BYTES = 512 * 1024
 _AT_ONCE = 50
+_SILENT_SECONDS = 30.0
+"""Workers say every few seconds which brokers they know."""
+NAME_BROKER = "name it with its URL in a worker's SWARM_BROKERS"
+
+
+def explain_stranded(broker: str, jobs: int) -> str:
+    """What people are told of sequels that nobody can publish."""
+    return f"what follows {jobs} ended job{'s'[: jobs != 1]} cannot be published: no worker knows the broker {broker}"
 
 
 class Sequel(BaseModel):
@@ -48,6 +56,11 @@ class Sequels:
     def know(self, brokers: Iterable[str]) -> None:
         """Say that a worker publishes on these brokers: jobs that name one of them are taken from then on, for a week."""
         self._store.run("know_brokers", json.dumps(list(brokers)))
+
+    def stranded(self) -> dict[str, int]:
+        """Brokers that no worker knows any more, by name, with how many jobs that have ended are still to be told there."""
+        found = iter(self._store.run("stranded_sequels", _SILENT_SECONDS))
+        return {broker: int(jobs) for broker, jobs in zip(found, found, strict=True)}
 
     def known(self) -> list[str]:
         """The brokers that workers know, by name."""

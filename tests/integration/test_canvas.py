@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -34,10 +35,12 @@ class World:
     """A fleet, and a shop whose canvases have jobs as steps."""
 
     def __init__(self) -> None:
-        self.shop = Foreign()
+        self.shop = Foreign(prefix="the-shop:")
         self.fleet = Fleet()
         self.model = self.fleet.rehearse(SCENARIO).url
-        self.fleet.start_worker(2, SWARM_BROKERS=f'{{"shop": "{self.shop.broker}"}}')
+        # A socket's URL has a query of its own.
+        broker = f"{self.shop.broker}{'&' if '?' in self.shop.broker else '?'}global_keyprefix={self.shop.prefix}"
+        self.fleet.start_worker(2, SWARM_BROKERS=json.dumps({"shop": broker}))
         self.shop.start_worker(self.fleet)
 
     def task(self, name: str, *args: Any, **options: Any) -> Signature:

@@ -8,11 +8,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
+from celery import Celery
 
 from swarm.agent.needs import Has, Needs, find_common_lack, find_lack
 from swarm.client import Job
+from swarm.errors import UnknownBroker
+from swarm.store.sequels import Sequels
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -26,9 +30,9 @@ def keyless() -> Iterator[Fleet]:
         yield fleet
 
 
-def _submit(fleet: Fleet, prompt: str = "hello") -> Job:
+def _submit(fleet: Fleet, prompt: str = "hello", **order: Any) -> Job:
     """A job for the workers' own model."""
-    return fleet.swarm.submit(prompt, agent="general-purpose", workspace=fleet.workspace)
+    return fleet.swarm.submit(prompt, agent="general-purpose", workspace=fleet.workspace, **order)
 
 
 def test_a_worker_without_the_model_leaves_the_agent_queued_and_says_so_once(keyless: Fleet) -> None:
@@ -114,9 +118,10 @@ def test_a_worker_that_is_for_one_job_leaves_all_others(keyless: Fleet) -> None:
     assert other.wait(30).text == "fine"
 
 
-def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_and_why(keyless: Fleet) -> None:
-    keyless.start_worker(1)
-    job = _submit(keyless)
+def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_or_tell_the_end_of_and_why(keyless: Fleet) -> None:
+    worker, store = keyless.start_worker(1), keyless.swarm.store
+    Sequels(store).know(["shop"])
+    job = _submit(keyless, on_end=Celery("shop").signature("shop.told"), broker="shop")
     lack = wait_for("it is known that nobody can run it", job.find_lack)
 
     def run(*words: str) -> str:
@@ -131,7 +136,19 @@ def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_and_why(keyless:
     assert (check["ok"], check["found"]) == (False, f"nobody can run {job.id}: {lack}")
     assert check["found"] in " ".join(run("doctor").split())
     keyless.swarm.cancel(job.view().root_id)
-    assert "nobody can run it" not in run("status")
+    # Meanwhile no worker has named the broker for a week; what is due there is not forgotten for that.
+    store.client.zadd(store.key("brokers"), {"shop": time.time() - 8 * 86_400})
+    stranded = "what follows 1 ended job cannot be published: no worker knows the broker shop"
+    assert f"waits   {stranded}; name it" in (told := run("status")) and "nobody can run it" not in told
+    [check] = [check for check in json.loads(run("doctor", "--json")) if check["name"] == "other brokers"]
+    assert (check["ok"], check["found"]) == (False, stranded)
+    wait_for("the worker has told of it", lambda: worker.text().count("sequels.stranded") == 1)
+    Sequels(store).know(["market"])
+    assert Sequels(store).stranded() == json.loads(run("status", "--json"))["stranded"] == {"shop": 1}
+    with pytest.raises(UnknownBroker):
+        _submit(keyless, on_end=Celery("shop").signature("shop.told"), broker="shop")
+    Sequels(store).know(["shop"])
+    assert Sequels(store).stranded() == {}
     assert json.loads(run("status", "--json"))["unserved"] == {}
 
 

@@ -1,8 +1,23 @@
 -- Say which brokers a worker knows.
 step('know_brokers', function(names)
   for _, name in ipairs(cjson.decode(names)) do redis.call('ZADD', P .. ':brokers', NOW, name) end
-  redis.call('ZREMRANGEBYSCORE', P .. ':brokers', '-inf', NOW - BROKER_SECONDS)
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. ':brokers', '-inf', NOW - BROKER_SECONDS)) do
+    if redis.call('ZCARD', sequels_key(name)) == 0 then redis.call('ZREM', P .. ':brokers', name) end
+  end
   return 'ok'
+end)
+
+-- Brokers on which something is to be published and that no worker has named for so many seconds. Returns {broker, jobs, broker, jobs…}
+step('stranded_sequels', function(silent)
+  local found = {}
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. ':brokers', '-inf', NOW - tonumber(silent))) do
+    local due = redis.call('ZCARD', sequels_key(name))
+    if due > 0 then
+      found[#found + 1] = name
+      found[#found + 1] = due
+    end
+  end
+  return found
 end)
 
 -- Take the sequels that are to be published on a broker now. Each is offered again, later each time, unless it is settled.

@@ -12,7 +12,9 @@ from swarm.canvas import install
 
 app = Celery("bookshop", broker=os.environ["SHOP_BROKER"], backend=os.environ["SHOP_BROKER"])
 # What a killed worker held comes back soon.
-app.conf.broker_transport_options = {"visibility_timeout": 4}
+prefix = {"global_keyprefix": os.environ["SHOP_PREFIX"]} if os.environ.get("SHOP_PREFIX") else {}
+app.conf.broker_transport_options = {"visibility_timeout": 4, **prefix}
+app.conf.result_backend_transport_options = prefix
 app.conf.task_acks_late = app.conf.task_reject_on_worker_lost = True
 app.conf.task_default_queue = "shop"
 install(app, broker="shop")
