@@ -18,6 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.context.budget import Part, fit_parts, render_parts
+from swarm.context.excludes import Excludes, read_excludes
 from swarm.context.imports import find_imports, looks_like_file, strip_comments
 from swarm.context.rules import PathRule, read_globs
 from swarm.definitions.cache import Stamp, stamp_of
@@ -64,6 +65,7 @@ class Instructions(BaseModel):
     sources: list[Source] = []
     rules: list[PathRule] = []
     """What is given with the first file that is read of those it is about."""
+    excludes: Excludes = Excludes()
     problems: list[Problem] = Field(default=[], exclude=True)
     grants: list[Grant] = Field(default=[], exclude=True)
     """What files of the workspace import from outside; it is in the text only if it was loaded as trusted."""
@@ -73,6 +75,8 @@ def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, man
     """Read what applies in a workspace, all of it, in the order in which agents are given it."""
     reading = _Reading(workspace, home, trusted)
     reading.take_first(managed, ("CLAUDE.md",), None)
+    # From here on: nobody leaves out what the administrator has written.
+    reading.excludes, reading.problems = read_excludes(workspace, home, reading.root)
     reading.take_first(home, _OWN, None)
     reading.take_rules(home / ".claude" / "rules", None, None)
     for folder in _folders(workspace, home):
@@ -91,6 +95,7 @@ def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, man
         text=render_parts(reading.parts, kept),
         sources=sources,
         rules=reading.rules,
+        excludes=reading.excludes,
         problems=[*reading.problems, *problems],
         grants=list(dict.fromkeys(reading.grants)),
     )
@@ -119,6 +124,7 @@ class _Reading:
         self.root = project_folders(workspace)[-1]
         self.parts: list[Part] = []
         self.rules: list[PathRule] = []
+        self.excludes = Excludes()
         self.problems: list[Problem] = []
         self.grants: list[Grant] = []
         self._seen: set[Path] = set()
@@ -126,7 +132,8 @@ class _Reading:
 
     def take_first(self, folder: Path, names: tuple[str, ...], boundary: Path | None) -> None:
         """Take the first of these that is there."""
-        found = next((path for name in names if (path := folder / name).is_file()), None)
+        there = (path for name in names if (path := folder / name).is_file())
+        found = next((path for path in there if not self.excludes.leaves_out(path)), None)
         if found is not None:
             self._take(found, boundary)
 
@@ -190,7 +197,7 @@ class _Reading:
     ) -> None:
         """Take a file and what it imports, each once. What is not `allowed` is only looked through for what else it would import."""
         real = resolve(path)
-        if real in self._seen or len(self._seen) >= MAX_FILES:
+        if real in self._seen or len(self._seen) >= MAX_FILES or self.excludes.leaves_out(path):
             return
         name = self.name(path)
         if boundary is not None and not real.is_relative_to(boundary):

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from swarm.context.budget import Part, cut_text, render_part
 from swarm.context.imports import find_imports, strip_comments
-from swarm.context.instructions import CHOICES, MAX_HOPS
-from swarm.context.rules import PathRule
+from swarm.context.instructions import CHOICES, MAX_HOPS, Instructions
 from swarm.errors import ToolError
 from swarm.workspace import open_file, resolve_path, shown, sniff_encoding
 
@@ -25,21 +24,22 @@ _HEAD = "These instruction files are about what was just read:"
 MayRead = Callable[[Path], bool]
 
 
-def find_reached(
-    workspace: Path, path: Path, rules: Sequence[PathRule], given: Set[str], *, may_read: MayRead
-) -> list[Part]:
-    """What is about the file `path`, less what the agent was `given` before, by source."""
+def find_reached(workspace: Path, path: Path, known: Instructions, given: Set[str], *, may_read: MayRead) -> list[Part]:
+    """What is about the file `path`, less what the agent was `given` before, by source. `known` is what was found at submission."""
     if not path.is_relative_to(workspace):
         return []
     relative = path.relative_to(workspace)
     parts: dict[str, Part] = {}
-    folders = [workspace / folder for folder in relative.parents if folder != Path()]
-    for folder in reversed(folders):
+
+    def applies(place: Path) -> bool:
+        return os.path.isfile(workspace / place) and not known.excludes.leaves_out_below(place)
+
+    for folder in reversed([folder for folder in relative.parents if folder != Path()]):
         for names in CHOICES:
-            found = next((folder / name for name in names if os.path.isfile(folder / name)), None)
+            found = next((workspace / folder / name for name in names if applies(folder / name)), None)
             if found is not None and found != path:
                 _read(workspace, found, parts, may_read)
-    for rule in rules:
+    for rule in known.rules:
         if rule.matches(relative.as_posix()):
             parts.setdefault(rule.source, Part(rule.source, rule.text))
     return [part for source, part in parts.items() if source not in given]

@@ -56,9 +56,7 @@ class Guidance:
         allowed = [path for path in map(Path, result.files) if path.is_relative_to(workspace)]
         before = given | {source.name for source in found.sources}
         parts = [
-            part
-            for path in allowed
-            for part in find_reached(workspace, path, found.rules, before, may_read=self._may_read)
+            part for path in allowed for part in find_reached(workspace, path, found, before, may_read=self._may_read)
         ]
         if not parts:
             return result

@@ -94,6 +94,31 @@ def test_above_a_repository_only_folders_of_the_home_count(place: Place, tmp_pat
     assert place.names() == []
 
 
+def test_settings_leave_files_out_but_those_of_a_repository_only_its_own(place: Place) -> None:
+    place.write("CLAUDE.md", "managed", at=place.home.parent / "managed")
+    place.write(".claude/CLAUDE.md", "mine", at=place.home)
+    place.write("CLAUDE.md", "root @more.md")
+    place.write("more.md", "more")
+    place.write("AGENTS.md", "instead")
+    place.write(".claude/rules/old.md", "old")
+    place.write("CLAUDE.local.md", "local", at=place.workspace)
+    for folder in ("pay", "cart"):
+        place.write(f"{folder}/CLAUDE.md", folder, at=place.workspace)
+    assert len(place.names()) == 6
+    place.write(".claude/settings.json", '{"claudeMdExcludes": ["**/CLAUDE.md", "app/cart/**"]}', at=place.workspace)
+    # The person's file stays, and what stands in the place of one that is left out is given.
+    assert [source.rpartition("shop/")[2] for source in place.names()[1:]] == [
+        "~/.claude/CLAUDE.md", "AGENTS.md", ".claude/rules/old.md", "CLAUDE.local.md"
+    ]  # fmt: skip
+    assert reached(place, "cart/x.py") == reached(place, "pay/x.py") == []
+    place.write(".claude/settings.json", "{}", at=place.workspace)
+    own = '{"claudeMdExcludes": ["~/.claude/*.md", "~/code/shop/{more.md,.claude/rules}", "/**/CLAUDE.local.md"]}'
+    place.write(".claude/settings.json", own, at=place.home)
+    assert place.names()[1:] == ["~/code/shop/CLAUDE.md"] and reached(place, "pay/x.py") == ["pay/CLAUDE.md"]
+    place.write(".claude/settings.json", '{"claudeMdExcludes": "x"}', at=place.home)
+    assert [problem.message for problem in place.load().problems] == ["`claudeMdExcludes` is 'x', no list of globs"]
+
+
 def test_what_opencode_names_is_taken_and_an_address_is_said_not_to_be(place: Place) -> None:
     place.write("rules/a.md", "rule a", at=place.workspace)
     place.write("rules/b.md", "rule b", at=place.workspace)
@@ -222,9 +247,8 @@ def test_a_workspace_that_is_no_folder_is_refused(tmp_path: Path) -> None:
 
 
 def reached(place: Place, path: str, given: frozenset[str] = frozenset()) -> list[str]:
-    rules = place.load().rules
     file = place.write(path, "x", at=place.workspace)
-    found = find_reached(place.workspace, file, rules, given, may_read=lambda path: path.name != "SECRET.md")
+    found = find_reached(place.workspace, file, place.load(), given, may_read=lambda path: path.name != "SECRET.md")
     return [part.source for part in found]
 
 
@@ -252,7 +276,7 @@ def test_a_nested_file_that_is_a_link_out_of_the_workspace_is_not_read(place: Pl
 def test_what_follows_a_result_names_its_sources_and_is_bounded(place: Place) -> None:
     file = place.write("sub/x.py", "x", at=place.workspace)
     place.write("sub/CLAUDE.md", "nested line\n" * 5_000, at=place.workspace)
-    text = render_reached(find_reached(place.workspace, file, [], frozenset(), may_read=lambda path: True))
+    text = render_reached(find_reached(place.workspace, file, Instructions(), frozenset(), may_read=lambda path: True))
     assert '<file path="sub/CLAUDE.md">\nnested line' in text
     assert "more bytes of this file were left out" in text and len(text) < 17_000
 
