@@ -85,6 +85,17 @@ def test_every_link_of_a_page_leads_to_what_there_is(page: Path) -> None:
         assert not heading or heading in headings(target), f"{link}: it has only {sorted(headings(target))}"
 
 
+def test_every_file_that_the_architecture_names_exists() -> None:
+    named = {
+        span for span in spans(ROOT / "ARCHITECTURE.md") if re.fullmatch(r"[\w./-]+(?:/|\.(?:py|lua|md|yaml))", span)
+    }
+    everywhere = {file.name for file in [*CODE, *(ROOT / "swarm").rglob("*.lua")]}
+    assert len(named) > 100
+    assert not [
+        name for name in named if not ((ROOT / "swarm" / name).exists() or (ROOT / name).exists() or name in everywhere)
+    ]
+
+
 def test_the_index_leads_to_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     assert [page.name for page in GUIDES[1:] if f"({page.name})" not in index] == ["README.md"]
