@@ -27,6 +27,7 @@ from swarm.replay.going_on import Wanted
 from swarm.replay.past import read_lines, read_past, write_lines
 from swarm.replay.planting import freeze, plant
 from swarm.replay.redacting import Redaction, redact
+from swarm.replay.sharing import share_then
 from swarm.streaming.telling import Teller
 
 GO_ON = "Go on where you stopped."
@@ -69,7 +70,7 @@ def import_job(
     """Put a job there that was exported, to look at and to go on from with `swarm replay`; nothing of it runs."""
     with open_swarm() as swarm, _open(None if str(source) == "-" else source, "rt") as file:
         past = freeze(read_lines(file, str(source)))
-        plant(swarm.store, past, names={"root": past.root})
+        plant(swarm.store, past, names={"root": past.root}, shared=share_then(past))
     print_line(past.job_id)
 
 

@@ -22,6 +22,7 @@ from swarm.replay.files import Restoring, Wish
 from swarm.replay.past import Past, carried_by
 from swarm.replay.planting import IMPORTED, plant
 from swarm.replay.redefining import redefine
+from swarm.replay.sharing import share_then
 from swarm.store.prefixes import digest_of
 
 NOTE = (
@@ -121,7 +122,8 @@ def go_on(swarm: Swarm, past: Past, wanted: Wanted, serve: Callable[[str], str] 
         made.past.documents[digest_of(catalogue)] = catalogue
     if base_url is None:
         made.past.fields.pop("rehearsed", None)
-    swarm.publish(plant(swarm.store, made.past, queue=made.queue, names=made.names, team=made.team))
+    shared = share_then(past, moment.seq).renamed(made.ids)
+    swarm.publish(plant(swarm.store, made.past, queue=made.queue, names=made.names, team=made.team, shared=shared))
     return Branched(swarm.job(job_id), workspace, layout.restored)
 
 

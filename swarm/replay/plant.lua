@@ -5,6 +5,20 @@ local UNFINISHED_SECONDS = 86400
 
 local function planted(key) redis.call('EXPIRE', key, UNFINISHED_SECONDS) end
 
+local function plant_part(job, given)
+  local key = job_key(job, given.part)
+  for name, record in pairs(given.records or {}) do redis.call('HSET', key, name, cjson.encode(record)) end
+  for name, text in pairs(given.texts or {}) do redis.call('HSET', key, name, text) end
+  for _, member in ipairs(given.members or {}) do redis.call('SADD', key, member) end
+  for member, score in pairs(given.scores or {}) do redis.call('ZADD', key, score, member) end
+  if given.text then
+    redis.call('SET', key, given.text)
+    keep_with_job(job, key)
+    planted(job_key(job, 'keys'))
+  end
+  planted(key)
+end
+
 -- Plant one part of the job; the same again changes nothing.
 --   request  JSON by what it is:
 --     document  digest, text
@@ -13,6 +27,7 @@ local function planted(key) redis.call('EXPIRE', key, UNFINISHED_SECONDS) end
 --     mail      id, messages: {id, fields}...
 --     outputs   id, texts
 --     events    messages: {id, fields}...
+--     shared    part: the end of the key; records (by field, kept as JSON), texts (by field), members, scores (by member) or text
 -- Returns {'ok'} | {'exists'}: there is such a job, or another one has an agent of that id
 step('plant', function(job, what, request)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists' } end
@@ -52,6 +67,8 @@ step('plant', function(job, what, request)
       redis.pcall('XADD', key, message[1], unpack(flat))
     end
     planted(key)
+  elseif what == 'shared' then
+    plant_part(job, given)
   elseif what == 'outputs' then
     for name, text in pairs(given.texts) do redis.call('HSET', P .. ':outputs:' .. given.id, name, text) end
     planted(P .. ':outputs:' .. given.id)

@@ -8,6 +8,7 @@ from typing import Any
 
 from swarm.errors import ConfigurationError
 from swarm.replay.past import Past, PastAgent
+from swarm.replay.sharing import Shared
 from swarm.store.agents import Store
 from swarm.store.values import Signals
 
@@ -37,8 +38,9 @@ def plant(
     queue: Sequence[str] = (),
     names: Mapping[str, str] | None = None,
     team: Mapping[str, str] | None = None,
+    shared: Shared | None = None,
 ) -> Signals:
-    """Make the job of its past; `queue` are those of its agents that go on, `names` who is called what.
+    """Make the job of its past; `queue` are those of its agents that go on, `names` who is called what, `shared` its board and pad.
 
     Raises `ConfigurationError` if there is a job of that id.
     """
@@ -47,10 +49,12 @@ def plant(
     for place, agent in enumerate(past.agents.values()):
         _plant_agent(store, past, agent, place)
     _plant_messages(store, past, "events", "", past.events)
+    for part in shared.parts() if shared is not None else ():
+        _step(store, past, "shared", part)
     numbers = [entry.seq for agent in past.agents.values() for entry in agent.entries]
     numbers += [int(fields.get("seq", 0)) for _, fields in past.events]
     request = {
-        "fields": past.fields,
+        "fields": past.fields | (shared.fields if shared is not None else {}),
         "names": dict(names or {}),
         "seq": max(numbers, default=0),
         "queue": list(queue),

@@ -24,6 +24,12 @@ from swarm.replay.going_on import Wanted, go_on
 from swarm.replay.past import Past, read_lines, read_past, write_lines
 from swarm.replay.planting import freeze, plant
 from swarm.replay.redacting import redact
+from swarm.replay.sharing import share_then
+from swarm.store.agents import Store
+from swarm.team.board import Board
+from swarm.team.scratchpad import Pad
+from swarm.telemetry.reading import Reader
+from swarm.telemetry.spans import Span
 from tests.fleet import Fleet
 from tests.job_world import open_store
 from tests.waiting import wait_for
@@ -137,6 +143,79 @@ def test_one_agent_alone_goes_on_and_what_cannot_is_said(at_work: Fleet, team: T
         go_on(at_work.swarm, past, Wanted(finder.id, 1))
 
 
+_SHARING = """
+name: sharing
+rules:
+  - when: {prompt: '^take', turn: 0}
+    reply: {tools: [{name: BoardClaim, input: {task_id: 1}}]}
+  - when: {prompt: '^take'}
+    reply: {text: left it}
+  - when: {turn: 0}
+    reply:
+      tools:
+        - {name: BoardAdd, input: {subject: 'first  of all', description: do it, role: Tester}}
+        - {name: BoardAdd, input: {subject: second, blocked_by: [1]}}
+        - {name: ScratchpadWrite, input: {page: plan, content: 'é, then '}}
+        - {name: ScratchpadWrite, input: {page: gone, content: x}}
+  - when: {turn: 1}
+    reply:
+      tools:
+        - {name: BoardUpdate, input: {task_id: 1, role: '', note: for anybody}}
+        - {name: ScratchpadAppend, input: {page: plan, content: more}}
+        - {name: ScratchpadWrite, input: {page: gone, delete: true}}
+        - {name: Agent, input: {description: t, prompt: take it, subagent_type: taker}}
+  - when: {turn: 2}
+    reply: {tools: [{name: BoardClaim, input: {}}]}
+  - when: {turn: 3}
+    reply: {tools: [{name: BoardComplete, input: {task_id: 1, result: done}}, {name: BoardAdd, input: {subject: third, blocked_by: [2]}}]}
+  - reply: {text: shared}
+"""
+_TAKER = """---
+name: taker
+description: Takes.
+tools: [BoardClaim]
+---
+Take.
+"""
+
+
+def _shared(store: Store, job_id: str) -> Any:
+    board, pad = Board(store, job_id), Pad(store, job_id)
+    tasks = board.tasks()
+    texts = board.texts([task.number for task in tasks])
+    pages = [(page.model_dump(exclude={"at"}), pad.read(page.name)[1]) for page in pad.pages()]
+    return [task.model_dump(exclude={"created", "changed"}) for task in tasks], texts, pages
+
+
+def test_the_board_and_the_scratchpad_are_as_they_were_at_that_moment(at_work: Fleet, unmanned: Fleet) -> None:
+    agents = at_work.workspace / ".swarm/agents"
+    agents.mkdir(parents=True, exist_ok=True)
+    (agents / "taker.md").write_text(_TAKER)
+    server = at_work.rehearse(_SHARING)
+    job = at_work.swarm.submit("go", agent="build", workspace=at_work.workspace, base_url=server.url)
+    assert job.wait(60).text == "shared" and [task.state for task in job.board()] == ["completed", "pending", "pending"]
+    past, root = read_past(at_work.swarm.store, job.id), job.view().root_id
+
+    store = open_store(unmanned)
+    plant(store, freeze(_copied(past)), names={"root": root}, shared=share_then(past))
+    assert _shared(store, job.id) == _shared(at_work.swarm.store, job.id), "as if the steps themselves had made them"
+    for name in ("board:open", "board:edges", "board:left", "board:done", "board:owners"):
+        kinds = [one.client.type(one.key("job", job.id, name)) for one in (store, at_work.swarm.store)]
+        assert kinds[0] == kinds[1], name
+
+    # With its own task in progress, which nobody could complete on an empty board.
+    made = go_on(at_work.swarm, past, Wanted(root, 3), lambda _: server.url).job
+    assert made.wait(60).text == "shared"
+    before, after = (_shared(at_work.swarm.store, one.id) for one in (job, made))
+    assert after[1:] == (before[1], [(page | {"by": made.view().root_id}, text) for page, text in before[2]])
+    assert [(task["state"], task["waits_for"]) for task in after[0]] == [
+        ("completed", []),
+        ("pending", []),
+        ("pending", [2]),
+    ]
+    assert share_then(past, past.agents[root].entries[1].seq).tasks == {}
+
+
 _PROBE = """---
 name: probe
 description: Looks.
@@ -176,6 +255,11 @@ def test_a_job_goes_on_by_the_definitions_of_now_with_limits_that_begin_anew(at_
     assert ("Be quick." in before.system, "Be thorough." in after.system) == (True, True)
     assert (sorted(before.tool_names()), sorted(after.tool_names())) == (["LS"], ["Glob", "LS"])
     assert before.messages[:4] == after.messages[:4] == fold(root, at_work.swarm.journal(root)).messages
+    spans: list[Span] = []
+    reader = Reader(at_work.swarm.store, "test", lambda found: spans.extend(found) or True)
+    wait_for("telemetry has read it", reader.read)
+    told = Counter(span.name.split()[0] for span in spans if span.job_id == made.id)
+    assert told["chat"] == 2, "what it had said in the old job is that one's"
     again = read_past(at_work.swarm.store, made.id)
     assert {one.outcome for one in check_requests(again)} == {"same"}
     assert json.loads(again.documents[again.fields["definitions"]])["definitions"]["probe"]["prompt"] == "Be thorough."

@@ -1,0 +1,205 @@
+"""The board and the scratchpad of a job as they were at a moment of its past: made again of the calls that changed them. Pure.
+
+What a call did stands in its result, and results are in order but for some milliseconds, in which another agent's may overtake them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from swarm.replay.past import Past, PastAgent
+from swarm.store.values import normal_role
+
+_TASK = re.compile(r"(?:Added as task|Task) (\d+)")
+_VERSION = re.compile(r"has version (\d+) and")
+_CHANGING = ("BoardAdd", "BoardClaim", "BoardUpdate", "BoardComplete", "ScratchpadWrite", "ScratchpadAppend")
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A call that has changed something; or the end of an agent, which has no name."""
+
+    seq: int
+    at: float
+    agent: PastAgent
+    name: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    said: str = ""
+
+
+@dataclass
+class Shared:
+    """What a job's agents share, as it is stored."""
+
+    tasks: dict[int, dict[str, Any]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    """By `NUMBER description`, `NUMBER result`, `NUMBER notes`."""
+    pages: dict[str, str] = field(default_factory=dict)
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By page: version, by, by_name, at."""
+    version: int = 0
+    """The last that any page has had."""
+
+    def renamed(self, ids: Mapping[str, str]) -> Shared:
+        """The same among agents with other ids. Who is not among them has nothing in progress any more."""
+        for task in self.tasks.values():
+            if task["state"] == "in_progress" and task["owner"] not in ids:
+                _give_back(task)
+        for record in (*self.tasks.values(), *self.about.values()):
+            record |= {name: ids.get(record[name], record[name]) for name in ("by", "owner") if record.get(name)}
+        return self
+
+    def parts(self) -> Iterator[dict[str, Any]]:
+        """What is stored under each key of the new job, as `plant.lua` takes it."""
+        tasks = self.tasks
+        done = [number for number, task in tasks.items() if task["state"] == "completed"]
+        left = {n: len(set(task.get("blocked_by", ())) - set(done)) for n, task in tasks.items()}
+        owners = {n: task["owner"] for n, task in tasks.items() if task["state"] == "in_progress"}
+        edges = [f"{first:08d} {n:08d}" for n, task in tasks.items() for first in task.get("blocked_by", ())]
+        yield {"part": "board", "records": tasks}
+        yield {"part": "board:text", "texts": {name: text for name, text in self.texts.items() if text}}
+        yield {"part": "board:owners", "texts": owners}
+        yield {"part": "board:left", "texts": left}
+        yield {"part": "board:done", "members": done}
+        yield {
+            "part": "board:open",
+            "scores": {n: n for n, t in tasks.items() if t["state"] == "pending" and not left[n]},
+        }
+        yield {"part": "board:edges", "scores": dict.fromkeys(edges, 0)}
+        yield {
+            "part": "pad",
+            "records": {page: {**about, "size": self._size(page)} for page, about in self.about.items()},
+        }
+        for page, text in self.pages.items():
+            yield {"part": f"page:{page}", "text": text}
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What the job's record says of them."""
+        size = sum(map(self._size, self.pages))
+        return {"pad_bytes": str(size), "pad_version": str(self.version)} if self.version else {}
+
+    def _size(self, page: str) -> int:
+        return len(self.pages[page].encode())
+
+
+def share_then(past: Past, seq: int | None = None) -> Shared:
+    """What the agents shared once all up to `seq` had happened; without it at the end."""
+    shared = Shared()
+    done = (one for agent in past.agents.values() for one in _done_by(agent) if seq is None or one.seq <= seq)
+    for one in sorted(done, key=lambda one: one.seq):
+        if not one.name:
+            for task in shared.tasks.values():
+                if task["state"] == "in_progress" and task["owner"] == one.agent.id:
+                    _give_back(task)
+        elif one.name.startswith("Board"):
+            _change_board(shared, past, one)
+        else:
+            _change_pad(shared, one)
+    return shared
+
+
+def _done_by(agent: PastAgent) -> Iterator[_Done]:
+    calls: dict[str, dict[str, Any]] = {}
+    for entry in agent.entries:
+        document, about = entry.document, (entry.seq, float(entry.document.get("at", 0.0)), agent)
+        match document["kind"]:
+            case "assistant":
+                calls |= {one["id"]: one for one in document["content"] if one.get("type") == "tool_use"}
+            case "hooked" if document.get("input") is not None and document["tool_use_id"] in calls:
+                calls[document["tool_use_id"]] = {**calls[document["tool_use_id"]], "input": document["input"]}
+            case "tool_finished" if not document.get("is_error") and document["tool_use_id"] in calls:
+                call = calls[document["tool_use_id"]]
+                if call["name"] in _CHANGING:
+                    yield _Done(*about, call["name"], call["input"], str(document["text"]))
+            case "finished":
+                yield _Done(*about)
+
+
+def _change_board(shared: Shared, past: Past, one: _Done) -> None:
+    found, given = _TASK.match(one.said), one.given
+    number = int(found[1]) if found else int(given.get("task_id") or 0)
+    if one.name == "BoardAdd" and found:
+        shared.tasks[number] = {
+            "subject": "",
+            "state": "pending",
+            "by": one.agent.id,
+            "by_name": _name(one.agent),
+            "created": one.at,
+        }
+    task = shared.tasks.get(number)
+    if task is None:
+        return
+    task["changed"] = one.at
+    match one.name:
+        case "BoardAdd" | "BoardUpdate":
+            _describe(shared, number, task, one)
+            if "owner" in given:
+                _give(task, past, one, str(given["owner"]).strip())
+        case "BoardClaim" if found:
+            _take(task, one.agent)
+        case "BoardComplete":
+            task |= {"state": "completed", "owner": one.agent.id, "owner_name": _name(one.agent)}
+            shared.texts[f"{number} result"] = str(given["result"]).strip()
+
+
+def _describe(shared: Shared, number: int, task: dict[str, Any], one: _Done) -> None:
+    given = one.given
+    if "subject" in given:
+        task["subject"] = " ".join(str(given["subject"]).split())
+    if "description" in given:
+        shared.texts[f"{number} description"] = str(given["description"]).strip()
+    if "role" in given:
+        task["role"] = normal_role(str(given["role"]))
+        if not task["role"]:
+            del task["role"]
+    if "blocked_by" in given:
+        task["blocked_by"] = sorted({int(first) for first in given["blocked_by"]})
+        if not task["blocked_by"]:
+            del task["blocked_by"]
+    if "note" in given:
+        before = shared.texts.get(f"{number} notes")
+        note = f"{_name(one.agent)}: {str(given['note']).strip()}"
+        shared.texts[f"{number} notes"] = note if before is None else f"{before}\n{note}"
+
+
+def _give(task: dict[str, Any], past: Past, one: _Done, owner: str) -> None:
+    if task["state"] == "completed":
+        return
+    to = next(
+        (agent for agent in past.agents.values() if owner and owner in (agent.id, agent.fields.get("name"))), None
+    )
+    if to is not None:
+        _take(task, to)
+    elif not owner and (task.get("owner") == one.agent.id or one.agent.id == past.root):
+        _give_back(task)
+
+
+def _take(task: dict[str, Any], agent: PastAgent) -> None:
+    task |= {"state": "in_progress", "owner": agent.id, "owner_name": _name(agent)}
+
+
+def _give_back(task: dict[str, Any]) -> None:
+    task["state"] = "pending"
+    task.pop("owner", None)
+    task.pop("owner_name", None)
+
+
+def _change_pad(shared: Shared, one: _Done) -> None:
+    page, found = str(one.given["page"]), _VERSION.search(one.said)
+    if one.given.get("delete"):
+        shared.pages.pop(page, None)
+        shared.about.pop(page, None)
+    elif found:
+        before = shared.pages.get(page, "") if one.name == "ScratchpadAppend" else ""
+        shared.pages[page] = before + str(one.given["content"])
+        shared.version = max(shared.version, int(found[1]))
+        told = {"version": int(found[1]), "by": one.agent.id, "by_name": _name(one.agent), "at": one.at}
+        shared.about[page] = told
+
+
+def _name(agent: PastAgent) -> str:
+    return agent.fields.get("name") or (agent.id if agent.parent else "root")
