@@ -47,9 +47,9 @@ rules:
     reply: {text: "It says: {last_result}"}
   - when: {prompt: "Replace the date library", turn: 0}
     reply: {tools: [{name: ExitPlanMode, input: {plan: "1. Replace it."}}]}
-  - when: {prompt: "steps", turn: 0-2}
+  - when: {prompt: "steps", turn: 1-2}
     reply: {tools: [{name: Glob, input: {pattern: "*"}}]}
-  - when: {prompt: "Write a file", turn: 0}
+  - when: {prompt: "Write a file|steps", turn: 0}
     reply: {tools: [{name: Write, input: {file_path: made.txt, content: "made\\n"}}]}
   - when: {last_text: "How far are you"}
     reply: {tools: [{name: SendMessage, input: {to: user, message: "Half way."}}]}
@@ -142,13 +142,14 @@ def job_of(place: Place, *options: str) -> str:
 
 
 def given_a_job(place: Place) -> None:
-    place.words["JOB"] = job_of(place, '"Take steps."')
+    place.words["JOB"] = job_of(place, "--snapshots", '"Take steps."')
     place.words["AGENT"] = place.fleet.swarm.job(place.words["JOB"]).view().root_id
 
 
 def given_two_jobs(place: Place) -> None:
+    given_tests(place)
     given_a_job(place)
-    place.words["OTHER"] = job_of(place, '"Take steps, too."')
+    place.words["OTHER"] = job_of(place, "--snapshots", '"Take steps, too."')
 
 
 def given_a_copy(place: Place) -> None:
@@ -212,7 +213,7 @@ PAGES: dict[str, tuple[Callable[[Place], None], list[str]]] = {
     "docs/peers.md": (given_a_job, ["Half way."]),
     "docs/permissions.md": (given_a_schema, ["make test", "1. Replace it.", r'"count": ?3']),
     "docs/programs.md": (given_a_readme, [r"README.md 1, tools/counter.py 7"]),
-    "docs/replay.md": (given_two_jobs, ["Take steps", "the same"]),
+    "docs/replay.md": (given_two_jobs, ["Take steps", "the same", r"completed +passed"]),
     "docs/skills.md": (given_skills, ["pdf", "Fill in.", "It is done."]),
     "docs/start.md": (
         given_nothing,
