@@ -141,7 +141,7 @@ _BUILTIN = (
     ToolRow(EDIT, Kind.EFFECT, "swarm.tools.edit:EDIT", "file_path", "edited",
             aliases="editfile editfiles multiedit patch applypatch strreplace searchreplace"),
     ToolRow("Write", Kind.EFFECT, "swarm.tools.edit:WRITE", "file_path", "edited", aliases="writefile createfile"),
-    ToolRow("NotebookEdit", Kind.EFFECT, "", "notebook_path", "edited"),
+    ToolRow("NotebookEdit", Kind.EFFECT, "swarm.tools.edit:NOTEBOOK_EDIT", "notebook_path", "edited"),
     ToolRow(SHELL, Kind.EFFECT, "swarm.tools.shell:BASH", "command", "command", needs_shell=True, timeout_seconds=600,
             aliases="shell runshell runshellcommand runcommand runcommands runinterminal localshell execcommand execute terminal"),
     ToolRow("BashOutput", Kind.LOOK, "swarm.tools.shell:BASH_OUTPUT", "bash_id", internal=True, needs_shell=True),

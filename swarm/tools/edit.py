@@ -1,6 +1,6 @@
-"""The tools that change files: Write replaces a whole file, Edit one passage of it.
+"""The tools that change files: Write replaces a whole file, Edit one passage of it, NotebookEdit one cell.
 
-Guarantee: neither overwrites what the agent has not seen. A file that exists must have been read, and be unchanged
+Guarantee: none overwrites what the agent has not seen. A file that exists must have been read, and be unchanged
 since; the check and the replacement are one step (see `swarm.workspace.files`).
 """
 
@@ -13,7 +13,8 @@ from typing import Any
 
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
-from swarm.tools.schemas import boolean, string
+from swarm.tools.notebooks import CELL_TYPES, EDIT_MODES, change_notebook, parse_notebook
+from swarm.tools.schemas import boolean, choice, string
 from swarm.workspace import (
     TextEncoding,
     decode_text,
@@ -47,14 +48,13 @@ def write_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
 def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     """Replace `old_string` by `new_string`, once or everywhere, keeping line endings and encoding."""
     path = _changeable(ctx, given["file_path"])
-    name = ctx.show(path)
     everywhere = bool(given.get("replace_all", False))
-    if not os.path.exists(path):
-        raise ToolError(f"{name} does not exist; create it with Write")
-    seen = ctx.files_read.get(str(path))
-    if seen is None:
-        raise ToolError(f"you have not read {name}; Read it first")
+    name, seen = _seen(ctx, path)
     text, encoding = _load(ctx.workspace, path, seen)
+    if parse_notebook(name, text) is not None:
+        raise ToolError(
+            f"{name} is a notebook; change its cells with {NOTEBOOK_EDIT.name}, or write it anew with Write"
+        )
     old, new = _in_file_endings(text, given["old_string"], given["new_string"])
     if old == new:
         raise ToolError("old_string and new_string are the same: there is nothing to change")
@@ -73,6 +73,29 @@ def edit_file(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     matches = f"{count} matches" if count > 1 else "1 match"
     where = " The first of them:" if count > 1 else ""
     return ToolResult(text=f"Changed {name} ({matches} replaced).{where}\n{_snippet(changed, first, len(new))}")
+
+
+def edit_notebook(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Replace, insert or delete one cell of a notebook that was read before."""
+    path = _changeable(ctx, given["notebook_path"])
+    name, seen = _seen(ctx, path)
+    text, encoding = _load(ctx.workspace, path, seen)
+    notebook = parse_notebook(name, text)
+    if notebook is None:
+        raise ToolError(f"{name} is no notebook (.ipynb) with cells; change it with Edit")
+    changed, done = change_notebook(text, notebook, given, ctx.tool_use_id)
+    ctx.files_read[str(path)] = replace_file(ctx.workspace, path, _encoded(encoding, changed), seen_mtime_ns=seen)
+    return ToolResult(text=f"{name}: {done}.")
+
+
+def _seen(ctx: ToolContext, path: Path) -> tuple[str, int]:
+    """A file's name, and its time when the agent read it."""
+    name, seen = ctx.show(path), ctx.files_read.get(str(path))
+    if not os.path.exists(path):
+        raise ToolError(f"{name} does not exist; create it with Write")
+    if seen is None:
+        raise ToolError(f"you have not read {name}; Read it first")
+    return name, seen
 
 
 def _changeable(ctx: ToolContext, given: str) -> Path:
@@ -182,4 +205,21 @@ EDIT = Tool(
     },
     required=["file_path", "old_string", "new_string"],
     run=edit_file,
+)
+
+NOTEBOOK_EDIT = Tool(
+    name="NotebookEdit",
+    description=(
+        "Change one cell of a Jupyter notebook (.ipynb) that you have read: replace its source, insert a new cell after it, or delete it. "
+        "A replaced code cell loses its outputs; nothing is run."
+    ),
+    parameters={
+        "notebook_path": _FILE_PATH,
+        "cell_id": string("The cell, by the id that Read shows. To insert: the one before; left out, the beginning."),
+        "new_source": string("The cell's whole text; not for a deletion."),
+        "cell_type": choice(CELL_TYPES, "Default: as it is, of a new cell code."),
+        "edit_mode": choice(EDIT_MODES, "Default: replace."),
+    },
+    required=["notebook_path"],
+    run=edit_notebook,
 )

@@ -15,6 +15,8 @@ from typing import Any, TextIO
 from swarm.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.images import find_image_fault
+from swarm.tools.notebooks import MAX_BYTES as MAX_NOTEBOOK_BYTES
+from swarm.tools.notebooks import parse_notebook, show_notebook
 from swarm.tools.outputs import MAX_OUTPUT_CHARACTERS
 from swarm.tools.schemas import integer, string
 from swarm.workspace import is_output, is_skill_file, open_file, opened_folder, resolve_path, shown, sniff_encoding
@@ -95,6 +97,12 @@ def _page_of_file(
     if not head:
         return ToolResult(text=f"[{name} is empty]")
     file.seek(len(encoding.bom))
+    if name.lower().endswith(".ipynb") and status.st_size <= MAX_NOTEBOOK_BYTES:
+        notebook = parse_notebook(name, file.read().decode(encoding.codec, errors="replace"))
+        if notebook is not None:
+            cells = io.StringIO(show_notebook(notebook), newline="\n")
+            return ToolResult(text=page_lines(ctx, _cut_lines(ctx, cells), offset, limit))
+        file.seek(len(encoding.bom))
     # Only "\n" ends a line: an edit must find exactly the characters that were shown.
     with io.TextIOWrapper(file, encoding=encoding.codec, errors="replace", newline="\n") as text:
         return ToolResult(text=page_lines(ctx, _cut_lines(ctx, text), offset, limit))
@@ -166,7 +174,7 @@ READ = Tool(
     description=(
         "Read a text file of the workspace, by page: every line comes with its number, a tab, and its text. "
         f"Without `limit` up to {DEFAULT_LINES:,} lines; lines over {MAX_LINE_CHARACTERS:,} characters are cut. "
-        "Images (PNG, JPEG, GIF, WebP) are shown. A handle such as output:KEY, given where a long result "
+        "Images (PNG, JPEG, GIF, WebP) are shown, and the cells of notebooks. A handle such as output:KEY, given where a long result "
         "was cut, reads the kept text. Read a file before you change it."
     ),
     parameters={

@@ -78,7 +78,7 @@ def test_a_change_of_a_file_is_seen_by_the_next_call(project: Path) -> None:
 
 
 def test_a_check_names_file_line_and_remedy_and_counts(project: Path) -> None:
-    define(project, "poet", "tools: Read, Grpe, AskUserQuestion, NotebookEdit")
+    define(project, "poet", "tools: Read, Grpe, AskUserQuestion, SlashCommand")
     define(project, "broken", "tools: [Read")
     (project / ".claude/agents/README.md").write_text("# Agents\n")
     ran = swarm_agents("check", ".")
@@ -87,7 +87,7 @@ def test_a_check_names_file_line_and_remedy_and_counts(project: Path) -> None:
     place = "./.claude/agents/poet.md: poet"
     assert f"warning: {place}: unknown tool 'Grpe' (did you mean 'Grep'?); kept, in case a worker offers it" in said
     assert f"note: {place}: it lists AskUserQuestion but does not get it: no sub-agent has it" in said
-    assert f"note: {place}: it lists NotebookEdit but does not get it: it is not offered here" in said
+    assert f"note: {place}: it lists SlashCommand but does not get it: it is not offered here" in said
     assert any(line.startswith("problem: ./.claude/agents/broken.md") and "'[Read' in `tools`" in line for line in said)
     assert said[-1] == "1 can be used (1 understood only in part), 1 cannot"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -295,3 +297,85 @@ def test_edit_through_a_link_changes_the_target_and_keeps_the_link(world: World)
     world.call("Read", file_path="link.txt")
     world.call("Edit", file_path="real.txt", old_string="old", new_string="new")
     assert (world.root / "link.txt").is_symlink() and target.read_text() == "new"
+
+
+# -- NotebookEdit -----------------------------------------------------------------------------------------
+
+
+def _notebook(**more: Any) -> dict[str, Any]:
+    printed = {"output_type": "stream", "name": "stdout", "text": ["3\n"]}
+    drawn = {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": ["<Figure>"]}, "metadata": {}}
+    failed = {"output_type": "error", "ename": "E", "evalue": "no", "traceback": ["\x1b[31mE\x1b[0m: no"]}
+    code = {
+        "cell_type": "code",
+        "execution_count": 7,
+        "id": "ab12",
+        "metadata": {"keep": 1},
+        "outputs": [printed, drawn, failed],
+    }
+    cells = [
+        {"cell_type": "markdown", "id": "top", "metadata": {}, "source": ["# Sums\n", "Größe"]},
+        {**code, "source": ["x = 3\n", "print(x)"]},
+    ]
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5, **more}
+
+
+def test_read_shows_a_notebook_by_cells_with_their_outputs(world: World) -> None:
+    world.file("a.ipynb", json.dumps(_notebook()))
+    lines = [line.partition("\t")[2] for line in world.call("Read", file_path="a.ipynb").text.split("\n")]
+    assert lines == [
+        *("[cell top: markdown]", "# Sums", "Größe", "[cell ab12: code, run 7]", "x = 3", "print(x)"),
+        *("[output]", "3", "[output]", "<Figure>", "[image/png]", "[output]", "E: no"),
+    ]
+    world.file("broken.ipynb", '{"cells": [')
+    assert world.call("Read", file_path="broken.ipynb").text.endswith('{"cells": [')
+
+
+@pytest.mark.parametrize(("indent", "ends"), [(1, "\n"), (2, "\r\n"), (None, "")])
+def test_a_change_of_a_cell_leaves_the_rest_of_the_file_as_it_is(world: World, indent: int | None, ends: str) -> None:
+    text = json.dumps(_notebook(), indent=indent, ensure_ascii=False).replace("\n", ends or "\n") + ends
+    path = world.file("a.ipynb", text)
+
+    def change(**given: Any) -> str:
+        return world.call("NotebookEdit", notebook_path="a.ipynb", **given).text
+
+    with pytest.raises(ToolError, match="not read"):
+        change(cell_id="top", new_source="x")
+    world.call("Read", file_path="a.ipynb")
+    assert change(cell_id="top", new_source="# Sums\nGröße") == "a.ipynb: Replaced cell top; 2 cells now."
+    assert path.read_bytes() == text.encode()
+    inserted = change(edit_mode="insert", cell_id="top", new_source="y = 4", cell_type="code")
+    added = json.loads(path.read_text())["cells"][1]
+    made = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": ["y = 4"]}
+    assert added == {**made, "id": added["id"]} and f"Inserted cell {added['id']}; 3 cells now" in inserted
+    assert change(edit_mode="delete", cell_id=added["id"]).endswith("2 cells now.")
+    assert path.read_bytes() == text.encode()
+    change(cell_id="cell-1", new_source="x = 4")
+    after = json.loads(path.read_text())["cells"][1]
+    assert (after["source"], after["outputs"], after["execution_count"]) == (["x = 4"], [], None)
+    assert after["metadata"] == {"keep": 1}
+    change(cell_id="ab12", new_source="# words", cell_type="markdown")
+    assert "outputs" not in json.loads(path.read_text())["cells"][1]
+
+
+def test_a_notebook_is_changed_by_its_cells_and_faults_say_what_there_is(world: World) -> None:
+    old = _notebook(nbformat_minor=4)
+    for cell in old["cells"]:
+        del cell["id"]
+    path = world.file("old.ipynb", json.dumps(old))
+    world.call("Read", file_path="old.ipynb")
+    with pytest.raises(ToolError, match="is a notebook; change its cells with NotebookEdit"):
+        world.call("Edit", file_path="old.ipynb", old_string="x", new_string="y")
+    for given, said in (
+        ({"cell_id": "zz", "new_source": ""}, "there is no cell 'zz'; the cells are cell-0, cell-1"),
+        ({"new_source": ""}, "say in cell_id which cell to replace"),
+        ({"cell_id": "cell-0"}, "new_source is missing"),
+    ):
+        with pytest.raises(ToolError, match=said):
+            world.call("NotebookEdit", notebook_path="old.ipynb", **given)
+    world.call("NotebookEdit", notebook_path="old.ipynb", edit_mode="insert", new_source="first", cell_type="markdown")
+    assert json.loads(path.read_text())["cells"][0] == {"cell_type": "markdown", "metadata": {}, "source": ["first"]}
+    world.file("a.txt", "x")
+    world.call("Read", file_path="a.txt")
+    with pytest.raises(ToolError, match="is no notebook"):
+        world.call("NotebookEdit", notebook_path="a.txt", new_source="")
