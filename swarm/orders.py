@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from swarm.agent.results import check_schema
 from swarm.agent.spec import DEFAULT_AGENT, AgentSpec, Files, Limits
-from swarm.batching.admission import refuse_more_turns
+from swarm.batching.batches import refuse_more_turns
 from swarm.context.instructions import Instructions
 from swarm.definitions.addressing import split_address
 from swarm.definitions.catalogue import Catalogue
@@ -93,14 +93,8 @@ class Order:
     @property
     def digest(self) -> str:
         """Tells whether two orders with one idempotency key ask for the same."""
-        asked: tuple[str | None, ...] = (
-            self.prompt,
-            str(self.workspace),
-            self.agent,
-            self.model,
-            self.mode,
-            self.base_url,
-        )
+        asked: tuple[str | None, ...]
+        asked = (self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url)
         if self.check or self.rubric:
             asked += (self.check, self.rubric)
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]

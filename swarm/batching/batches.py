@@ -1,4 +1,4 @@
-"""Requests that wait for a batch, and the lots that they are sent in, as Redis keeps them.
+"""Requests that wait for a batch, which may, and the lots that they are sent in, as Redis keeps them.
 
 Guarantees: a request is in one lot, and in it before it is sent; a lot is looked at by one worker at a time; a reply wakes its agent in
 the step that notes it.
@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from swarm.definitions.model import AgentDefinition
+from swarm.errors import ConfigurationError
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Claim, Signals
 
@@ -103,3 +105,22 @@ class Batches:
 
 def _pairs(found: Sequence[str]) -> dict[str, Any]:
     return {request: json.loads(body) for request, body in zip(found[::2], found[1::2], strict=True)}
+
+
+def refuse_more_turns(definition: AgentDefinition, provider: str, *, summaries: bool, copies: bool) -> None:
+    """Raise `ConfigurationError` for what may take more than one request, or cannot be had as a batch."""
+    if provider != "anthropic":
+        raise ConfigurationError(f"provider {provider} has no batches; leave --patient away")
+    wants = {
+        "has tools (its `tools` must be an empty list)": definition.tools != [],
+        "is a program": bool(definition.command),
+        "remembers": definition.memory is not None,
+        "has work that is checked or graded": definition.outcome is not None,
+        "is told of in summaries": summaries,
+        "works on copies of files": copies,
+    }
+    if found := [what for what, holds in wants.items() if holds]:
+        raise ConfigurationError(
+            f"only what takes one request can go by a batch, and {definition.name!r} {' and '.join(found)}; "
+            "leave --patient away, or take a type of agent that only answers, as `answer` does"
+        )
