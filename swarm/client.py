@@ -149,10 +149,39 @@ class Swarm:
         What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`, `GitFailed`.
         """
-        asked = locals()  # an order has a field for each argument
         from swarm.orders import Order, prepare_order
 
-        order = Order(**{name: asked[name] for name in asked.keys() - {"self"}})
+        order = Order(
+            prompt=prompt,
+            agent=agent,
+            workspace=workspace,
+            limits=limits,
+            model=model,
+            base_url=base_url,
+            title=title,
+            mode=mode,
+            allow=allow,
+            ask=ask,
+            deny=deny,
+            network=network,
+            ask_seconds=ask_seconds,
+            result_schema=result_schema,
+            check=check,
+            rubric=rubric,
+            tries=tries,
+            check_seconds=check_seconds,
+            summaries=summaries,
+            priority=priority,
+            home_workspace=home_workspace,
+            instruction_files=instruction_files,
+            idempotency_key=idempotency_key,
+            snapshots=snapshots,
+            isolation=isolation,
+            on_end=on_end,
+            broker=broker,
+            patient=patient,
+            webhook=webhook,
+        )
         return self.place(prepare_order(order, self.settings))
 
     def map(
