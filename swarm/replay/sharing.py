@@ -6,16 +6,17 @@ What a call did stands in its result, and results are in order but for some mill
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from swarm.replay.past import Past, PastAgent
 from swarm.store.values import normal_role
+from swarm.team.board_tools import BOARD_ADD, BOARD_CLAIM, BOARD_COMPLETE, BOARD_UPDATE
+from swarm.team.scratchpad_tools import SCRATCHPAD_APPEND, SCRATCHPAD_WRITE
 
 _TASK = re.compile(r"(?:Added as task|Task) (\d+)")
 _VERSION = re.compile(r"has version (\d+) and")
-_CHANGING = ("BoardAdd", "BoardClaim", "BoardUpdate", "BoardComplete", "ScratchpadWrite", "ScratchpadAppend")
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,7 @@ def share_then(past: Past, seq: int | None = None) -> Shared:
     shared = Shared()
     done = (one for agent in past.agents.values() for one in _done_by(agent) if seq is None or one.seq <= seq)
     for one in sorted(done, key=lambda one: one.seq):
-        if not one.name:
-            for task in shared.tasks.values():
-                if task["state"] == "in_progress" and task["owner"] == one.agent.id:
-                    _give_back(task)
-        elif one.name.startswith("Board"):
-            _change_board(shared, past, one)
-        else:
-            _change_pad(shared, one)
+        _CHANGES[one.name](shared, past, one)
     return shared
 
 
@@ -113,37 +107,54 @@ def _done_by(agent: PastAgent) -> Iterator[_Done]:
                 calls[document["tool_use_id"]] = {**calls[document["tool_use_id"]], "input": document["input"]}
             case "tool_finished" if not document.get("is_error") and document["tool_use_id"] in calls:
                 call = calls[document["tool_use_id"]]
-                if call["name"] in _CHANGING:
+                if call["name"] in _CHANGES:
                     yield _Done(*about, call["name"], call["input"], str(document["text"]))
             case "finished":
                 yield _Done(*about)
 
 
-def _change_board(shared: Shared, past: Past, one: _Done) -> None:
-    found, given = _TASK.match(one.said), one.given
-    number = int(found[1]) if found else int(given.get("task_id") or 0)
-    if one.name == "BoardAdd" and found:
-        shared.tasks[number] = {
-            "subject": "",
-            "state": "pending",
-            "by": one.agent.id,
-            "by_name": _name(one.agent),
-            "created": one.at,
-        }
-    task = shared.tasks.get(number)
-    if task is None:
-        return
-    task["changed"] = one.at
-    match one.name:
-        case "BoardAdd" | "BoardUpdate":
-            _describe(shared, number, task, one)
-            if "owner" in given:
-                _give(task, past, one, str(given["owner"]).strip())
-        case "BoardClaim" if found:
-            _take(task, one.agent)
-        case "BoardComplete":
-            task |= {"state": "completed", "owner": one.agent.id, "owner_name": _name(one.agent)}
-            shared.texts[f"{number} result"] = str(given["result"]).strip()
+def _end(shared: Shared, past: Past, one: _Done) -> None:
+    for task in shared.tasks.values():
+        if task["state"] == "in_progress" and task["owner"] == one.agent.id:
+            _give_back(task)
+
+
+def _add(shared: Shared, past: Past, one: _Done) -> None:
+    if found := _TASK.match(one.said):
+        task = {"subject": "", "state": "pending", "by": one.agent.id, "by_name": _name(one.agent), "created": one.at}
+        shared.tasks[int(found[1])] = task
+        _update(shared, past, one)
+
+
+def _claim(shared: Shared, past: Past, one: _Done) -> None:
+    if _TASK.match(one.said) and (task := _task(shared, one)) is not None:
+        _take(task, one.agent)
+
+
+def _update(shared: Shared, past: Past, one: _Done) -> None:
+    if (task := _task(shared, one)) is not None:
+        _describe(shared, _number(one), task, one)
+        if "owner" in one.given:
+            _give(task, past, one, str(one.given["owner"]).strip())
+
+
+def _complete(shared: Shared, past: Past, one: _Done) -> None:
+    if (task := _task(shared, one)) is not None:
+        task |= {"state": "completed", "owner": one.agent.id, "owner_name": _name(one.agent)}
+        shared.texts[f"{_number(one)} result"] = str(one.given["result"]).strip()
+
+
+def _task(shared: Shared, one: _Done) -> dict[str, Any] | None:
+    """The task that a call was about, as one that it changes now."""
+    task = shared.tasks.get(_number(one))
+    if task is not None:
+        task["changed"] = one.at
+    return task
+
+
+def _number(one: _Done) -> int:
+    found = _TASK.match(one.said)
+    return int(found[1]) if found else int(one.given.get("task_id") or 0)
 
 
 def _describe(shared: Shared, number: int, task: dict[str, Any], one: _Done) -> None:
@@ -188,18 +199,32 @@ def _give_back(task: dict[str, Any]) -> None:
     task.pop("owner_name", None)
 
 
-def _change_pad(shared: Shared, one: _Done) -> None:
+def _write(shared: Shared, past: Past, one: _Done, before: str = "") -> None:
     page, found = str(one.given["page"]), _VERSION.search(one.said)
     if one.given.get("delete"):
         shared.pages.pop(page, None)
         shared.about.pop(page, None)
     elif found:
-        before = shared.pages.get(page, "") if one.name == "ScratchpadAppend" else ""
         shared.pages[page] = before + str(one.given["content"])
         shared.version = max(shared.version, int(found[1]))
         told = {"version": int(found[1]), "by": one.agent.id, "by_name": _name(one.agent), "at": one.at}
         shared.about[page] = told
 
 
+def _append(shared: Shared, past: Past, one: _Done) -> None:
+    _write(shared, past, one, shared.pages.get(str(one.given["page"]), ""))
+
+
 def _name(agent: PastAgent) -> str:
     return agent.fields.get("name") or (agent.id if agent.parent else "root")
+
+
+_CHANGES: dict[str, Callable[[Shared, Past, _Done], None]] = {
+    "": _end,
+    BOARD_ADD.name: _add,
+    BOARD_CLAIM.name: _claim,
+    BOARD_UPDATE.name: _update,
+    BOARD_COMPLETE.name: _complete,
+    SCRATCHPAD_WRITE.name: _write,
+    SCRATCHPAD_APPEND.name: _append,
+}
