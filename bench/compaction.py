@@ -21,7 +21,6 @@ from swarm.agent.entries import Compacted
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
 from swarm.store.agents import Store
-from swarm.store.loading import load_life
 from tests.fleet import Fleet
 
 TURNS = 600
@@ -84,7 +83,7 @@ class Watched(AnthropicModel):
         took, before = [], self._traffic()
         for _ in range(LOADS):
             began = time.process_time()
-            load_life(self._store, self._agent_id)
+            self._store.load_life(self._agent_id)
             took.append(time.process_time() - began)
         return statistics.median(took), (self._traffic() - before) // LOADS
 

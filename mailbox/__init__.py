@@ -6,9 +6,19 @@ the store (`send.lua`), because it may wake the receiver.
 """
 
 from swarm.mailbox.directory import Directory, Receiver, check_name
-from swarm.mailbox.message import MAX_BODY_BYTES, MAX_UNREAD, USER, Kind, Message, check_body, position_of
+from swarm.mailbox.message import (
+    MAX_BODY_BYTES,
+    MAX_UNREAD,
+    PAGE_BYTES,
+    USER,
+    Kind,
+    Message,
+    check_body,
+    position_of,
+    read_mail,
+    to_message,
+)
 from swarm.mailbox.rendering import render_event, render_hook, render_mail, render_note
-from swarm.mailbox.stream import PAGE_BYTES, read_mail, to_message
 
 __all__ = [
     "MAX_BODY_BYTES",

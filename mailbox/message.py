@@ -1,9 +1,9 @@
-"""A message: an entry of a mailbox stream, with the sender that the runtime wrote."""
+"""A message: an entry of a mailbox stream, with the sender that the runtime wrote; and reading a mailbox after a cursor, in order."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal, get_args
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,21 +15,17 @@ MAX_UNREAD = 1_000
 """Messages that one mailbox holds unread; beyond, sending is an error. Notices by the runtime do not count."""
 USER = "user"
 """The name of the person whose job it is."""
+PAGE_MESSAGES = 200
+PAGE_BYTES = 400_000
+"""How much is taken at a time, so that a full mailbox does not fill a conversation at once."""
 
 _MESSAGE_ID = re.compile(r"[0-9]{1,19}(-[0-9]{1,19})?")
 
 Kind = Literal[
-    "message",
-    "task",
-    "notification",
-    "shutdown_request",
-    "shutdown_response",
-    "plan_request",
-    "plan_response",
+    "message", "task", "notification", "shutdown_request", "shutdown_response", "plan_request", "plan_response"
 ]
 """`task`: more work from the parent. `notification`: a notice by the runtime, its body is JSON. A `*_response` answers the request
 that its `reply_to` names."""
-KINDS: tuple[str, ...] = get_args(Kind)
 
 
 class Message(BaseModel):
@@ -74,3 +70,30 @@ def check_body(body: str) -> str:
             "put it into a file or a page of the scratchpad and send its name"
         )
     return data.decode()
+
+
+def read_mail(
+    client: Any, key: str, after: str = "0-0", *, max_messages: int = PAGE_MESSAGES, max_bytes: int = PAGE_BYTES
+) -> list[Message]:
+    """The first messages after the cursor `after`: at most so many, and at least one if there is any."""
+    found: list[Message] = []
+    size = 0
+    for entry_id, fields in client.xrange(key, f"({after}", "+", count=max_messages):
+        size += len(fields["body"].encode())
+        if found and size > max_bytes:
+            break
+        found.append(to_message(entry_id, fields))
+    return found
+
+
+def to_message(entry_id: str, fields: dict[str, str]) -> Message:
+    """One entry of a mailbox stream as a message."""
+    return Message(
+        id=entry_id,
+        sender=fields["from"],
+        sender_name=fields["name"],
+        kind=fields["kind"],
+        body=fields["body"],
+        reply_to=fields["reply_to"],
+        sent_at=int(entry_id.split("-")[0]) / 1000,
+    )

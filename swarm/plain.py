@@ -6,8 +6,9 @@ character), data that is nested too deeply a note that says so, a number that JS
 
 from __future__ import annotations
 
+import json
 import math
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel
 
@@ -30,6 +31,11 @@ def clean_text(text: str) -> str:
 def clean(value: Kept) -> Kept:
     """Data, or a model that holds some, as it can be kept; itself where nothing needed to change."""
     return _clean(value, 0)  # type: ignore[no-any-return]
+
+
+def load_json(text: str) -> Any:
+    """What a JSON document says. Raises `ValueError`, also for a number that JSON does not have, and `RecursionError`."""
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
 def find_unfit(data: Any) -> str:
@@ -74,3 +80,7 @@ def _clean(value: Any, depth: int) -> Any:
 
 def _clean_key(key: Any) -> Any:
     return clean_text(key if isinstance(key, str) else str(key))
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number that JSON can hold")

@@ -24,8 +24,7 @@ from swarm.store.outage import Outage
 from swarm.store.values import Claim, Refused
 from swarm.tasks import process, standing
 from swarm.tasks.app import app
-from swarm.tasks.payload import Payload, check_against_record, read_payload
-from swarm.tasks.publish import TASK_NAME, carry_out
+from swarm.tasks.publish import TASK_NAME, Payload, carry_out, check_against_record, read_payload
 
 log = EventLog("swarm.agent")
 _ROW_CHARACTERS = 1_000
@@ -160,12 +159,7 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
 
 
 def _run_if_claimed(
-    task: AgentTask,
-    runtime: process.Runtime,
-    store: Store,
-    claim: Claim | Refused,
-    stop: Stop,
-    patience: _Patience,
+    task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim | Refused, stop: Stop, patience: _Patience
 ) -> Row:
     if isinstance(claim, Refused):
         log.debug("agent.not_runnable", agent_id=str(task.request.id), why=claim.why)
@@ -175,7 +169,11 @@ def _run_if_claimed(
         carry_out(app, store, store.hand_over(claim, "its files cannot be brought here"))
         _leave_to_others(store, claim.agent_id, lack)
         return Row("open", "left to others")
-    return _run_claimed(task, runtime, store, claim, stop)
+    if claim.generation > 1:
+        task.send_quietly("task-running")
+    ids = {"job_id": claim.spec.job_id, "agent_id": claim.agent_id, "generation": claim.generation}
+    with at_work_for(**ids, trace_id=trace_id(claim.spec.job_id)):
+        return _run_segment(task, runtime, store, claim, stop)
 
 
 def _age(claim: Claim) -> float:
@@ -206,14 +204,6 @@ class _Patience:
             raise RedisUnavailable("its worker is going away, and Redis is away")
         if self.claim is not None and self.claim.deadline is not None and self.claim.now() > self.claim.deadline:
             raise RedisUnavailable("Redis was away until its job's time was over")
-
-
-def _run_claimed(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> Row:
-    if claim.generation > 1:
-        task.send_quietly("task-running")
-    ids = {"job_id": claim.spec.job_id, "agent_id": claim.agent_id, "generation": claim.generation}
-    with at_work_for(**ids, trace_id=trace_id(claim.spec.job_id)):
-        return _run_segment(task, runtime, store, claim, stop)
 
 
 def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim: Claim, stop: Stop) -> Row:

@@ -1,16 +1,33 @@
-"""Celery's consumer, which a Redis at its limits does not stop: it goes on as soon as Redis does."""
+"""Celery's consumer, which a Redis at its limits does not stop: it goes on as soon as Redis does.
+
+Its memory does not grow with the tasks that were run. Celery sets a timer for each task's time limit; when the task ends the timer is
+only marked, and stays in memory (about half a KiB) until it would have been due: with a limit of 40 minutes, those of all tasks of the
+last 40 minutes.
+
+A host is left free by a mark in Redis: its workers take no agents, hand over those that they run, and stay, until they may again. So a
+worker that is started there meanwhile obeys it, too; each looks when it renews its leases.
+"""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from celery import bootsteps
 from celery.worker import consumer
+from kombu.asynchronous.timer import Timer
 from redis.exceptions import ResponseError
 
+from swarm.log import EventLog
+from swarm.tasks import process, standing
+from swarm.tasks.fetching import own_queue
+
+log = EventLog("swarm.draining")
 EVENTS_EVERY_SECONDS = 0.1
 """How long events wait for others to be sent with."""
+FORGET_EVERY_SECONDS = 30.0
 LONGEST_RETRY_SECONDS = 5.0
 """Between two attempts to reach a broker that is away; Celery's own waits grow to 30 s."""
 
@@ -44,3 +61,52 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
         """A connection that is established, however long that takes."""
         conn.ensure_connection = partial(conn.ensure_connection, interval_max=LONGEST_RETRY_SECONDS)
         return super().ensure_connected(conn)
+
+
+def forget_cancelled(timer: Timer) -> None:
+    """Take out what will never be called. Only for the event loop's own thread."""
+    # The same list: whoever waits for the next timer holds it.
+    timer._queue[:] = [due for due in timer._queue if not due.entry.canceled]
+    heapq.heapify(timer._queue)
+
+
+class TimerCare(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Forgets cancelled timers every now and then."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **_: Any) -> None:
+        self._repeated: Any = None
+
+    def include_if(self, consumer: Any) -> bool:
+        """Only an event loop keeps such timers."""
+        return consumer.hub is not None
+
+    def start(self, consumer: Any) -> None:
+        """The consumer begins."""
+        timer = consumer.hub.timer
+        self._repeated = timer.call_repeatedly(FORGET_EVERY_SECONDS, forget_cancelled, (timer,))
+
+    def stop(self, consumer: Any) -> None:
+        """The consumer closes its connection."""
+        if self._repeated is not None:
+            self._repeated.cancel()
+            self._repeated = None
+
+
+def obey_drain(worker: Any) -> None:
+    """Read the mark, and begin or end to leave this worker free. Called in the main process."""
+    runtime = process.runtime()
+    wanted = runtime.store.is_drained(*standing.names())
+    ours = getattr(worker, "consumer", None)
+    if ours is None or getattr(ours, "task_consumer", None) is None or not process.set_aside(wanted):
+        return
+    queues = (runtime.settings.key_prefix, own_queue())
+    if not wanted:
+        # For a connection that is made anew before, or instead of, what follows.
+        ours.app.amqp.queues.select(queues)
+    for queue in queues:
+        # Its own thread does it: the consumer is nobody else's.
+        ours.call_soon(ours.cancel_task_queue if wanted else ours.add_task_queue, queue)
+    standing.announce()
+    log.info("worker.set_aside" if wanted else "worker.back", worker=process.worker_name())

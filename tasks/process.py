@@ -297,10 +297,7 @@ def report_dead(agent_id: str) -> None:
     current = runtime()
     try:
         rescue = current.store.rescue(
-            max_deaths=current.settings.max_deaths,
-            outbox_age_seconds=0,
-            batch=0,
-            dead=[(agent_id, worker_name())],
+            max_deaths=current.settings.max_deaths, outbox_age_seconds=0, batch=0, dead=[(agent_id, worker_name())]
         )
     except Exception as error:
         log.warning("rescue.deferred", agent_id=agent_id, error=error)

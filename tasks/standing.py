@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
 from swarm.local.records import read_job
 from swarm.mcp.line import can_start_broker
-from swarm.models.credentials import explain_missing
+from swarm.models.connecting import explain_missing
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.sequels import Sequels
 from swarm.tasks import process

@@ -35,12 +35,11 @@ from swarm.tasks import process, standing
 from swarm.tasks.app import app
 from swarm.tasks.batching import LOOK_EVERY_SECONDS, Batching
 from swarm.tasks.cleaning import CLEAN_SECONDS, SPARE_SECONDS, Cleaning, Sparing
-from swarm.tasks.draining import obey_drain
+from swarm.tasks.consumer import TimerCare, obey_drain
 from swarm.tasks.fetching import FETCH_SECONDS, Fetching, Rung
 from swarm.tasks.listening import LOOK_SECONDS, Hearing, Silence, list_queued
 from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing, Stranded
-from swarm.tasks.timers import TimerCare
 from swarm.tasks.webhooks import DELIVER_SECONDS, Delivering
 from swarm.tools.background import kill_orphans
 from swarm.webhooks.addresses import names_of
@@ -313,8 +312,8 @@ class Sweeper:
         store, settings = runtime.store, runtime.settings
         if time.monotonic() >= self._orphans_at:
             self._orphans_at = time.monotonic() + ORPHAN_SWEEP_SECONDS
-            kill_orphans(scratch_root(settings), _is_alive(store))
-            end_orphans(settings, _is_over(store))
+            kill_orphans(scratch_root(settings), partial(_is_alive, store))
+            end_orphans(settings, partial(_is_over, store))
         every = max(0.2, settings.sweep_seconds * 0.9)
         turn = store.begin_sweep(process.worker_name(), every, settings.lease_seconds)
         known_at = time.monotonic()
@@ -343,19 +342,13 @@ class Sweeper:
         self._tell_stranded(store)
 
 
-def _is_over(store: Store) -> Callable[[str], bool]:
-    def over(job_id: str) -> bool:
-        try:
-            return store.job(job_id).ended
-        except UnknownAgent:
-            return True
-
-    return over
+def _is_over(store: Store, job_id: str) -> bool:
+    try:
+        return store.job(job_id).ended
+    except UnknownAgent:
+        return True
 
 
-def _is_alive(store: Store) -> Callable[[str], bool]:
-    def alive(agent_id: str) -> bool:
-        [record] = store.agents([agent_id])
-        return record is not None and not record.ended
-
-    return alive
+def _is_alive(store: Store, agent_id: str) -> bool:
+    [record] = store.agents([agent_id])
+    return record is not None and not record.ended

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from swarm.agent.context import Cut
+from swarm.agent.cutting import Cut
 from swarm.agent.life import Life
 
 TURNS_BETWEEN = 3

@@ -12,14 +12,7 @@ from swarm.agent.coordination.rules import note_end
 from swarm.agent.coordination.rules import refuse_end as refuse_unverified
 from swarm.agent.cutting import TOO_LARGE
 from swarm.agent.denials import note_stubborn
-from swarm.agent.entries import (
-    Assistant,
-    Finished,
-    Grading,
-    ModelFailed,
-    Prompt,
-    ToolFinished,
-)
+from swarm.agent.entries import Assistant, Finished, Grading, ModelFailed, Prompt, ToolFinished
 from swarm.agent.journaled import Condition
 from swarm.agent.life import OVERFLOWED, Life
 from swarm.agent.notes import Limit
@@ -36,11 +29,7 @@ MAX_CONTINUATIONS = 3
 """How often a reply that hit its length limit is asked to go on."""
 
 
-_NOT_WHOLE = {
-    "max_tokens": notes.CUT_OFF,
-    "refusal": notes.NOT_RUN,
-    OVERFLOWED: notes.NOT_RUN,
-}
+_NOT_WHOLE = {"max_tokens": notes.CUT_OFF, "refusal": notes.NOT_RUN, OVERFLOWED: notes.NOT_RUN}
 """After these a call may lack its end: it is not run."""
 _ENDS = ("refusal", OVERFLOWED)
 

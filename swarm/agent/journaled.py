@@ -35,6 +35,30 @@ class Condition(BaseModel):
     until: float | None = None
     """A time (Unix seconds) has come: a deadline, or the whole condition when nothing else is set."""
 
+    def describe(self) -> str:
+        """The parts of the condition: `2 agents or a message`."""
+        reasons = []
+        for ids, what in ((self.children, "agent"), (self.tasks, "task")):
+            if ids:
+                reasons.append(f"{len(ids)} {what}{'' if len(ids) == 1 else 's'}")
+        if self.event:
+            reasons.append(f"the event {self.event}")
+        elif self.question:
+            reasons.append("an answer")
+        if self.rest:
+            reasons.append("those who work for it")
+        elif self.mail:
+            reasons.append("a message")
+        if self.purse:
+            reasons.append("a part of the budget")
+        if self.slot:
+            reasons.append("its share of the model")
+        if self.batch:
+            reasons.append("its batch")
+        if self.until is not None:
+            reasons.append("a moment")
+        return " or ".join(reasons) or "nothing"
+
 
 class Journaled(BaseModel):
     """What every entry has."""

@@ -6,23 +6,23 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm.agent.blocks import BYTES_PER_TOKEN
-from swarm.agent.context import Context
+from swarm.agent.blocks import BYTES_PER_TOKEN, text_of
 from swarm.agent.coordination.ledger import Ledger
+from swarm.agent.cutting import Context
 from swarm.agent.entries import (
     Answered,
     Assistant,
     Finished,
     Grading,
+    Hooked,
+    HooksBegun,
     ModelFailed,
     Prompt,
     Ruled,
     Verdict,
 )
-from swarm.agent.hooking import Hooking
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
-from swarm.agent.speech import Speech
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.models import Block, Usage
@@ -30,8 +30,86 @@ from swarm.models.encoding import encode_tools
 
 
 @dataclass
+class Speech:
+    """What it has said in its run. A reply that was cut off and goes on in the next one is one text."""
+
+    said: str = ""
+    """The latest text of this run that is not empty, however it goes on."""
+    parts: list[str] = field(default_factory=list)
+    """The last reply, in the parts that it came in."""
+    goes_on: bool = False
+    """Whether the next reply is the rest of the last one."""
+
+    def take(self, reply: Assistant) -> None:
+        """Take in the next reply."""
+        self.parts = self._with(reply)
+        self.goes_on = reply.stop_reason == "pause_turn"
+        self.said = self.text() or self.said
+
+    def break_off(self) -> None:
+        """What comes next is not the rest of the last reply, which is none any more."""
+        self.parts, self.goes_on = [], False
+
+    def text(self) -> str:
+        """The text of the last reply, of all its parts; empty when there is none."""
+        return "".join(self.parts).strip()
+
+    def text_at_hand(self) -> str:
+        """The text of the last reply, or else what was said last before it in this run."""
+        return self.text() or self.said
+
+    def text_after(self, reply: Assistant) -> str:
+        """What `text_at_hand` will be once this reply is taken in."""
+        return "".join(self._with(reply)).strip() or self.said
+
+    def _with(self, reply: Assistant) -> list[str]:
+        return [*(self.parts if self.goes_on else ()), text_of(reply.content)]
+
+
+@dataclass
+class Heard:
+    """What hooks have said: which events they have been run for, and what they decided that is not in the conversation."""
+
+    begun: set[str] = field(default_factory=set)
+    """Events whose hooks have begun, and of which nothing more is known yet."""
+    done: set[str] = field(default_factory=set)
+    """Events since the last reply whose hooks have run."""
+    leave: dict[str, Hooked] = field(default_factory=dict)
+    """What was decided about calls of the last reply that a hook wants asked about, or allowed."""
+    ended: dict[str, Block] = field(default_factory=dict)
+    """Calls of the last reply that were carried out, as they were."""
+    blocks: int = 0
+    """How often in a row an end was refused."""
+    focus: str = ""
+    """What the next summary must hold above all."""
+    stopped: str = ""
+    """Why this run is to end."""
+
+    def begin(self, entry: HooksBegun) -> None:
+        """Hooks are about to run."""
+        self.begun.add(entry.event)
+
+    def end(self, entry: Hooked) -> None:
+        """They have run, or nobody will ever know."""
+        self.begun.discard(entry.event)
+        self.done.add(entry.event)
+        if entry.decision in ("ask", "allow"):
+            self.leave[entry.tool_use_id] = entry
+        if entry.name in ("Stop", "SubagentStop", "TeammateIdle"):
+            self.blocks = self.blocks + 1 if entry.decision == "block" else 0
+        if entry.name == "PreCompact":
+            self.focus = entry.text
+        self.stopped = self.stopped or entry.stop
+
+    def forget_turn(self) -> None:
+        """A reply has come: what was about the last one's calls is over."""
+        if self.done or self.ended:
+            self.done, self.leave, self.ended = set(), {}, {}
+
+
+@dataclass
 class Knowledge:
-    """What a journal amounts to. For reading; only `swarm.agent.life` changes it."""
+    """What a journal amounts to. For reading, as its parts; only `swarm.agent.life` changes it."""
 
     agent_id: str
     length: int = 0
@@ -89,7 +167,6 @@ class Knowledge:
     """How often an answer was sent back because it did not fit the schema."""
     last: Assistant | None = None
     speech: Speech = field(default_factory=Speech)
-    """What it has said in this run."""
     last_words: Prompt | None = None
     """Set once last words were asked for: the next reply is the last."""
     last_words_given: bool = False
@@ -122,8 +199,7 @@ class Knowledge:
     """By MCP server, which start of it carried out the last call."""
     context: Context = field(default_factory=Context)
     """How much of this its requests still hold."""
-    hooks: Hooking = field(default_factory=Hooking)
-    """What hooks have said."""
+    hooks: Heard = field(default_factory=Heard)
     files_seen_in: dict[str, str] = field(default_factory=dict)
     """By the same paths, the commit that the journal named then."""
     _calls: list[Block] = field(default_factory=list)

@@ -15,9 +15,8 @@ from itertools import islice
 
 from swarm.agent import notes
 from swarm.agent.blocks import drop_images, replace_result, size_of
-from swarm.agent.context import Cut, Said
 from swarm.agent.coordination.ledger import Ledger
-from swarm.agent.cutting import TOO_LARGE, cut_messages, find_words, inherit_context, note_cut, note_failure
+from swarm.agent.cutting import TOO_LARGE, Cut, Said, cut_messages, find_words, inherit_context, note_cut, note_failure
 from swarm.agent.entries import (
     Answered,
     Assistant,
@@ -43,8 +42,7 @@ from swarm.agent.entries import (
     ToolStarted,
     Verdict,
 )
-from swarm.agent.knowledge import Knowledge
-from swarm.agent.speech import Speech
+from swarm.agent.knowledge import Knowledge, Speech
 from swarm.definitions.tools import Kind, row_of
 from swarm.errors import JournalError
 from swarm.models import Block, Usage

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from typing import Any
 
 from swarm.agent.validation import find_fault, find_remote_reference
-from swarm.plain import clean, find_unfit
+from swarm.plain import clean, find_unfit, load_json
 
 MAX_CORRECTIONS = 2
 """How often an answer that does not fit is sent back."""
@@ -31,7 +31,7 @@ def read_result(text: str, schema: dict[str, Any]) -> tuple[Any, str]:
     fenced = _FENCED.findall(text)
     document = fenced[-1] if fenced and not text.lstrip().startswith(("{", "[")) else text
     try:
-        data = json.loads(document, parse_constant=_refuse_constant)
+        data = load_json(document)
     except (ValueError, RecursionError) as error:
         return None, f"Your answer is not a JSON document ({error}). {_AGAIN}"
     unfit = find_unfit(data)
@@ -55,10 +55,6 @@ def check_schema(schema: Any) -> str:
     if reference := find_remote_reference(schema):
         return f"its reference {reference[:_SHOWN]!r} leads out of it, and nothing is fetched; write what it means under `$defs`"
     return ""
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number that JSON can hold")
 
 
 _AGAIN = "Answer again with the whole corrected document and nothing else."

@@ -102,7 +102,7 @@ def _check_sdk(settings: Settings) -> Check:
 
 
 def _check_key(settings: Settings) -> Check:
-    from swarm.models.credentials import find_credentials
+    from swarm.models.connecting import find_credentials
 
     found = find_credentials(settings)
     remedy = "set ANTHROPIC_API_KEY where the workers run; `swarm demo` works without"

@@ -27,7 +27,7 @@ from swarm.local.keeping import JobStack, job_stack
 from swarm.local.processes import tail_log
 from swarm.local.records import load_records
 from swarm.local.stack import StackStatus, has_worker, status
-from swarm.models.credentials import explain_missing, find_credentials
+from swarm.models.connecting import explain_missing, find_credentials
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.records import AgentView, JobView
 from swarm.rehearsal.scenario import load_scenario

@@ -40,7 +40,7 @@ def bring_up(
     from swarm.cli.patience import said
     from swarm.local.page_token import find_token
     from swarm.local.stack import up
-    from swarm.models.credentials import find_credentials
+    from swarm.models.connecting import find_credentials
 
     settings = load_settings()
     port = flower_port if flower_port is not None else 5555 if flower else None

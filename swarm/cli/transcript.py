@@ -25,7 +25,6 @@ from swarm.agent.entries import (
     Verdict,
     encode_entry,
 )
-from swarm.agent.waits import describe_wait
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.output import (
@@ -152,7 +151,7 @@ class TranscriptPrinter:
                 self._heading(f"sent to {entry.to}" if entry.to else "read by the program")
                 self._body(entry.text)
             case "parked":
-                self._print(f"⏸ waits for {describe_wait(entry.condition)}, holding no process", "dim")
+                self._print(f"⏸ waits for {entry.condition.describe()}, holding no process", "dim")
             case "answered":
                 self._print_answer(entry)
             case "ruled":

@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.context.budget import Part, fit_parts, render_parts
 from swarm.context.excludes import Excludes, read_excludes
-from swarm.context.imports import find_imports, looks_like_file, strip_comments
-from swarm.context.rules import PathRule, read_globs
+from swarm.context.rules import PathRule, find_imports, looks_like_file, read_globs, strip_comments
 from swarm.definitions.cache import Stamp, stamp_of
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant

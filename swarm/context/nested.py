@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
 from swarm.context.budget import Part, cut_text, render_part
-from swarm.context.imports import find_imports, strip_comments
 from swarm.context.instructions import CHOICES, MAX_HOPS, Instructions
+from swarm.context.rules import find_imports, strip_comments
 from swarm.errors import ToolError
 from swarm.workspace import open_file, resolve_path, shown, sniff_encoding
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import MemoryRefused
-from swarm.memory.shelves import Shelf, read_shelf
+from swarm.memory.shelves import Shelf
 from swarm.store.agents import Store
 
 MAX_PAGE_BYTES = 64 * 1024
@@ -85,7 +85,7 @@ class Memories:
     def shelves(self) -> list[Shelf]:
         """Those that were ever written, by id."""
         stored = self._store.client.hgetall(self._store.key("memory"))
-        return [read_shelf(document) for _, document in sorted(stored.items())]
+        return [Shelf.model_validate_json(document) for _, document in sorted(stored.items())]
 
     def pages(self, shelf: Shelf) -> list[PageView]:
         """All pages, by name."""

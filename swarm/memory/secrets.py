@@ -42,11 +42,7 @@ class Stripped(NamedTuple):
 def strip_secrets(text: str) -> Stripped:
     """The text with a mark in place of each secret."""
     count = 0
-    for pattern, mark in (
-        (_WHOLE, REMOVED),
-        (_IN_URL, rf"\1:{REMOVED}@"),
-        (_BEARER, rf"\1{REMOVED}"),
-    ):
+    for pattern, mark in ((_WHOLE, REMOVED), (_IN_URL, rf"\1:{REMOVED}@"), (_BEARER, rf"\1{REMOVED}")):
         text, found = pattern.subn(mark, text)
         count += found
     named = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import getpass
 import hashlib
-import json
 import re
 import socket
 from pathlib import Path
@@ -77,11 +76,6 @@ def find_project(workspace: Path) -> Path:
         return root
     mutual = known.is_absolute() and known.resolve() == link.resolve() and git.parent == common / "worktrees"
     return common.parent if mutual and common.name == ".git" else root
-
-
-def read_shelf(document: str) -> Shelf:
-    """A shelf as the registry has it."""
-    return Shelf.model_validate(json.loads(document))
 
 
 def _name_folder(about: str) -> str:

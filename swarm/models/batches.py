@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from swarm.errors import ModelError
 from swarm.models import ModelRequest, Reply, Usage
 from swarm.models.failures import stream_failure
-from swarm.models.request import build_request
+from swarm.models.request import build_request, unmarked
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -84,10 +84,10 @@ def batch_body(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
     """A request as a batch takes it: without cache marks, for what they write is paid for and hardly ever read there."""
     body = build_request(request, max_output=max_output)
     body["messages"] = [
-        {**message, "content": [_unmarked(block) for block in message["content"]]} for message in body["messages"]
+        {**message, "content": [unmarked(block) for block in message["content"]]} for message in body["messages"]
     ]
     if "system" in body:
-        body["system"] = [_unmarked(block) for block in body["system"]]
+        body["system"] = [unmarked(block) for block in body["system"]]
     return body
 
 
@@ -113,7 +113,3 @@ def _found(batch: Any) -> Found:
     counts = batch.request_counts
     total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
     return Found(batch.id, batch.processing_status == "ended", total)
-
-
-def _unmarked(block: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in block.items() if name != "cache_control"}

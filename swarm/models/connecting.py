@@ -1,4 +1,4 @@
-"""The SDK's client of a provider: credentials, time limits, certificates."""
+"""The SDK's client of a provider: credentials, time limits, certificates; and what can be seen of them without asking the server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib.util
 import ipaddress
 import os
 import ssl
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_SECONDS = 5.0
 _KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 REHEARSAL_KEY = "rehearsal"
+_VARIABLES = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_PROFILE",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "ANTHROPIC_BASE_URL",
+)
+"""Any of these may let the SDK in; whether they do, the first request tells."""
 _EXTRA_MODULES = {"bedrock": ("boto3", "botocore"), "vertex": ("google.auth",)}
 
 
@@ -75,6 +86,30 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
         raise ConfigurationError(f"provider {settings.provider}: {error}") from error
     except anthropic.AnthropicError as error:
         raise credentials_failure(settings.provider, str(error)) from error
+
+
+def find_credentials(settings: Settings) -> str | None:
+    """Where the model's credentials come from, in a few words; None if there are none."""
+    if settings.provider != "anthropic":
+        return f"provider {settings.provider}"
+    if settings.base_url:
+        return "SWARM_BASE_URL"
+    for name in _VARIABLES:
+        if os.environ.get(name):
+            return name
+    folder = Path(os.environ.get("ANTHROPIC_CONFIG_DIR") or Path.home() / ".config" / "anthropic")
+    return str(folder) if folder.is_dir() else None
+
+
+def explain_missing(settings: Settings) -> str:
+    """Why no request can be signed here, and what to do; empty if one might be."""
+    try:
+        check_packages(settings.provider)
+    except ConfigurationError as error:
+        return str(error)
+    if find_credentials(settings) is None:
+        return "there is no key for the model: set ANTHROPIC_API_KEY"
+    return ""
 
 
 def is_loopback(url: str) -> bool:

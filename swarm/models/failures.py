@@ -7,6 +7,9 @@ Every way that a request can fail ends as a `TransientModelError` or a `Permanen
   `bad_request`; and the transient kinds, where the server says that a retry is pointless.
 
 An unknown status, error type or error code is judged by its nearest known neighbour: 5xx is transient, 4xx is not.
+
+When the fleet may ask at all is the governor's to say: it holds everybody back after a 429, and opens slowly after a storm of overloads.
+What is said here is for what one request met.
 """
 
 from __future__ import annotations
@@ -21,6 +24,11 @@ from typing import Any, NamedTuple
 from swarm.errors import ModelError, PermanentModelError, TransientModelError
 
 RETRY_AFTER_CAP_SECONDS = 3600.0
+CAP_SECONDS = 60.0
+OVERLOADED_CAP_SECONDS = 8.0
+"""Of a server that is overloaded: the governor opens slowly, and nobody should sleep on when it does."""
+_FIRST_SECONDS = 0.5
+_MAX_DOUBLINGS = 16  # far above the cap; keeps 2**n from overflowing after a day of failures
 
 _STATUS_KINDS = {
     400: "bad_request",
@@ -130,6 +138,22 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
         if not math.isnan(seconds) and seconds > 0:
             return min(seconds, RETRY_AFTER_CAP_SECONDS)
     return None
+
+
+def backoff_seconds(attempt: int, error: TransientModelError, random: float) -> float:
+    """Seconds to wait after failure number `attempt` (0 is the first), given a `random` in [0, 1).
+
+    After a 429 none: the governor knows when there is room. The server's own wish wins otherwise: never sooner, and up to a tenth later.
+    Without one the wait doubles up to a cap, and is taken in [0.5, 1] of that.
+    """
+    if error.kind == "rate_limit":
+        return 0.0
+    if error.retry_after_seconds is not None:
+        return error.retry_after_seconds * (1.0 + 0.1 * random)
+    cap = OVERLOADED_CAP_SECONDS if error.kind == "overloaded" else CAP_SECONDS
+    first = 1.0 if error.kind == "overloaded" else _FIRST_SECONDS
+    ceiling: float = min(cap, first * 2 ** min(max(attempt, 0), _MAX_DOUBLINGS))
+    return ceiling * (0.5 + 0.5 * random)
 
 
 class _Detail(NamedTuple):

@@ -5,12 +5,11 @@ Works on the events' plain JSON, so a kind of block or a field that is newer tha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, NoReturn
+from typing import Any
 
 from swarm.models import Block, Hear, Progress, Reply, Usage
-from swarm.plain import clean, find_unfit
+from swarm.plain import clean, find_unfit, load_json
 
 UNREADABLE_INPUT = "INVALID_JSON"
 """The one key of a tool call's `input` when its JSON is broken (cut by the token limit, say); the value is the text."""
@@ -151,14 +150,10 @@ def _parse_input(text: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        parsed: Any = json.loads(text, parse_constant=_refuse_constant)
+        parsed: Any = load_json(text)
     except (ValueError, RecursionError):
         return {UNREADABLE_INPUT: text}
     if not isinstance(parsed, dict):
         return {UNREADABLE_INPUT: text}
     # What cannot be kept as it is cannot be sent back either: every later request would fail.
     return {UNREADABLE_INPUT: text} if find_unfit(parsed) else clean(parsed)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

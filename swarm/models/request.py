@@ -79,10 +79,10 @@ def sendable(message: dict[str, Any]) -> dict[str, Any] | None:
     blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     if blocks is content and blocks and all(map(_is_fit, blocks)):
         return message
-    kept = [_unmarked(block) for block in blocks if not _is_empty_text(block)]
+    kept = [unmarked(block) for block in blocks if not _is_empty_text(block)]
     if not kept and message["role"] == "assistant":
         return None
-    return {**message, "content": kept or [_unmarked(block) for block in blocks]}
+    return {**message, "content": kept or [unmarked(block) for block in blocks]}
 
 
 def _mark_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -145,5 +145,6 @@ def _marked(block: Block) -> Block:
     return {**block, "cache_control": dict(MARK)}
 
 
-def _unmarked(block: Block) -> Block:
+def unmarked(block: Block) -> Block:
+    """The block without a mark of the prompt cache."""
     return {key: value for key, value in block.items() if key != "cache_control"} if "cache_control" in block else block

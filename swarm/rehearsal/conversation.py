@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from swarm.agent.summaries import SUMMARIZE
+from swarm.agent.cutting import SUMMARIZE
 from swarm.rehearsal.summaries import counted_replies
 
 _DEFINITION = re.compile(r'agent type is "([^"]+)"')

@@ -70,14 +70,7 @@ class AutoMode:
             answer, reason = "ask", f"the small model could not be asked: {error}"[:_REASON_CHARACTERS]
         spent = self._consulting.spent(call["id"])
         usage, cost = spent.get("usage") or Usage(), spent.get("cost_usd", 0.0)
-        entry = Ruled(
-            tool_use_id=call["id"],
-            answer=answer,
-            reason=reason,
-            model=model,
-            usage=usage,
-            cost_usd=cost,
-        )
+        entry = Ruled(tool_use_id=call["id"], answer=answer, reason=reason, model=model, usage=usage, cost_usd=cost)
         segment.journal.append([entry], counters=reply_counters(usage, cost, turns=0), settle=bool(spent))
         return entry
 

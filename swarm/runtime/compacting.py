@@ -17,16 +17,16 @@ from typing import Any
 
 from swarm.agent.blocks import BYTES_PER_TOKEN, size_of, text_of
 from swarm.agent.compacting import SUMMARY_TOKENS, Bounds, Compact, Wanted, bounds_of, cut_of
+from swarm.agent.cutting import instructions, summary_request
 from swarm.agent.entries import Compacted, CompactionFailed, Finished
 from swarm.agent.life import BAD_IMAGE, Life
 from swarm.agent.snapshot import foresee
-from swarm.agent.summaries import instructions, summary_request
 from swarm.context.restating import tell_tail
 from swarm.errors import ConfigurationError, PermanentModelError, TransientModelError
 from swarm.ids import traceparent
 from swarm.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply
-from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, max_output, price_of, resolve_model
+from swarm.models.catalogue import context_tokens, max_output, price_of, resolve_model
 from swarm.runtime.consulting import complete_aside
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.purse import CACHE_SECONDS, MAX_REPLY_TOKENS, Prices, wish_aside
@@ -80,7 +80,7 @@ class Compacting:
             price = price_of(self._spec.model, prices_file=self._prices_file)
             reply = min(MAX_REPLY_TOKENS, max_output(self._spec.model, prices_file=self._prices_file))
             known = self._bounds[wanted] = bounds_of(
-                DEFAULT_CONTEXT_WINDOW if price is None else price.context_window,
+                context_tokens(self._spec.model, prices_file=self._prices_file),
                 reply,
                 most=self._segment.settings.compact_tokens,
                 dearer_above=price.above.prompt_tokens if price is not None and price.above is not None else None,

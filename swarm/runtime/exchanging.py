@@ -28,12 +28,8 @@ class Exchanging:
     def receive(self) -> Sequence[Message]:
         """What has come since. A program that dies before it reads them has had them: its end says that it was interrupted."""
         messages = self._store.mail(self._segment.spec.agent_id, self._journal.life.cursor)
-        if not messages:
-            return []
-        entry = self._journal.stamp(Exchanged(text=render_mail(messages), cursor=messages[-1].id))
-        unread = self._store.take_mail(self._segment.claim, self._journal.next_number, entry, messages)
-        self._journal.unread = 1 if unread is None else unread
-        self._journal.life.apply(entry)
+        if messages:
+            self._journal.take_in(Exchanged(text=render_mail(messages), cursor=messages[-1].id), messages)
         return messages
 
     def send(self, to: str, text: str) -> str:

@@ -12,7 +12,6 @@ from swarm.context.instructions import Instructions
 from swarm.context.nested import find_reached, render_reached
 from swarm.definitions.tools import READ
 from swarm.models import Block
-from swarm.permissions.judge import may_read
 from swarm.runtime.segment import Segment
 
 
@@ -56,7 +55,9 @@ class Guidance:
         allowed = [path for path in map(Path, result.files) if path.is_relative_to(workspace)]
         before = given | {source.name for source in found.sources}
         parts = [
-            part for path in allowed for part in find_reached(workspace, path, found, before, may_read=self._may_read)
+            part
+            for path in allowed
+            for part in find_reached(workspace, path, found, before, may_read=self._segment.may_read)
         ]
         if not parts:
             return result
@@ -65,6 +66,3 @@ class Guidance:
         if result.blocks is not None:
             update["blocks"] = [*result.blocks, {"type": "text", "text": text.lstrip()}]
         return result.model_copy(update=update)
-
-    def _may_read(self, path: Path) -> bool:
-        return may_read(path, self._segment.rules, Path(self._segment.spec.workspace))

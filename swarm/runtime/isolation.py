@@ -156,11 +156,8 @@ class Isolation:
                 why = f"these lie in the way: {', '.join(in_the_way[:20])}"
         except (GitFailed, ToolError) as error:
             why = str(error)
-        return self._all(children, "failed", notes.merge_failed(why))
-
-    @staticmethod
-    def _all(children: Sequence[AgentView], state: str, text: str) -> Merged:
-        return Merged({child.id: text for child in children}, {child.id: state for child in children})
+        ids = [child.id for child in children]
+        return Merged(dict.fromkeys(ids, notes.merge_failed(why)), dict.fromkeys(ids, "failed"))
 
     def _merge_once(
         self, children: Sequence[AgentView], strategy: Strategy | None, kept_out: dict[str, list[str]]

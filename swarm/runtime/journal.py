@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -12,23 +12,23 @@ from swarm.agent.entries import (
     Assistant,
     Compacted,
     Entry,
+    Exchanged,
     HooksBegun,
-    Parked,
+    Mail,
     Started,
     ToolFinished,
     ToolStarted,
     Verdict,
 )
-from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
+from swarm.mailbox import Message
 from swarm.plain import clean
 from swarm.records import Usage
 from swarm.runtime.share import Share
 from swarm.store.agents import Store
 from swarm.store.durable import Disk
-from swarm.store.loading import load_life
 from swarm.store.slots import CallEnd
-from swarm.store.values import Claim, Counters, GoOn, Signals, reply_counters
+from swarm.store.values import Claim, Counters, Signals, reply_counters
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
 
@@ -57,7 +57,7 @@ class Journal:
         if self.claim.length == self.life.length == 0:
             self.life = Life(self.claim.agent_id)
         else:
-            self.life = load_life(self.store, self.claim.agent_id)
+            self.life = self.store.load_life(self.claim.agent_id)
             self.wanted = self.store.wanted_summary(self.claim.agent_id)
         return self.life
 
@@ -125,16 +125,17 @@ class Journal:
         spent = reply_counters(usage, sum(result.cost_usd for result in asked), turns=0)
         self.append(results, counters=replace(spent, tools=len(results)), settle=bool(asked))
 
+    def take_in(self, entry: Mail | Exchanged, messages: Sequence[Message]) -> None:
+        """Store the entry that holds these messages of the mailbox."""
+        entry = self.stamp(entry)
+        unread = self.store.take_mail(self.claim, self.next_number, entry, messages)
+        # A repeated step does not tell: look again.
+        self.unread = 1 if unread is None else unread
+        self.life.apply(entry)
+
     def append_verdict(self, verdict: Verdict) -> None:
         """Store what was said of the agent's work, in its record, too."""
         entry = self.stamp(verdict)
         appended = self.store.judge_end(self.claim, self.next_number, entry)
         self.unread = self.unread if appended.unread is None else appended.unread
         self.life.apply(entry)
-
-    def park(
-        self, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
-    ) -> Signals | GoOn:
-        """Give the agent's process back until the condition holds; `ask` is a question to be asked in the same step."""
-        entry = self.stamp(Parked(condition=condition, tool_use_id=tool_use_id))
-        return self.store.park(self.claim, self.next_number, entry, condition, said=self.life.speech.text(), ask=ask)

@@ -172,15 +172,13 @@ class Loop:
         if isinstance(action, RunTools | SpawnAgents | SendMessages | Wait) and is_out_of_time(self.segment):
             action = leave_undone(self.life) or action
         if self.setting_up.is_due(action) and not is_out_of_time(self.segment):
-            if self.draining():
-                return self._hand_over("its worker is going away")
-            self.setting_up.run()
-            return None
+            if (out := self._leave()) is None:
+                self.setting_up.run()
+            return out
         if self.hooks is not None and (due := self.hooks.due(action)):
-            if self.draining():
-                return self._hand_over("its worker is going away")
-            self.hooks.run(due)
-            return None
+            if (out := self._leave()) is None:
+                self.hooks.run(due)
+            return out
         match action:
             case Begin():
                 return self._begin()
@@ -191,9 +189,7 @@ class Loop:
             case Compact():
                 return self._compact(action)
             case RunTools(calls=calls):
-                if self.draining():
-                    return self._hand_over("its worker is going away")
-                return self._run_approved(calls, self.calls.run)
+                return self._leave() or self._run_approved(calls, self.calls.run)
             case Settle(results=results):
                 self.journal.append_results(results)
             case SpawnAgents(calls=calls):
@@ -226,13 +222,15 @@ class Loop:
         finished = begin(self.segment, self.toolbox, self.guidance, self.summing)
         return None if finished is None else self._end(finished)
 
+    def _leave(self) -> HandedOver | None:
+        """Begin nothing more on a worker that is going away."""
+        return self._hand_over("its worker is going away") if self.draining() else None
+
     def _give_way(self) -> HandedOver | None:
         """Give the process up between two calls of the model, if anybody else has a use for it."""
-        if self.draining():
-            return self._hand_over("its worker is going away")
-        if time.monotonic() > self._yield_at:
-            return self._hand_over("others wait for the process", last=True)
-        return None
+        if (out := self._leave()) is not None or time.monotonic() <= self._yield_at:
+            return out
+        return self._hand_over("others wait for the process", last=True)
 
     def _call_model(self, action: CallModel) -> Outcome | None:
         if self.spec.patient and (refusal := refuse_turn(self.segment)) is not None:
@@ -327,9 +325,9 @@ class Loop:
         match action:
             case End(finished=finished):
                 return self._end(finished)
-            case RunCheck() if self.draining():
-                return self._hand_over("its worker is going away")
             case RunCheck():
+                if (out := self._leave()) is not None:
+                    return out
                 self.judging.run_check()
             case Grade(finished=finished):
                 self.judging.start_grader(finished)

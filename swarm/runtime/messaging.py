@@ -46,11 +46,8 @@ class Messaging:
             return False
         mail = render_mail(messages) + add_to_mail(journal.life, messages, self._store.journal)
         text = "\n\n".join([mail, *self._tell_copies(messages)])
-        entry = journal.stamp(Mail(text=text, cursor=messages[-1].id, ids=[message.id for message in messages]))
-        unread = self._store.take_mail(self._segment.claim, journal.next_number, entry, messages)
-        # A repeated step does not tell: look again.
-        journal.unread = 1 if unread is None else unread
-        journal.life.apply(entry)
+        ids = [message.id for message in messages]
+        journal.take_in(Mail(text=text, cursor=messages[-1].id, ids=ids), messages)
         return True
 
     def _tell_copies(self, messages: Sequence[Message]) -> list[str]:

@@ -19,8 +19,8 @@ from swarm.errors import ConfigurationError, ModelError, PermanentModelError, Tr
 from swarm.ids import traceparent
 from swarm.log import EventLog
 from swarm.models import Block, Limits, Model, ModelRequest, Reply, Usage
-from swarm.models.backoff import backoff_seconds
 from swarm.models.catalogue import cost_usd
+from swarm.models.failures import backoff_seconds
 from swarm.models.reply import tell_apart
 from swarm.runtime.purse import LEAST_SUMMARY_TOKENS, Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment

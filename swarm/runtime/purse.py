@@ -7,7 +7,7 @@ from pathlib import Path
 
 from swarm.agent.life import Life
 from swarm.models import Usage
-from swarm.models.catalogue import DEFAULT_CONTEXT_WINDOW, cost_usd, max_output, price_of
+from swarm.models.catalogue import context_tokens, cost_usd, max_output
 from swarm.store.values import NANO, Wish
 
 MAX_REPLY_TOKENS = 32_000
@@ -50,14 +50,7 @@ def wish_for(life: Life, prices: Prices, *, final: bool, now: float, children: i
     spare = Usage(output_tokens=expected - least)
     closing, closing_cost = (Usage(), 0) if final else _closing(life, prices, children)
     grader_tokens, grader_cost = _for_grader(life, prices) if graded else (0, 0)
-    return Wish(
-        tokens=call.total_tokens,
-        cost=prices.cost(call),
-        spare_tokens=spare.total_tokens,
-        spare_cost=prices.cost(call + spare) - prices.cost(call),
-        closing_tokens=closing.total_tokens + grader_tokens,
-        closing_cost=closing_cost + grader_cost,
-    )
+    return _wish(call, spare, prices, (closing.total_tokens + grader_tokens, closing_cost + grader_cost))
 
 
 def _for_grader(life: Life, prices: Prices) -> tuple[int, int]:
@@ -77,14 +70,12 @@ def wish_aside(tokens: int, prices: Prices, *, cached: bool, most: int, closing:
     """What a request beside the conversation takes, of so many tokens, whose reply may be `most` long. `closing` stays kept."""
     call = _input(tokens, tokens if cached else 0) + Usage(output_tokens=LEAST_SUMMARY_TOKENS)
     spare = Usage(output_tokens=max(0, most - LEAST_SUMMARY_TOKENS))
-    return Wish(
-        tokens=call.total_tokens,
-        cost=prices.cost(call),
-        spare_tokens=spare.total_tokens,
-        spare_cost=prices.cost(call + spare) - prices.cost(call),
-        closing_tokens=closing[0],
-        closing_cost=closing[1],
-    )
+    return _wish(call, spare, prices, closing)
+
+
+def _wish(call: Usage, spare: Usage, prices: Prices, closing: tuple[int, int]) -> Wish:
+    cost = prices.cost(call)
+    return Wish(call.total_tokens, cost, spare.total_tokens, prices.cost(call + spare) - cost, *closing)
 
 
 def _cached(life: Life, now: float) -> int:
@@ -113,8 +104,7 @@ def _closing(life: Life, prices: Prices, children: int) -> tuple[Usage, int]:
 
 def reply_room(life: Life, prices: Prices, *, final: bool = False, granted: float = 1.0) -> int:
     """How long the reply may be: what the model can write, what its context has room for, and what was granted of the purse."""
-    price = price_of(prices.model, prices_file=prices.file)
-    window = (DEFAULT_CONTEXT_WINDOW if price is None else price.context_window) - life.tokens_to_send()
+    window = context_tokens(prices.model, prices_file=prices.file) - life.tokens_to_send()
     most = min(MAX_REPLY_TOKENS, max_output(prices.model, prices_file=prices.file))
     if window < most:
         most = max(LEAST_REPLY_TOKENS, window)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
@@ -14,6 +15,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.errors import Interrupted
 from swarm.permissions.ceiling import Ceiling, read_ceiling
+from swarm.permissions.judge import may_read
 from swarm.permissions.rules import Rule, Rules
 from swarm.runtime.journal import Journal
 from swarm.settings import Settings
@@ -126,6 +128,10 @@ class Segment:
         if self.claim.permissions is not None and self.life.length <= _FIRST_ENTRIES:
             return self.claim.permissions
         return self.store.permissions(self.spec.job_id)
+
+    def may_read(self, path: Path) -> bool:
+        """Whether the rules in force let the agent read this file."""
+        return may_read(path, self.rules, Path(self.spec.workspace))
 
     def carried(self, name: str, kind: type[RecordT], what: str) -> RecordT | None:
         """What travels with the job under this name; None if nothing does. Raises `UnreadableRecord`."""

@@ -22,6 +22,7 @@ from swarm.records import NANO, Counters
 from swarm.runtime.consulting import complete_aside
 from swarm.runtime.purse import Prices
 from swarm.runtime.segment import Segment
+from swarm.store.values import reply_counters
 
 log = EventLog("swarm.summaries")
 _TOLD_AGENTS = 30
@@ -86,8 +87,7 @@ class Summing:
                 agents = store.agents_of(self._spec.job_id, answers=False)[1 : _TOLD_AGENTS + 1]
                 told = [f"{agent.label}: {agent.state} {agent.reason}".strip() for agent in agents]
                 ask = ask_for_digest(self._spec.prompt, finished, told)
-            size = len((system_of(sort) + ask).encode("utf-8", "surrogatepass"))
-            wish = Usage(input_tokens=int(size / BYTES_PER_TOKEN) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
+            wish = Usage(input_tokens=_tokens(sort, ask) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
             # At the end a line about the agent may still be in the making.
             for _ in range(1 if finished is None else _DIGEST_ATTEMPTS):
                 if store.begin_summary(agent_id, length, interval, wish.total_tokens, self._prices.cost(wish)):
@@ -110,22 +110,14 @@ class Summing:
             max_tokens=MOST_REPLY_TOKENS[sort],
         )
         try:
-            size = len((system_of(sort) + ask).encode("utf-8", "surrogatepass"))
-            reply = complete_aside(self._segment, self._model, request, int(size / BYTES_PER_TOKEN))
+            reply = complete_aside(self._segment, self._model, request, _tokens(sort, ask))
         except SwarmError as error:
             log.info("summary.not_made", agent_id=self._spec.agent_id, sort=sort, why=error)
             return "", Counters()
-        usage = reply.usage
-        cost = cost_usd(reply.model, usage, prices_file=self._prices.file)
-        paid = self._prices.cost(usage) if cost is None else round(cost * NANO)
+        cost = cost_usd(reply.model, reply.usage, prices_file=self._prices.file)
+        cost = self._prices.cost(reply.usage) / NANO if cost is None else cost
         said = " ".join(str(block.get("text", "")) for block in reply.content if block.get("type") == "text")
-        return fit(sort, said), Counters(
-            input=usage.input_tokens,
-            output=usage.output_tokens,
-            cache_write=usage.cache_creation_input_tokens,
-            cache_read=usage.cache_read_input_tokens,
-            cost=paid,
-        )
+        return fit(sort, said), reply_counters(reply.usage, cost, turns=0)
 
     def _tell(self, sort: Sort, text: str, counters: Counters) -> None:
         for seconds in _TELL_AGAIN_SECONDS:
@@ -135,3 +127,7 @@ class Summing:
                 return
             except (RedisError, OSError) as error:
                 log.info("summary.not_told", agent_id=self._spec.agent_id, sort=sort, why=error)
+
+
+def _tokens(sort: Sort, ask: str) -> int:
+    return int(len((system_of(sort) + ask).encode("utf-8", "surrogatepass")) / BYTES_PER_TOKEN)

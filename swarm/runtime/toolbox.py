@@ -21,7 +21,6 @@ from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
 from swarm.log import EventLog
 from swarm.models import Block
-from swarm.permissions.judge import may_read
 from swarm.permissions.sandbox import (
     Backend,
     CannotConfine,
@@ -229,7 +228,7 @@ class Toolbox:
             files_read=dict(segment.life.files_read),
             scratch=self._scratch,
             confine=self._confine,
-            may_read=lambda path: may_read(path, segment.rules, Path(segment.spec.workspace)),
+            may_read=segment.may_read,
             merge=self._merge,
             start_members=self.start_members,
             check=segment.stop.check,

@@ -10,7 +10,7 @@ from typing import Any
 
 from swarm.agent import notes
 from swarm.agent.decision import Action, CallModel, CollectChildren, Rest, Say, Settle, settle
-from swarm.agent.entries import ToolFinished
+from swarm.agent.entries import Parked, ToolFinished
 from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.models import Block
@@ -28,10 +28,11 @@ def park(
     segment: Segment, condition: Condition, *, tool_use_id: str = "", ask: Mapping[str, Any] | None = None
 ) -> Waits | GoOn:
     """Park until the condition holds, unless it holds already; `ask` is a question that is put in the same step."""
-    condition = within_time(segment, condition)
-    answer = segment.journal.park(condition, tool_use_id=tool_use_id, ask=ask)
+    condition, journal = within_time(segment, condition), segment.journal
+    entry, said = journal.stamp(Parked(condition=condition, tool_use_id=tool_use_id)), segment.life.speech.text()
+    answer = segment.store.park(segment.claim, journal.next_number, entry, condition, said=said, ask=ask)
     if isinstance(answer, GoOn):
-        segment.journal.unread += answer.why == "mail"
+        journal.unread += answer.why == "mail"
         return answer
     segment.publish(answer)
     return Waits(condition)

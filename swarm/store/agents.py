@@ -10,33 +10,25 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
 
 from pydantic import ValidationError
 
-from swarm.agent.entries import (
-    Entry,
-    Finished,
-    Grading,
-    Spawned,
-    Started,
-    decode_entry,
-    encode_entry,
-)
+from swarm.agent.entries import Entry, Finished, Grading, Spawned, Started, Verdict, encode_entry
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import Needs
 from swarm.agent.spec import AgentSpec
-from swarm.errors import AgentCancelled, JournalError, UnknownAgent, UnknownBroker, WebhookRefused
+from swarm.errors import AgentCancelled, UnknownAgent, UnknownBroker, WebhookRefused
 from swarm.log import EventLog
 from swarm.mailbox import USER
 from swarm.plain import clean, clean_text
-from swarm.records import Counters
-from swarm.store.fields import agent_fields, child_fields, job_fields
+from swarm.records import Counters, VerdictView
+from swarm.store.fields import JobTerms, agent_fields, child_fields, job_fields
 from swarm.store.governing import Governing
-from swarm.store.judging import Judging
+from swarm.store.journals import Journals
 from swarm.store.prefixes import digest_of
-from swarm.store.sequels import Sequel, Sequels
+from swarm.store.sequels import Sequels
 from swarm.store.showing import Showing
 from swarm.store.slots import CallEnd, SlotWish, read_held, read_slot
 from swarm.store.values import (
@@ -54,14 +46,11 @@ from swarm.store.values import (
     Submitted,
     Wish,
 )
-from swarm.store.works import Works
 
 log = EventLog("swarm.store")
-JOURNAL_PAGE = 500
-"""Entries fetched at a time."""
 
 
-class Store(Works, Showing, Judging, Governing):
+class Store(Journals, Showing, Governing):
     """The swarm's state in one Redis."""
 
     # -- jobs ----------------------------------------------------------------------------------------------
@@ -71,40 +60,22 @@ class Store(Works, Showing, Judging, Governing):
         spec: AgentSpec,
         *,
         catalogue: str,
-        retention_seconds: float,
-        rules: str = "",
-        ask_seconds: float = 0.0,
-        weight: int = 1,
-        order: str = "",
         documents: Mapping[str, str] | None = None,
-        folder: str = "",
-        sequel: Sequel | None = None,
-        memory: str = "",
         packages: Mapping[str, str] | None = None,
         webhook: str = "",
+        **terms: Unpack[JobTerms],
     ) -> Submitted:
-        """Make the job and its root agent; the same ids again change nothing. `weight` is its share when jobs wait for the fleet.
+        """Make the job and its root agent; the same ids again change nothing.
 
-        `catalogue` and `documents` (by what they are) travel with it, and so do `packages`, by their digests; `folder` is the person's,
-        where the root works on a copy; `memory` says where its agents find what they remember; `webhook` is the address it brings, as JSON.
-        Raises `UnknownBroker` for a sequel that no worker could publish, `WebhookRefused` for an address that none would deliver to.
+        `catalogue` and `documents` (by what they are) travel with it, and so do `packages`, by their digests; `webhook` is the address it
+        brings, as JSON. Raises `UnknownBroker` for a sequel that no worker could publish, `WebhookRefused` for an address that none would
+        deliver to.
         """
         spec = clean(spec)
-        job = job_fields(
-            spec,
-            retention_seconds=retention_seconds,
-            rules=rules,
-            ask_seconds=ask_seconds,
-            weight=weight,
-            order=order,
-            folder=folder,
-            sequel=sequel,
-            memory=memory,
-        )
         given = (
             spec.job_id,
             spec.agent_id,
-            json.dumps(job),
+            json.dumps(job_fields(spec, **terms)),
             json.dumps(agent_fields(spec)),
             "" if spec.limits.timeout_seconds is None else spec.limits.timeout_seconds,
             digest_of(catalogue),
@@ -116,12 +87,12 @@ class Store(Works, Showing, Judging, Governing):
         if answer[0] == "document":
             texts = json.dumps({name: [digest, (documents or {})[name]] for name, digest in carried.items()})
             answer = self.run("submit", *given, catalogue, texts, json.dumps(list(others.items())), webhook)
-        if answer[0] == "broker" and sequel is not None:
+        if answer[0] == "broker" and (sequel := terms.get("sequel")) is not None:
             raise UnknownBroker(sequel.broker, Sequels(self).known())
         if answer[0] == "webhook":
             raise WebhookRefused()
         new = answer[0] == "ok"
-        return Submitted(new, order if new else answer[2], Signals(publish=answer[1]))
+        return Submitted(new, terms.get("order", "") if new else answer[2], Signals(publish=answer[1]))
 
     def carried(self, job_id: str) -> dict[str, str]:
         """The digests of what travels with the job besides its definitions, by what it is."""
@@ -137,27 +108,6 @@ class Store(Works, Showing, Judging, Governing):
         return self.wait_entries("events", job_id, after, seconds)
 
     # -- one agent -----------------------------------------------------------------------------------------
-
-    def journal(self, agent_id: str, after: int = 0, *, count: int = JOURNAL_PAGE) -> Iterator[Entry]:
-        """The journal's entries after number `after`, in order, read `count` at a time.
-
-        Raises `JournalError` for an entry that cannot be read, or a gap in the numbers.
-        """
-        while True:
-            page = self.client.xrange(self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=count)
-            for entry_id, fields in page:
-                number = int(entry_id.split("-", 1)[0])
-                if number != after + 1:
-                    raise JournalError(f"agent {agent_id}: journal entry {after + 1} is missing")
-                entry = decode_entry(fields["e"], agent_id=agent_id, number=number)
-                yield self.with_prefix(entry) if isinstance(entry, Started) else entry
-                after = number
-            if len(page) < count:
-                return
-
-    def with_prefix(self, entry: Started) -> Started:
-        """A first entry as it was written. Raises `JournalError`."""
-        return self._prefixes.put_back(entry, self.find_prefix)
 
     def claim(self, agent_id: str, worker: str, lease_seconds: float, told: Sequence[str] = ()) -> Claim | Refused:
         """Take the right to run the agent's next segment.
@@ -236,6 +186,16 @@ class Store(Works, Showing, Judging, Governing):
             return Appended(None, Signals())
         slot = None if wish is None else read_slot(wish.limit_class, answer[4])
         return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot)
+
+    def judge_end(self, claim: Claim, number: int, entry: Verdict) -> Appended:
+        """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled`, having changed nothing."""
+        told = clean(entry).model_dump_json(include=set(VerdictView.model_fields))
+        answer = self.run("judge_end", claim.agent_id, claim.generation, number, encode_entry(entry), told)
+        self._check(answer, claim)
+        if answer[0] != "ok":
+            # A repeat.
+            return Appended(None, Signals())
+        return Appended(int(answer[1]), Signals(publish=answer[2]))
 
     def need(self, claim: Claim, needs: Needs) -> None:
         """Have only workers run the agent from now on that have this. Raises as `append`."""

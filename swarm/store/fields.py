@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
@@ -12,39 +12,45 @@ from swarm.store.sequels import Sequel
 from swarm.store.values import NANO, Continuation, normal_role
 
 
-def job_fields(
-    spec: AgentSpec,
-    *,
-    retention_seconds: float,
-    rules: str = "",
-    ask_seconds: float = 0.0,
-    weight: int = 1,
-    order: str = "",
-    folder: str = "",
-    sequel: Sequel | None = None,
-    memory: str = "",
-) -> dict[str, Any]:
-    """A job's, whose root this is; the arguments are those of `Store.submit`."""
+class JobTerms(TypedDict, total=False):
+    """What a job is placed with beside its root agent."""
+
+    retention_seconds: Required[float]
+    rules: str
+    """As JSON."""
+    ask_seconds: float
+    weight: int
+    """Its share when jobs wait for the fleet."""
+    order: str
+    folder: str
+    """The person's, where the root works on a copy."""
+    sequel: Sequel | None
+    memory: str
+    """Where its agents find what they remember, as JSON."""
+
+
+def job_fields(spec: AgentSpec, **terms: Unpack[JobTerms]) -> dict[str, Any]:
+    """A job's, whose root this is."""
     limits = spec.limits
     job: dict[str, Any] = {
         "title": spec.description,
-        "workspace": folder or spec.workspace,
-        "rules": rules,
-        "memory": memory,
-        "ask_seconds": ask_seconds,
+        "workspace": terms.get("folder") or spec.workspace,
+        "rules": terms.get("rules", ""),
+        "memory": terms.get("memory", ""),
+        "ask_seconds": terms.get("ask_seconds", 0.0),
         "limits": limits.model_dump_json(),
-        "retention": int(retention_seconds),
+        "retention": int(terms["retention_seconds"]),
         "max_depth": limits.max_depth,
         "max_agents": limits.max_agents,
         "max_running": limits.max_running,
-        "weight": weight,
+        "weight": terms.get("weight", 1),
         "max_resumes": limits.max_resumes,
     }
-    if order:
+    if order := terms.get("order"):
         job["order"] = order
     if spec.files is not None:
         job["files"] = "carried" if spec.is_carried else "snapshots"
-    if sequel is not None:
+    if (sequel := terms.get("sequel")) is not None:
         job |= {"sequel": sequel.model_dump_json(), "sequel_broker": sequel.broker}
     if spec.base_url is not None:
         job["rehearsed"] = 1

@@ -85,11 +85,6 @@ class Mailboxes(Roster):
             raise AgentCancelled(agent_id)
         return str(answer[1])
 
-    def find_prefix(self, job_id: str, digest: str) -> str | None:
-        """The system prompt and tools, as JSON, that a journal of the job names."""
-        # Jobs from before there were documents have their own.
-        return self.document(digest) or self.client.hget(self.key("job", job_id, "prefixes"), digest)
-
     def send(self, letter: OutgoingMessage, receivers: Sequence[Receiver]) -> Sent:
         """Send one letter from outside to all of these, or to none.
 

@@ -21,6 +21,8 @@ MAX_DETAIL_CHARACTERS = 20_000
 QuestionKind = Literal["permission", "plan", "question", "event"]
 EVENT = "event:"
 """What `to` begins with where an event from outside is waited for; the rest is its key."""
+_NAMES = {"job": "job_id", "agent": "agent_id", "asked": "asked_at", "expires": "expires_at"}
+"""Of fields that a record names otherwise."""
 
 
 class Ask(BaseModel):
@@ -133,7 +135,11 @@ class Questions:
         for question_id in ids:
             pipeline.hgetall(self._store.key("question", question_id))
         records = zip(ids, pipeline.execute() if ids else [], strict=True)
-        return [_question(question_id, record) for question_id, record in records if record]
+        return [
+            Question(id=question_id, **{_NAMES.get(name, name): value for name, value in record.items()})
+            for question_id, record in records
+            if record
+        ]
 
     def answer(
         self, question_id: str, answer: str, *, reason: str = "", mode: str = "", by: str, always: bool = False
@@ -168,25 +174,3 @@ class Questions:
                     f"{question_id} waits for the event {answer[1]!r}, and nothing else answers it: swarm event {answer[1]} DATA"
                 )
         return Signals(publish=answer[1])
-
-
-def _question(question_id: str, record: dict[str, str]) -> Question:
-    return Question(
-        id=question_id,
-        job_id=record["job"],
-        agent_id=record["agent"],
-        label=record["label"],
-        kind=record["kind"],
-        tool=record["tool"],
-        title=record["title"],
-        detail=record["detail"],
-        to=record["to"],
-        state=record["state"],
-        answer=record.get("answer", ""),
-        reason=record.get("reason", ""),
-        mode=record.get("mode", ""),
-        by=record.get("by", ""),
-        always=record.get("always", ""),
-        asked_at=float(record["asked"]),
-        expires_at=float(record["expires"]),
-    )

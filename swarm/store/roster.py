@@ -139,24 +139,15 @@ class Roster(Keyspace):
 
     def hints(self, agent_ids: Sequence[str]) -> list[Hint | None]:
         """What a wake-up says of each of these agents; None for one that does not exist. One round trip."""
-        answers = self.run("wakeup", *agent_ids) if agent_ids else []
-        return [
-            Hint(
-                state,
-                job,
-                parent or None,
-                int(depth),
-                int(generation),
-                definition,
-                label,
-                int(max_depth),
-                needs or "{}",
-                files == "carried",
-            )
-            if job is not None and max_depth is not None
-            else None
-            for state, job, parent, depth, generation, definition, label, needs, max_depth, files in answers
-        ]
+        found: list[Hint | None] = []
+        for answer in self.run("wakeup", *agent_ids) if agent_ids else ():
+            state, job, parent, depth, generation, definition, label, needs, max_depth, files = answer
+            if job is None or max_depth is None:
+                found.append(None)
+                continue
+            about = (state, job, parent or None, int(depth), int(generation), definition, label, int(max_depth))
+            found.append(Hint(*about, needs or "{}", files == "carried"))
+        return found
 
     def ended(self, agent_ids: Sequence[str]) -> dict[str, AgentView]:
         """The records of those that have ended, as their parent asked them to; what they told others since is not in them."""

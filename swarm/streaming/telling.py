@@ -8,7 +8,6 @@ from typing import Any
 from swarm.agent.entries import Assistant, Compacted, Entry, Parked, ToolFinished, decode_entry
 from swarm.agent.entries import ModelFailed as Failed
 from swarm.agent.entries import Prompt as Prompted
-from swarm.agent.waits import describe_wait
 from swarm.client import Job, Swarm
 from swarm.records import AgentView, Event
 from swarm.store.questions import Question
@@ -108,7 +107,7 @@ class Teller:
                 cut = {"trigger": entry.trigger, "form": entry.form, "model": entry.model}
                 yield Notice(**about, kind="compacted", about={**cut, "tokens_before": str(entry.tokens_before)})
             case Parked():
-                self._waits[about["agent_id"]] = describe_wait(entry.condition)
+                self._waits[about["agent_id"]] = entry.condition.describe()
 
     def _tell_reply(self, entry: Assistant, about: dict[str, Any]) -> Reply:
         calls = [

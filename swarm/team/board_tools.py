@@ -221,10 +221,7 @@ BOARD_WAIT = Tool(
     "BoardWait",
     "Wait until tasks of the board are completed, a message arrives, or the time is over; answers how they stand. Costs nothing while "
     "it waits: one long wait is better than many short ones.",
-    {
-        "task_ids": {**_TASKS, "description": "Default: all that are not completed."},
-        **WAITING,
-    },
+    {"task_ids": {**_TASKS, "description": "Default: all that are not completed."}, **WAITING},
     wait=_await_tasks,
     run=_tell_waited,
 )

@@ -51,7 +51,7 @@ _MEMBER: dict[str, Any] = {
     "type": "object",
     "properties": {
         name: {"type": "string"}
-        for name in (
+        for name in [
             "name",
             "prompt",
             "description",
@@ -62,7 +62,7 @@ _MEMBER: dict[str, Any] = {
             "mode",
             "cwd",
             "isolation",
-        )
+        ]
     },
     "required": ["name", "prompt"],
     "additionalProperties": False,

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from swarm.agent.cutting import SUMMARIZE
 from swarm.agent.entries import Compacted
 from swarm.agent.life import fold
-from swarm.agent.summaries import SUMMARIZE
 from swarm.ids import root_agent_id
-from swarm.store.loading import load_life
 from tests.chaos.crashing_worker import Order
 from tests.chaos.test_crash_windows import Line
 
@@ -56,6 +55,6 @@ def test_dying_around_a_summary_costs_at_most_the_summary(line: Line, name: str,
     assert {cut.form for cut in cuts} == {"block" if blocks else "text"}
     assert int(server.stats()["requests"]) == int(left.record["turns"]) + len(cuts) + again
     assert set(server.stats()["by_status"]) == {"200"}, "the server, which looks closely, has refused nothing"
-    assert load_life(store, agent_id) == fold(agent_id, entries)
+    assert store.load_life(agent_id) == fold(agent_id, entries)
     view = job.view()
     assert view.usage.total_tokens == sum(fold(agent_id, entries).usage.model_dump().values())

@@ -21,7 +21,9 @@ from swarm.ids import child_agent_id
 from swarm.mailbox import Receiver
 from swarm.models import Usage
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.segment import Waits
 from swarm.runtime.toolbox import Toolbox
+from swarm.runtime.waiting import park
 from swarm.store.agents import Store
 from swarm.store.questions import Questions
 from swarm.store.values import Claim, OutgoingMessage, Signals
@@ -50,7 +52,7 @@ class Asker:
         self._spawn(store, child)
         claim = store.claim(self.id, "worker", 60)
         assert isinstance(claim, Claim)
-        segment = make_segment(claim, store)
+        self.segment = segment = make_segment(claim, store)
         self.journal = segment.journal
         reply = Assistant(
             content=[{"type": "tool_use", "id": "call-1", "name": call, "input": given}],
@@ -72,8 +74,8 @@ class Asker:
         decision = self.approvals.decide(list(self.journal.life.pending.values()))
         assert decision.question is not None, decision
         asked_id, ask, call_id = decision.question
-        answer = self.journal.park(Condition(question=asked_id), tool_use_id=call_id, ask=ask.model_dump())
-        assert isinstance(answer, Signals)
+        answer = park(self.segment, Condition(question=asked_id), tool_use_id=call_id, ask=ask.model_dump())
+        assert isinstance(answer, Waits)
         return asked_id
 
     def refusal(self) -> str:

@@ -18,16 +18,15 @@ import pytest
 
 from swarm import Job, Limits, stream
 from swarm.agent.blocks import hold_image
+from swarm.agent.cutting import SUMMARIZE
 from swarm.agent.entries import Compacted, CompactionFailed, Entry
 from swarm.agent.life import Life, fold
-from swarm.agent.summaries import SUMMARIZE
 from swarm.errors import AgentCancelled, ConfigurationError, UnknownAgent
 from swarm.ids import root_agent_id
 from swarm.models.anthropic import AnthropicModel
 from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, Outcome, Waits
-from swarm.store.loading import load_life
 from swarm.store.values import Claim
 from swarm.web.transcripts import read_journal
 from tests.fleet import Fleet
@@ -115,7 +114,7 @@ class Play:
 
     def life(self) -> Life:
         """What is loaded from the last cut on, which is what all of the journal tells."""
-        life = load_life(self.fleet.swarm.store, self.agent_id)
+        life = self.fleet.swarm.store.load_life(self.agent_id)
         assert life == fold(self.agent_id, self.journal())
         return life
 
@@ -336,7 +335,7 @@ def test_forks_of_one_whose_conversation_was_cut_begin_with_what_it_saw(short: F
     assert isinstance(outcome, Ended) and outcome.state == "completed", outcome
     first = play.bodies[-1]
     assert first["messages"][0]["content"][0]["type"] == "compaction"
-    life = load_life(short.swarm.store, child)
+    life = short.swarm.store.load_life(child)
     assert life == fold(child, short.swarm.journal(child), short.swarm.store.journal)
     play.agent_id = parent
     assert isinstance(play.run(), Ended)

@@ -20,7 +20,6 @@ from swarm.gathering import find_grants
 from swarm.models.anthropic import AnthropicModel
 from swarm.permissions.trust import TrustStore
 from swarm.runtime.loop import Loop
-from swarm.store.loading import load_life
 from swarm.store.values import Claim
 from tests.documents import ROOT, blocks
 from tests.fleet import Fleet
@@ -326,7 +325,7 @@ def test_a_hook_refuses_a_summary_and_says_what_the_next_one_must_hold(
     assert refused.error_kind == "hook" and "not yet" in refused.error and refused.at < cuts[0].at
     assert "keep the ids" in cuts[0].focus
     assert [one for one in entries if isinstance(one, Hooked) and "it was cut" in one.text]
-    assert load_life(unmanned.swarm.store, job.view().root_id) == fold(job.view().root_id, entries)
+    assert unmanned.swarm.store.load_life(job.view().root_id) == fold(job.view().root_id, entries)
 
 
 FOUNDING = """

@@ -8,10 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
-from swarm.agent.coordination.leases import overlap
 from swarm.agent.coordination.ledger import read_verdict
-from swarm.agent.coordination.lint import find_gap
-from swarm.agent.coordination.rules import Review, find_unverified, review_orders
+from swarm.agent.coordination.rules import Review, find_gap, find_unverified, overlap, review_orders
 from swarm.agent.coordination.words import SENT_BACK
 from swarm.agent.decision import CallModel, End, Say, next_action
 from swarm.agent.entries import Assistant, Entry, Mail, Prompt, Spawned, Started, ToolFinished

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from swarm.context.budget import MAX_BYTES
-from swarm.context.imports import find_imports, strip_comments
 from swarm.context.instructions import Instructions, load_instructions
 from swarm.context.nested import find_reached, render_reached
-from swarm.context.rules import expand_braces, read_globs
+from swarm.context.rules import expand_braces, find_imports, read_globs, strip_comments
 from swarm.definitions.sources import Unusable
 from swarm.errors import ConfigurationError
 from swarm.gathering import find_grants

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.markdown import read_markdown
-from swarm.memory.index import title_of
+from swarm.memory.mounts import title_of
 from swarm.memory.pages import Version
 from swarm.memory.secrets import REMOVED, strip_secrets
-from swarm.memory.weave import name_without, without_job
+from swarm.memory.taking_back import name_without, without_job
 
 
 @pytest.mark.parametrize(

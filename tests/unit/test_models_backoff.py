@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm.errors import TransientModelError
-from swarm.models.backoff import CAP_SECONDS, backoff_seconds
+from swarm.models.failures import CAP_SECONDS, backoff_seconds
 
 randoms = st.floats(min_value=0, max_value=1, exclude_max=True)
 kinds = st.sampled_from(["overloaded", "server", "connection", "timeout", "cut"])

@@ -6,7 +6,7 @@ from itertools import islice
 
 from kombu.asynchronous.timer import Timer
 
-from swarm.tasks.timers import TimerCare, forget_cancelled
+from swarm.tasks.consumer import TimerCare, forget_cancelled
 from swarm.tasks.worker import app
 
 

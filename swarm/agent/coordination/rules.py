@@ -1,15 +1,19 @@
-"""The rules: what becomes of a coordinator's orders, and of its end. Each is a function of the ledger, and of the call."""
+"""The rules: what becomes of a coordinator's orders, and of its end. Each is a function of the ledger, and of the call.
+
+Whether a prompt can stand alone is told by plain patterns, so that a refusal can be foreseen. While one writer works on files, no other
+is started on the same ones: leases, on paths as the coordinator writes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from swarm.agent.coordination import words
-from swarm.agent.coordination.leases import find_holder, overlap
 from swarm.agent.coordination.ledger import Ledger, Order
-from swarm.agent.coordination.lint import find_gap
 from swarm.agent.entries import Prompt
 from swarm.definitions.tools import row_of
 from swarm.models import Block
@@ -21,6 +25,34 @@ MOST_SENT_BACK = 2
 """How often in a row prompts are sent back; the next one is let through, with a note."""
 MOST_END_REFUSED = 2
 """How often an end is refused before it is let through, with a note."""
+LEAST_CHARACTERS = 40
+LEAST_TO_IMPLEMENT = 120
+
+_ELSEWHERE = (
+    r"\bbased on (?:your|the|their|its|these|those) (?:\w+ )?(?:findings?|research|reports?|results?|analys[ei]s|investigation)\b",
+    r"\bas (?:we |you |already |was |were )*(?:discussed|agreed|decided|mentioned|described|explained|noted)\b(?! in| by| at)",
+    r"\b(?:the|see|as|from|listed|mentioned|described|shown) above\b",
+    r"\b(?:the|that|this) (?:\w+ )?(?:bugs?|issues?|problems?|errors?|causes?|files?|functions?|places?) (?:that |which )?"
+    r"(?:we|you|they|it|the \w+) (?:\w+ )?(?:found|identified|discussed|discovered|saw|located|reported)\b",
+    r"\b(?:your|the|our) (?:previous|earlier|prior|last) "
+    r"(?:findings?|reports?|analys[ei]s|conversation|discussion|message|investigation)\b",
+    r"\b(?:fix|implement|change|do|handle|address) (?:it|this|that|them|everything) "
+    r"(?:accordingly|as (?:needed|appropriate|necessary|you see fit))\b",
+    r"\byou (?:already )?know (?:what|how|where)\b",
+    r"\bthe (?:other|previous) (?:agent|worker)'?s? (?:found|said|findings?|reports?|results?)\b",
+)
+"""Words that point at what the reader cannot see, or leave the understanding to it."""
+_POINTING = re.compile("|".join(f"(?:{pattern})" for pattern in _ELSEWHERE), re.IGNORECASE)
+_PLACE = re.compile(
+    r"""[\w.-]+/[\w./-]+            # a path
+      | \b[\w-]+\.[A-Za-z]\w{0,5}\b  # a file
+      | `[^`\n]+`                    # anything marked as code
+      | \b\w+\(\)                    # a function
+      | \b[A-Za-z]+_\w+\b            # snake_case
+      | \b[A-Z][a-z0-9]+[A-Z]\w*\b   # CamelCase""",
+    re.VERBOSE,
+)
+_GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass
@@ -175,3 +207,58 @@ def _called(order: Order) -> str:
 
 def _goes_on(given: dict[str, Any]) -> str:
     return str(given.get("agent_id") or "")
+
+
+# -- prompts -----------------------------------------------------------------------------------------------------
+
+
+def find_gap(given: Mapping[str, Any]) -> str:
+    """Why the prompt of an `Agent` call cannot stand alone, in a sentence; empty if nothing speaks against it."""
+    prompt, phase = str(given.get("prompt", "")), given.get("phase")
+    if found := _POINTING.search(prompt):
+        what = " ".join(found[0].split())
+        return f"{what!r} points at something that the worker cannot see: say what it is, with paths and lines"
+    implements = phase == "implementation"
+    least = LEAST_TO_IMPLEMENT if implements else LEAST_CHARACTERS
+    if len(prompt.strip()) < least:
+        return (
+            f"it has {len(prompt.strip())} characters, and a worker knows nothing else: give at least {least}, "
+            "with goal, facts and what to report"
+        )
+    if implements and not _PLACE.search(prompt):
+        return "it names no file and no symbol: say where the change is to be made"
+    if implements and not str(given.get("done_when") or "").strip():
+        return "`done_when` is missing: say how it will be seen that this part is done"
+    return ""
+
+
+# -- leases ------------------------------------------------------------------------------------------------------
+
+
+def find_holder(files: Sequence[str], orders: Iterable[Order]) -> tuple[Order, str] | None:
+    """An order that holds one of these files, and the file; None if none does."""
+    for order in orders:
+        for held in order.files:
+            for wanted in files:
+                if overlap(wanted, held):
+                    return order, wanted
+    return None
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two paths or patterns may mean the same file; what lies below a folder belongs to it."""
+    return _within(one, other) or _within(other, one)
+
+
+def _within(path: str, folder: str) -> bool:
+    below, above = _fixed(path), _fixed(folder)
+    return above == "" or below == above or below.startswith(f"{above}/")
+
+
+def _fixed(pattern: str) -> str:
+    """The path, or of a pattern the folder that all it matches lies in; empty for the whole workspace."""
+    path = posixpath.normpath(pattern.strip().replace("\\", "/") or ".").lstrip("/")
+    parts = path.split("/")
+    kept = next((at for at, part in enumerate(parts) if _GLOB.search(part)), len(parts))
+    fixed = "/".join(parts[:kept])
+    return "" if fixed == "." else fixed

@@ -18,7 +18,6 @@ from swarm.agent.entries import (
     Started,
     ToolFinished,
 )
-from swarm.agent.waits import describe_wait
 from swarm.mcp.fleet.views import cut
 
 MAX_CHARACTERS = 30_000
@@ -53,7 +52,7 @@ def _render(entry: Entry) -> str:
         case Mail():
             return f"reads mail: {cut(entry.text, _MAX_TEXT)}"
         case Parked():
-            return f"waits: {describe_wait(entry.condition)}"
+            return f"waits: {entry.condition.describe()}"
         case Answered():
             return f"is answered: {'allowed' if entry.allowed else 'not allowed'}"
         case ModelFailed():

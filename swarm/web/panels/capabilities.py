@@ -13,7 +13,7 @@ from swarm.errors import MemoryRefused
 from swarm.governor.view import read_classes
 from swarm.mcp.pins import Pin, Pins
 from swarm.mcp.servers import JobServers, Server
-from swarm.memory.index import title_of
+from swarm.memory.mounts import title_of
 from swarm.memory.pages import Memories
 from swarm.memory.shelves import Places, Shelf
 from swarm.memory.taking_back import take_back
