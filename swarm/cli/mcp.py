@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,17 +13,16 @@ from swarm.cli.mcp_logins import log_in, log_out, make_finder, read_states
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
+from swarm.client import Swarm
 from swarm.errors import ConfigurationError, ToolError
 from swarm.gathering import gather
+from swarm.local.stack import up
 from swarm.mcp.adding import add_entry, make_entry
 from swarm.mcp.reading import OWN_FILE, PROJECT_FILE
 from swarm.mcp.servers import MissingVariables, Server
 from swarm.orders import find_workspace
-from swarm.settings import Settings, load_settings
+from swarm.settings import load_settings
 from swarm.store.api_keys import SCOPES, ApiKey
-
-if TYPE_CHECKING:
-    from swarm.client import Swarm
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -209,13 +208,12 @@ def serve(
         from swarm.mcp.fleet.server import FleetServer, make_http, serve_stdio
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
-    from swarm.client import Swarm
 
     settings, folder = load_settings(), find_workspace(workspace)
     if unknown := sorted(set(scope or ()) - set(SCOPES)):
         raise ConfigurationError(f"{unknown[0]!r} is no scope; there are: {', '.join(SCOPES)}")
     if settings.redis_url is None:
-        _bring_up(settings, workers=0)
+        up(settings, workers=0)
     with Swarm(settings) as swarm:
         may = tuple(known for known in SCOPES if known in (scope or SCOPES))
         below = tuple(str(find_workspace(one)) for one in only or ())
@@ -232,13 +230,7 @@ def serve(
 def _see_to_workers(swarm: Swarm) -> None:
     """Start a worker where the swarm is this machine's own, and none is there."""
     if swarm.settings.redis_url is None and not swarm.workers():
-        _bring_up(swarm.settings, workers=1)
-
-
-def _bring_up(settings: Settings, workers: int) -> None:
-    from swarm.local.stack import up
-
-    up(settings, workers=workers)
+        up(swarm.settings, workers=1)
 
 
 def _describe(server: Server) -> dict[str, Any]:

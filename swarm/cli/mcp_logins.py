@@ -8,24 +8,23 @@ import os
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from swarm.cli.options import WorkspaceOption
 from swarm.cli.output import one_line, print_line, print_note
+from swarm.client import Swarm
 from swarm.errors import ConfigurationError, SwarmError
 from swarm.gathering import gather
-from swarm.mcp.logins import Login, Logins, make_key, way_to
+from swarm.local.redis_server import ensure_redis
+from swarm.mcp.launching import FindLogin
+from swarm.mcp.logins import Login, Logins, Seal, make_key, way_to
 from swarm.mcp.servers import MissingVariables, OAuth, Server, expand
 from swarm.memory.shelves import find_places
 from swarm.orders import find_workspace
 from swarm.settings import Settings, load_settings
-from swarm.store.connection import explained
-
-if TYPE_CHECKING:
-    from swarm.client import Swarm
-    from swarm.mcp.launching import FindLogin
+from swarm.store.connection import explained, socket_path
 
 _SECONDS = 600.0
 """How long the browser may take."""
@@ -54,7 +53,6 @@ def log_in(
         from swarm.mcp.broker.authorising import NotGranted, NotReached
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
-    from swarm.mcp.logins import Seal
 
     # It tells of its failures with all that led there; what is of use of that is said below.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
@@ -99,9 +97,9 @@ def read_states(servers: Iterable[Server], workspace: Path, settings: Settings) 
     """How the logins of servers stand, by name; of those that have none nothing, and nothing where Redis cannot be asked."""
     far = [server for server in servers if server.transport != "stdio"]
     found: dict[str, str] = {}
-    if not far or not (settings.redis_url or _is_up(settings)):
+    if not far or not _is_up(settings):
         return found
-    store, person = _open(settings).store, _person(workspace, settings)
+    store, person = Swarm(settings).store, _person(workspace, settings)
     try:
         with explained(store.client):
             now = store.now()
@@ -118,9 +116,7 @@ def make_finder(workspace: Path, settings: Settings) -> FindLogin:
     person = _person(workspace, settings)
 
     def find(url: str) -> dict[str, Any] | None:
-        if not (settings.redis_url or _is_up(settings)):
-            return None
-        return way_to(settings, _open(settings).store, person, url)
+        return way_to(settings, Swarm(settings).store, person, url) if _is_up(settings) else None
 
     return find
 
@@ -208,19 +204,10 @@ def _person(folder: Path, settings: Settings) -> str:
 
 def _reach(settings: Settings) -> Swarm:
     if settings.redis_url is None:
-        from swarm.local.redis_server import ensure_redis
-
         ensure_redis(settings)
-    return _open(settings)
-
-
-def _open(settings: Settings) -> Swarm:
-    from swarm.client import Swarm
-
     return Swarm(settings)
 
 
 def _is_up(settings: Settings) -> bool:
-    from swarm.store.connection import socket_path
-
-    return socket_path(settings).exists()
+    """Whether Redis can be asked without being started."""
+    return bool(settings.redis_url) or socket_path(settings).exists()

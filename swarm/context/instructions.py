@@ -25,7 +25,17 @@ from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show, show_path
+from swarm.definitions.sources import (
+    Problem,
+    Unusable,
+    is_folder,
+    list_files,
+    read_text,
+    resolve,
+    show,
+    show_path,
+    show_place,
+)
 
 MANAGED = Path("/etc/claude-code")
 """Where an administrator's file lies, for everybody on this machine."""
@@ -248,9 +258,7 @@ class _Reading:
 
     def name(self, path: Path) -> str:
         """A path as people and agents find it."""
-        if path.is_relative_to(self.workspace):
-            return show_path(path.relative_to(self.workspace))
-        return f"~/{show_path(path.relative_to(self.home))}" if path.is_relative_to(self.home) else show_path(path)
+        return show_place(path, self.workspace, self.home)
 
 
 def _instructions_of(content: Any) -> Iterator[str]:

@@ -70,6 +70,14 @@ def show_path(path: Path) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def show_place(path: Path, workspace: Path | None, home: Path | None) -> str:
+    """A file as people find it: within the workspace, else below their home, else from the root on."""
+    for base, mark in ((workspace, ""), (home, "~/")):
+        if base is not None and path.is_relative_to(base):
+            return mark + show_path(path.relative_to(base))
+    return show_path(path)
+
+
 def as_text(value: object) -> str:
     """A plain value from a file as text. Raises `Unusable` for a number with thousands of digits."""
     try:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from swarm.errors import ConfigurationError
+from swarm.workspace.git import config_variables
 from swarm.workspace.plumbing import NEVER_CHECKED
 
 _BUFFER_BYTES = 1 << 20
@@ -48,11 +49,8 @@ _ENVIRONMENT = {
 
 def git_environment(**settings: str) -> dict[str, str]:
     """The environment in which git obeys the hub's settings and these, and nobody else's."""
-    pairs = {**_SETTINGS, **settings}
-    own = {"PATH": os.environ.get("PATH", os.defpath), **_ENVIRONMENT, "GIT_CONFIG_COUNT": str(len(pairs))}
-    for number, (name, value) in enumerate(pairs.items()):
-        own |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return own
+    path = os.environ.get("PATH", os.defpath)
+    return {"PATH": path, **_ENVIRONMENT, **config_variables({**_SETTINGS, **settings})}
 
 
 async def run_git(*arguments: str, cwd: Path) -> None:

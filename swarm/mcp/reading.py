@@ -19,7 +19,7 @@ from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path
+from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path, show_place
 from swarm.mcp.formats import Dialect, Unreadable, read_entry
 from swarm.mcp.servers import Scope, Server, describe_use
 
@@ -166,7 +166,7 @@ class _Reading:
 
     def _take(self, name: str, value: Any, path: Path, dialect: Dialect, scope: Scope) -> None:
         try:
-            entry = read_entry(name, value, dialect, scope=scope, source=self._shown(path))
+            entry = read_entry(name, value, dialect, scope=scope, source=show_place(path, self.workspace, self.home))
         except Unreadable as error:
             self._report(path, f"the MCP server {show(name)} cannot be used: {error}", "Correct it there.")
             return
@@ -200,12 +200,6 @@ class _Reading:
             self.problems.extend([] if quiet else [error.as_problem(path)])
             return {}
         return content if isinstance(content, Mapping) else {}
-
-    def _shown(self, path: Path) -> str:
-        for base, mark in ((self.workspace, ""), (self.home, "~/")):
-            if path.is_relative_to(base):
-                return mark + show_path(path.relative_to(base))
-        return show_path(path)
 
     def _report(self, path: Path, message: str, remedy: str) -> None:
         self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))

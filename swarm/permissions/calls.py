@@ -13,8 +13,7 @@ from swarm.definitions.model import DEFAULT_TYPE, PermissionMode
 from swarm.definitions.names import canonical_type
 from swarm.definitions.tools import READ, ToolRow, row_of
 from swarm.permissions.path_rules import is_inside, is_protected, locate, matches_path
-from swarm.permissions.rules import Action, Rule, Rules, matches_name, matches_parameter, matches_value
-from swarm.permissions.web_rules import matches_domain
+from swarm.permissions.rules import Action, Rule, Rules, matches_domain, matches_name, matches_parameter, matches_value
 from swarm.workspace import is_output
 
 

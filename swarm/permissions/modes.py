@@ -11,10 +11,9 @@ from typing import Any
 from swarm.definitions.model import DEFAULT_TYPE, AgentDefinition, PermissionMode
 from swarm.definitions.tools import row_of
 from swarm.permissions.path_rules import escape_path, locate
-from swarm.permissions.rules import Rule
+from swarm.permissions.rules import Rule, host_of
 from swarm.permissions.shell.parse import parse_command
 from swarm.permissions.shell.patterns import escape_pattern
-from swarm.permissions.web_rules import host_of
 
 MODES: tuple[PermissionMode, ...] = ("plan", "dontAsk", "bubble", "default", "acceptEdits", "auto", "bypassPermissions")
 """From the strictest to the most permissive.

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
@@ -35,6 +36,7 @@ _OF_AGENT_CALLS = frozenset(
 )
 """What stands before a colon in `Agent(model:opus)`: a parameter, and no plugin."""
 _PARAMETER = re.compile(r"\w+:.+")
+_ODD = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 class InvalidRule(ConfigurationError):
@@ -211,3 +213,31 @@ def matches_name(spec: str, subject: object) -> bool:
     if prefix != spec and fnmatchcase(subject.strip(), prefix):
         return True
     return fnmatchcase(subject.strip(), f"{prefix} *" if prefix != spec else spec)
+
+
+def matches_domain(spec: str, url: object, *, broad: bool) -> bool:
+    """Whether a call's URL matches; `broad` (rules that deny or ask) takes in subdomains and URLs that cannot be read."""
+    pattern = spec.removeprefix("domain:").strip().lower().rstrip(".")
+    host = host_of(url)
+    if host is None:
+        return broad
+    if pattern == "*":
+        return True
+    if pattern.startswith("*.") and "*" not in pattern[2:]:
+        return host.endswith(pattern[1:]) or (broad and host == pattern[2:])
+    if "*" not in pattern:
+        return host == pattern or (broad and host.endswith(f".{pattern}"))
+    form = re.escape(pattern).replace(r"\*", ".*" if broad else "[^.]+")
+    return re.fullmatch(rf"(.*\.)?{form}" if broad else form, host) is not None
+
+
+def host_of(url: object) -> str | None:
+    """The host of a URL in one spelling, or None if different programs may read it differently."""
+    if not isinstance(url, str) or _ODD.search(url):
+        return None
+    try:
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        host = (parts.hostname or "").rstrip(".")
+        return host.encode("idna").decode().lower() if host else None
+    except (ValueError, UnicodeError):
+        return None

@@ -16,7 +16,7 @@ from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import is_known_tool, split_pattern, suggest
-from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path
+from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path, show_place
 from swarm.definitions.tools import EDIT, is_mcp, known_tools, row_of
 from swarm.errors import ConfigurationError
 from swarm.mcp.reading import load_servers
@@ -120,11 +120,7 @@ class _Loading:
     mcp_rules: dict[Path, list[str]] = field(default_factory=dict)
 
     def origin(self, path: Path, scope: str) -> _Origin:
-        if path.is_relative_to(self.workspace):
-            shown = show_path(path.relative_to(self.workspace))
-        else:
-            shown = f"~/{show_path(path.relative_to(self.home))}" if path.is_relative_to(self.home) else show_path(path)
-        return _Origin(path, f"{scope} settings ({shown})", scope != "user")
+        return _Origin(path, f"{scope} settings ({show_place(path, self.workspace, self.home)})", scope != "user")
 
     def may_loosen(self, text: str, origin: _Origin, content: str = "") -> bool:
         """Whether something counts that loosens; of the workspace it is noted, and counts if that is trusted."""

@@ -16,7 +16,7 @@ from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_path
+from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_place
 from swarm.skills.model import Skill, Skills
 from swarm.skills.reading import SKILL_FILE, make_command, read_command, read_skill
 
@@ -131,11 +131,7 @@ class _Reading:
 
     def name(self, path: Path) -> str:
         """A path as people find it."""
-        if self.workspace is not None and path.is_relative_to(self.workspace):
-            return show_path(path.relative_to(self.workspace))
-        if self.home is not None and path.is_relative_to(self.home):
-            return f"~/{show_path(path.relative_to(self.home))}"
-        return show_path(path)
+        return show_place(path, self.workspace, self.home)
 
     def _take_commands(self, folder: Path, boundary: Path | None, own: bool, prefix: str = "") -> None:
         if not is_folder(folder):

@@ -31,11 +31,9 @@ _WORTH_ZIPPING_BYTES = 1_024
 # Not Flower's own: its inspector needs those, and a read of ours may wait for Redis.
 _THREADS = ThreadPoolExecutor(4, "swarm-web")
 _CODES = {401: "login", 405: "bad_request", 421: "host"}
-_STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parent / "static"
 _MODULES = tuple(
-    path.relative_to(_STATIC).as_posix()
-    for folder in ("", "vendor")
-    for path in sorted((_STATIC / folder).glob("*.mjs"))
+    path.relative_to(STATIC).as_posix() for folder in ("", "vendor") for path in sorted((STATIC / folder).glob("*.mjs"))
 )
 """What the page loads at once; named in the shell, so that a browser need not find one after the other. Panels come when shown."""
 

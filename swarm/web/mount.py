@@ -13,7 +13,6 @@ from swarm.client import Swarm
 from swarm.web import handlers
 from swarm.web.stream import Stream
 
-STATIC = Path(__file__).parent / "static"
 _TEMPLATES = Path(__file__).parent / "templates"
 _ID = r"([A-Za-z0-9_-]{1,80})"
 
@@ -27,7 +26,7 @@ def mount(routes: list[Any], options: dict[str, Any], swarm: Swarm, token: str) 
 
     # Before the last one, which takes every address.
     routes[-1:-1] = [
-        URLSpec(r"/swarm/static/(.*)", handlers.Assets, {"path": str(STATIC)}, "swarm-static"),
+        URLSpec(r"/swarm/static/(.*)", handlers.Assets, {"path": str(handlers.STATIC)}, "swarm-static"),
         route(r"/api/about", handlers.About),
         route(r"/api/jobs", handlers.Jobs),
         route(r"/api/start", handlers.StartForm),

@@ -13,7 +13,7 @@ from swarm.live.reading import Reader
 from swarm.live.rows import Row
 from swarm.live.state import Patch
 from swarm.mailbox import position_of, to_message
-from swarm.records import Event, read_event
+from swarm.records import read_event
 from swarm.store.agents import Store
 from swarm.web.entries import show_message
 from swarm.web.reads import MOST_JOBS, show_jobs, show_patch
@@ -212,13 +212,9 @@ def _patch_job(
         return {}
     viewed.job = patch.job
     shown = {"now": patch.at, **show_patch(replace(patch, agents=agents))}
-    if inbox := [show_message(message) for message in reader.messages(_messages_to_user(events), job_id)]:
+    if inbox := [show_message(message) for message in reader.messages(events, job_id)]:
         shown["inbox"] = inbox
     return shown
-
-
-def _messages_to_user(events: Sequence[Event]) -> list[Event]:
-    return [event for event in events if event.kind == "message" and event.fields.get("to") == "user"]
 
 
 def _patch_agent(swarm: Swarm, viewed: Viewed, found: Found) -> dict[str, Any]:

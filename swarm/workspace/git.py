@@ -90,20 +90,24 @@ def run_git(
     return _call(program, folder, given, [command, *_OPTIONS.get(command, ()), *rest], timeout_seconds)
 
 
+def config_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Variables that give git these settings. With `-c` a name ends at its first `=`, and a repository may choose one that holds it."""
+    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings.items()):
+        pairs |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return pairs
+
+
 def _call(
     program: str, folder: Path, settings: Mapping[str, str], arguments: Sequence[str], timeout_seconds: float
 ) -> subprocess.CompletedProcess[bytes]:
     # A caller's GIT_DIR would point at another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "SSH_ASKPASS"))}
-    # Not with `-c`: there a name ends at its first `=`, and a repository may choose one that holds it.
-    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (name, value) in enumerate(settings.items()):
-        pairs |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     try:
         return subprocess.run(
             [program, "--no-pager", *arguments],
             cwd=folder,
-            env={**environment, **_ENVIRONMENT, **pairs},
+            env={**environment, **_ENVIRONMENT, **config_variables(settings)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout_seconds,

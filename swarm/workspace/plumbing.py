@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from swarm.errors import GitFailed, GitTrouble
+from swarm.workspace.git import config_variables
 
 LOCAL_SECONDS = 600.0
 """For a command that reaches no other host."""
@@ -203,7 +204,7 @@ def locked(git_dir: Path) -> Iterator[int]:
 
 def _environment(token: str | None) -> dict[str, str]:
     taken = {name: value for name, value in os.environ.items() if _TAKEN_OVER.fullmatch(name)}
-    return {**taken, **_ENVIRONMENT, **_pairs({**_SETTINGS, **_header(token)})}
+    return {**taken, **_ENVIRONMENT, **config_variables({**_SETTINGS, **_header(token)})}
 
 
 def _header(token: str | None) -> Mapping[str, str]:
@@ -211,10 +212,3 @@ def _header(token: str | None) -> Mapping[str, str]:
         return {}
     # A token in the URL would cost a refused request each time.
     return {"http.extraHeader": f"Authorization: Basic {base64.b64encode(f'swarm:{token}'.encode()).decode()}"}
-
-
-def _pairs(settings: Mapping[str, str]) -> dict[str, str]:
-    pairs = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (name, value) in enumerate(settings.items()):
-        pairs |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    return pairs
