@@ -11,9 +11,8 @@ from pathlib import Path
 
 from swarm.context.instructions import Instructions, load_instructions
 from swarm.definitions.catalogue import Catalogue, load_catalogue
-from swarm.definitions.grants import Grant
 from swarm.definitions.setups import Setup, read_setup
-from swarm.definitions.sources import Problem
+from swarm.definitions.sources import Grant, Problem
 from swarm.hooks.files import FoundHooks, find_hooks
 from swarm.mcp.reading import Configured, load_servers
 from swarm.permissions.definition_rules import server_rules
@@ -92,18 +91,10 @@ def gather(
         )
 
     found = read(trusted=False)
-    return read(trusted=True) if _is_trusted(folder, found.grants, settings) else found
-
-
-def find_grants(folder: Path, settings: Settings) -> list[Grant]:
-    """What files of the workspace would loosen."""
-    return gather(folder, settings).grants
+    trusted = found.grants and TrustStore(settings.state_folder()).is_trusted(folder, found.grants)
+    return read(trusted=True) if trusted else found
 
 
 def is_trusted(folder: Path, settings: Settings) -> bool:
     """Whether the person trusts what files of the workspace would loosen, as they are now."""
     return gather(folder, settings).trusted
-
-
-def _is_trusted(folder: Path, grants: list[Grant], settings: Settings) -> bool:
-    return bool(grants) and TrustStore(settings.state_folder()).is_trusted(folder, grants)

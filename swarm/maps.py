@@ -240,12 +240,8 @@ def check_bounds(max_running: int, retries: int, budget_usd: float | None) -> No
 
 
 def _template(spec: AgentSpec) -> dict[str, Any]:
-    own = _OWN | (_OWN_FILES if _has_own_files(spec) else set())
+    own = _OWN | (_OWN_FILES if spec.isolation != "none" or spec.is_carried else set())
     return spec.model_dump(mode="json", exclude=own)
-
-
-def _has_own_files(spec: AgentSpec) -> bool:
-    return spec.isolation != "none" or spec.is_carried
 
 
 def _attempt(swarm: Swarm, template: dict[str, Any], folder: Path, map_id: str, number: int, tried: int) -> Attempt:

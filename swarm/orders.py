@@ -23,14 +23,14 @@ from swarm.batching.batches import refuse_more_turns
 from swarm.context.instructions import Instructions
 from swarm.definitions.addressing import split_address
 from swarm.definitions.catalogue import Catalogue
-from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
 from swarm.definitions.setups import Setup
+from swarm.definitions.sources import Grant
 from swarm.errors import ConfigurationError
 from swarm.gathering import Gathered, gather
 from swarm.ids import job_id_for, new_job_id, root_agent_id
+from swarm.mcp.reading import explain_absent
 from swarm.mcp.servers import JobServers
-from swarm.mcp.wanting import explain_absent
 from swarm.memory.files import Folder, find_memory_folders
 from swarm.memory.shelves import Places, find_places
 from swarm.models import Usage

@@ -44,14 +44,15 @@ def find_unfit(data: Any) -> str:
     for _ in range(MAX_DEPTH):
         if any(isinstance(one, float) and not math.isfinite(one) for one in level):
             return "it holds a number that is too large"
-        level = [part for one in level if isinstance(one, dict | list) for part in _parts(one)]
+        level = [
+            part
+            for one in level
+            if isinstance(one, dict | list)
+            for part in (one.values() if isinstance(one, dict) else one)
+        ]
         if not level:
             return ""
     return f"it is nested more than {MAX_DEPTH} levels deep"
-
-
-def _parts(data: dict[str, Any] | list[Any]) -> list[Any]:
-    return list(data.values()) if isinstance(data, dict) else data
 
 
 def _clean(value: Any, depth: int) -> Any:
@@ -69,17 +70,13 @@ def _clean(value: Any, depth: int) -> Any:
     if depth >= MAX_DEPTH:
         return TOO_DEEP
     if isinstance(value, dict):
-        pairs = {_clean_key(key): _clean(one, depth + 1) for key, one in value.items()}
+        pairs = {clean_text(str(key)): _clean(one, depth + 1) for key, one in value.items()}
         same = len(pairs) == len(value) and all(
             new is old and pairs[new] is value[old] for new, old in zip(pairs, value, strict=True)
         )
         return value if same else pairs
     items = [_clean(one, depth + 1) for one in value]
     return value if all(new is old for new, old in zip(items, value, strict=True)) else type(value)(items)
-
-
-def _clean_key(key: Any) -> Any:
-    return clean_text(key if isinstance(key, str) else str(key))
 
 
 def _refuse_constant(name: str) -> NoReturn:

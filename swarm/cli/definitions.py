@@ -24,8 +24,7 @@ from swarm.definitions.sources import Problem
 from swarm.definitions.tools import known_tools, row_of
 from swarm.errors import ConfigurationError
 from swarm.gathering import is_trusted
-from swarm.mcp.reading import load_servers
-from swarm.mcp.wanting import explain_absent
+from swarm.mcp.reading import explain_absent, load_servers
 from swarm.orders import find_workspace
 from swarm.permissions.filter import Situation, explain_tools
 from swarm.permissions.sandbox import Backend, choose_backend

@@ -206,7 +206,7 @@ def _find(swarm: Swarm, text: str, workspace: Path) -> Shelf:
     scope, _, kind = text.partition(":")
     if len(matches) != 1 and scope in get_args(MemoryScope) and (kind or scope == "team"):
         places = find_places(find_workspace(workspace), swarm.settings.memory_owner)
-        short = places.shelf(_as_scope(scope), kind)
+        short = places.shelf(scope, kind)  # type: ignore[arg-type]
         matches = [short] if not matches or short in known else matches
     if len(matches) == 1:
         return matches[0]
@@ -214,10 +214,6 @@ def _find(swarm: Swarm, text: str, workspace: Path) -> Shelf:
     raise ConfigurationError(
         f"{text!r} could be {found}" if matches else f"there is no shelf {text!r}; `swarm memory list` lists them"
     )
-
-
-def _as_scope(scope: str) -> MemoryScope:
-    return next(known for known in get_args(MemoryScope) if known == scope)
 
 
 def _page(page: str) -> str:

@@ -10,9 +10,9 @@ import typer
 
 from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
-from swarm.definitions.grants import Grant
+from swarm.definitions.sources import Grant
 from swarm.errors import ConfigurationError
-from swarm.gathering import find_grants, is_trusted
+from swarm.gathering import gather, is_trusted
 from swarm.orders import find_workspace
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings, load_settings
@@ -37,7 +37,7 @@ def trust(
     if revoke:
         print_note(f"no longer trusted: {folder}" if store.revoke(folder) else f"it was not trusted: {folder}")
         return
-    grants = find_grants(folder, settings)
+    grants = gather(folder, settings).grants
     if grants and not show:
         store.trust(folder, grants)
     trusted = is_trusted(folder, settings)

@@ -142,13 +142,10 @@ def start_broker(folder: Path, idle_seconds: float) -> None:
             stdout=log,
             stderr=log,
             cwd=folder,
-            env=clean_environment(os.environ) | _import_path(),
+            env=clean_environment(os.environ)
+            | {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
             start_new_session=True,
         )
-
-
-def _import_path() -> dict[str, str]:
-    return {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
 
 
 def _connect(folder: Path) -> socket.socket:

@@ -10,18 +10,29 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from swarm.definitions.catalogue import project_folders
-from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.names import split_pattern
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path, show_place
+from swarm.definitions.sources import (
+    Grant,
+    Problem,
+    Unusable,
+    enumerate_briefly,
+    read_text,
+    show,
+    show_path,
+    show_place,
+)
 from swarm.mcp.formats import Dialect, Unreadable, read_entry
-from swarm.mcp.servers import Scope, Server, describe_use
+from swarm.mcp.servers import Scope, Server, describe_use, server_of, spell
 
 MAX_SERVERS = 100
 PROJECT_FILE = ".mcp.json"
@@ -226,3 +237,29 @@ def _parse_large(path: Path, most: int) -> Any:
         raise Unusable(f"cannot be read: {error.strerror}", "Check that it may be read.") from error
     except (ValueError, RecursionError) as error:
         raise Unusable(f"it is not valid JSON: {error}", "No server is read from it.") from error
+
+
+def wanted_servers(definition: AgentDefinition) -> list[str]:
+    """The servers that it names, by the part that their tools' names have of them; patterns of many servers name none."""
+    listed = (server_of(split_pattern(entry)[0]) for entry in definition.tools or ())
+    names = (*(spell(name) for name in definition.shared_servers), *listed)
+    return list(dict.fromkeys(key for key in names if key and not set(key) & set("*?[")))
+
+
+def explain_absent(definition: AgentDefinition, configured: Configured, unapproved: Iterable[Server] = ()) -> str:
+    """Which servers it wants and does not get, why, and what to do; empty if it gets all of them.
+
+    `unapproved` are those that definitions would bring along.
+    """
+    held = {server.key for server in (*configured.servers, *definition.servers)}
+    waiting = {server.key: server.source for server in (*unapproved, *configured.untrusted)}
+    absent = [key for key in wanted_servers(definition) if key not in held]
+    in_files = [f"{key} ({waiting[key]})" for key in absent if key in waiting]
+    off = [
+        key for key in absent if key not in waiting and any(fnmatchcase(spell(name), key) for name in configured.off)
+    ]
+    unknown = [key for key in absent if key not in waiting and key not in off]
+    parts = [f"not approved: {enumerate_briefly(in_files)}; `swarm trust` approves them"] if in_files else []
+    parts += [f"switched off: {enumerate_briefly(off)}"] if off else []
+    parts += [f"not configured: {enumerate_briefly(unknown)}; `swarm mcp add` does that"] if unknown else []
+    return f"it goes without MCP servers that it names: {'; '.join(parts)}" if parts else ""

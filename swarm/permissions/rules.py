@@ -86,12 +86,8 @@ class Rules(BaseModel):
     rules: tuple[Rule, ...] = ()
 
     def __add__(self, other: Rules) -> Rules:
-        return self.merged(other)
-
-    def merged(self, *others: Rules) -> Rules:
         """These rules and the others', each once."""
-        every = (rule for rules in (self, *others) for rule in rules.rules)
-        return Rules(rules=tuple(dict.fromkeys(every)))
+        return Rules(rules=tuple(dict.fromkeys((*self.rules, *other.rules))))
 
     def __len__(self) -> int:
         return len(self.rules)

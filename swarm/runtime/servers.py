@@ -20,9 +20,9 @@ from swarm.mcp.calling import Access, Calling, ServerAway
 from swarm.mcp.line import Line, can_start_broker
 from swarm.mcp.logins import way_to
 from swarm.mcp.pins import Pin, PinnedTool, Pins
+from swarm.mcp.reading import wanted_servers
 from swarm.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
 from swarm.mcp.servers import JobServers, Server, tool_name
-from swarm.mcp.wanting import wanted_servers
 from swarm.mcp.words import ABSENT, introduce
 from swarm.memory.shelves import Places
 from swarm.models.catalogue import context_tokens

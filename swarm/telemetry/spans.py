@@ -10,16 +10,38 @@ calls and the runs of the agents that it started. A run that a message began is 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swarm.ids import reply_span_id, span_id
-from swarm.records import AgentView, Usage
+from swarm.records import NANO, AgentView, Usage
 from swarm.store.roster import StoredEntry
-from swarm.telemetry.counting import BY_A_TOOL, count_reply, count_seconds
+from swarm.telemetry.names import SECONDS
 
+BY_A_TOOL = "(tool)"
+"""The model of requests that a tool made: entries do not name it."""
 Attribute = str | int | float | bool
+
+
+def count_reply(entry: Mapping[str, Any], model: str, *, rehearsed: bool) -> Counter[str]:
+    """A reply, a summary, or what a tool asked of a model."""
+    usage, found = Usage.model_validate(entry.get("usage") or {}), Counter[str]()
+    found[f"input|{model}"] = usage.total_tokens - usage.output_tokens
+    found[f"output|{model}"] = usage.output_tokens
+    found[f"cache_read|{model}"] = usage.cache_read_input_tokens
+    found[f"cache_write|{model}"] = usage.cache_creation_input_tokens
+    found[f"cost|{model}|{str(rehearsed).lower()}"] = round(entry.get("cost_usd", 0.0) * NANO)
+    return found
+
+
+def count_seconds(figure: str, label: str, seconds: float) -> Counter[str]:
+    """One observation of a histogram."""
+    # Before a place, so that a `le` is never one of the labels.
+    place = bisect_left(SECONDS, seconds)
+    return Counter({f"{figure}|{label}|{place}": 1, f"{figure}|{label}|sum": round(seconds * 1000)})
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from swarm import Job
 from swarm.agent.entries import ToolFinished
 from swarm.agent.notes import UNDONE
 from swarm.errors import NotOwner
-from swarm.gathering import find_grants
+from swarm.gathering import gather
 from swarm.permissions.trust import TrustStore
 from swarm.runtime.reading import keeping_of
 from swarm.store.values import Claim
@@ -138,7 +138,7 @@ def test_a_new_checkout_is_set_up_before_its_agent_goes_on_and_a_failure_is_told
         "if ! test -e deps; then mkdir deps; touch deps/begun; sleep 60; fi\n"
         "echo made >> deps/made\n"
     )
-    TrustStore(hubbed.settings.state_folder()).trust(folder, find_grants(folder, hubbed.settings))
+    TrustStore(hubbed.settings.state_folder()).trust(folder, gather(folder, hubbed.settings).grants)
     first = hubbed.start_worker(1)
     steps = play(
         bash("cat deps/made; touch broken"),

@@ -16,7 +16,7 @@ import pytest
 from swarm.agent.entries import Compacted, CompactionFailed, Entry, Hooked, ToolFinished
 from swarm.agent.life import fold
 from swarm.client import Job
-from swarm.gathering import find_grants
+from swarm.gathering import gather
 from swarm.models.anthropic import AnthropicModel
 from swarm.permissions.trust import TrustStore
 from swarm.runtime.loop import Loop
@@ -71,7 +71,7 @@ def heard(fleet: Fleet, job: Job) -> dict[str, Hooked]:
 
 
 def trust(fleet: Fleet) -> None:
-    TrustStore(fleet.settings.state_folder()).trust(fleet.workspace, find_grants(fleet.workspace, fleet.settings))
+    TrustStore(fleet.settings.state_folder()).trust(fleet.workspace, gather(fleet.workspace, fleet.settings).grants)
 
 
 def test_a_hook_refuses_a_call_by_its_exit_code_and_the_agent_is_told_why(at_work: Fleet, home: Path) -> None:

@@ -13,7 +13,7 @@ from swarm.context.nested import find_reached, render_reached
 from swarm.context.rules import expand_braces, find_imports, read_globs, strip_comments
 from swarm.definitions.sources import Unusable
 from swarm.errors import ConfigurationError
-from swarm.gathering import find_grants
+from swarm.gathering import gather
 from swarm.orders import Order, prepare_order
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
@@ -188,7 +188,7 @@ def test_what_leaves_the_repository_is_read_only_while_the_workspace_is_trusted(
     prepared = prepare_order(order, settings)
     assert prepared.instructions is not None and "SECRET" not in prepared.instructions.text
     assert "are ignored (~/code/shop/CLAUDE.md)" in prepared.warnings[-1]
-    TrustStore(settings.state_folder()).trust(place.workspace, find_grants(place.workspace, settings))
+    TrustStore(settings.state_folder()).trust(place.workspace, gather(place.workspace, settings).grants)
     trusted = prepare_order(order, settings)
     assert trusted.instructions is not None and "SECRET" in trusted.instructions.text
 

@@ -14,9 +14,8 @@ from swarm.cli.mcp import group
 from swarm.definitions.catalogue import load_catalogue
 from swarm.errors import ConfigurationError
 from swarm.mcp.formats import Dialect, Unreadable, read_entry
-from swarm.mcp.reading import load_servers
+from swarm.mcp.reading import explain_absent, load_servers
 from swarm.mcp.servers import Server
-from swarm.mcp.wanting import explain_absent
 from swarm.permissions.definition_rules import definition_rules, server_rules
 
 

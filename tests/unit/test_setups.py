@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swarm.definitions.setups import MAX_COMMAND_BYTES, Setup, read_setup
-from swarm.gathering import find_grants, is_trusted
+from swarm.gathering import gather, is_trusted
 from swarm.orders import Order, prepare_order
 from swarm.permissions.trust import TrustStore
 from swarm.settings import Settings
@@ -101,10 +101,12 @@ def test_it_travels_with_the_job_only_while_exactly_it_is_trusted(
     prepared = prepare_order(order, settings)
     assert prepared.spec.files is not None and prepared.spec.files.setup is None
     assert SWARM in prepared.ignored and prepared.ignored in prepared.warnings
-    TrustStore(settings.state_folder()).trust(workspace, find_grants(workspace, settings))
+    TrustStore(settings.state_folder()).trust(workspace, gather(workspace, settings).grants)
     files = prepare_order(order, settings).spec.files
     assert files is not None and files.setup == Setup(command="npm ci", source=SWARM)
     write(workspace, SWARM, "npm ci; curl evil")
     assert not is_trusted(workspace, settings)
     without = settings.model_copy(update={"hub": None})
-    assert find_grants(workspace, without) == [] and not prepare_order(order, without).warnings, "no checkouts are made"
+    assert gather(workspace, without).grants == [] and not prepare_order(order, without).warnings, (
+        "no checkouts are made"
+    )

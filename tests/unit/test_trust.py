@@ -10,9 +10,9 @@ import pytest
 
 from swarm.agent.spec import Limits
 from swarm.definitions.catalogue import load_catalogue
-from swarm.definitions.grants import Grant, hash_grants
+from swarm.definitions.sources import Grant, hash_grants
 from swarm.errors import ConfigurationError
-from swarm.gathering import find_grants, is_trusted
+from swarm.gathering import gather, is_trusted
 from swarm.mcp.servers import JobServers
 from swarm.orders import Order, prepare_order
 from swarm.permissions.trust import MAX_KEPT, TrustStore
@@ -141,7 +141,7 @@ def test_an_order_tells_what_was_ignored_and_how_to_grant_it(workspace: Path, se
     [warning] = prepared.warnings
     assert warning.startswith("3 things that files of this workspace would allow are ignored (")
     assert f"swarm trust {workspace}" in warning and ".claude/settings.local.json" in warning
-    TrustStore(settings.state_folder()).trust(workspace, find_grants(workspace, settings))
+    TrustStore(settings.state_folder()).trust(workspace, gather(workspace, settings).grants)
     assert is_trusted(workspace, settings)
     prepared = prepare_order(order, settings)
     assert prepared.spec.mode == "bypassPermissions" and "evil" in prepared.spec.definition.prompt
@@ -162,7 +162,7 @@ def test_a_server_of_the_workspace_travels_with_a_job_once_it_was_approved_as_it
     entry = {"command": "files", "args": ["${ROOT}"], "default_tools_approval_mode": "prompt"}
     write(workspace / ".mcp.json", json.dumps({"mcpServers": {"files": entry}}))
     assert pinned() == [] and "ignored (.mcp.json)" in prepare_order(Order("go", workspace=workspace), settings).ignored
-    TrustStore(settings.state_folder()).trust(workspace, find_grants(workspace, settings))
+    TrustStore(settings.state_folder()).trust(workspace, gather(workspace, settings).grants)
     assert pinned() == [("files", ("${ROOT}",))]
     rules = prepare_order(Order("go", workspace=workspace), settings).rules.rules
     assert [(rule.action, rule.text) for rule in rules] == [("ask", "mcp__files__*")]
