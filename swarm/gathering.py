@@ -11,8 +11,9 @@ from pathlib import Path
 
 from swarm.context.instructions import Instructions, load_instructions
 from swarm.definitions.catalogue import Catalogue, load_catalogue
+from swarm.definitions.grants import Grant
 from swarm.definitions.setups import Setup, read_setup
-from swarm.definitions.sources import Grant, Problem
+from swarm.definitions.sources import Problem
 from swarm.hooks.files import FoundHooks, find_hooks
 from swarm.mcp.reading import Configured, load_servers
 from swarm.permissions.definition_rules import server_rules

@@ -23,9 +23,9 @@ from swarm.batching.batches import refuse_more_turns
 from swarm.context.instructions import Instructions
 from swarm.definitions.addressing import split_address
 from swarm.definitions.catalogue import Catalogue
+from swarm.definitions.grants import Grant
 from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
 from swarm.definitions.setups import Setup
-from swarm.definitions.sources import Grant
 from swarm.errors import ConfigurationError
 from swarm.gathering import Gathered, gather
 from swarm.ids import job_id_for, new_job_id, root_agent_id

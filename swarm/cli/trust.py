@@ -10,7 +10,7 @@ import typer
 
 from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
-from swarm.definitions.sources import Grant
+from swarm.definitions.grants import Grant
 from swarm.errors import ConfigurationError
 from swarm.gathering import gather, is_trusted
 from swarm.orders import find_workspace

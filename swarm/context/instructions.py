@@ -22,10 +22,10 @@ from swarm.context.excludes import Excludes, read_excludes
 from swarm.context.rules import PathRule, find_imports, looks_like_file, read_globs, strip_comments
 from swarm.definitions.cache import Stamp, stamp_of
 from swarm.definitions.catalogue import project_folders
+from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.opencode import CONFIG_NAMES
 from swarm.definitions.sources import (
-    Grant,
     Problem,
     Unusable,
     is_folder,

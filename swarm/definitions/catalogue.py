@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.cache import read_cached, shipped_definitions, stamp_of
 from swarm.definitions.codex import read_codex_config, read_codex_role
+from swarm.definitions.grants import Grant
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_type, suggest
@@ -27,7 +28,7 @@ from swarm.definitions.opencode import (
     read_opencode_agents,
     read_opencode_config,
 )
-from swarm.definitions.sources import Grant, Problem, ReadResult, Unusable, is_folder, list_files, resolve
+from swarm.definitions.sources import Problem, ReadResult, Unusable, is_folder, list_files, resolve
 from swarm.errors import UnknownDefinition
 from swarm.mcp.servers import Server, describe_use
 

@@ -16,8 +16,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
-from swarm.definitions.sources import Grant, Problem, Unusable, locate, read_text, show
+from swarm.definitions.sources import Problem, Unusable, locate, read_text, show
 
 MAX_COMMAND_BYTES = 16 * 1024
 """It is in the record of each agent of the job."""

@@ -1,4 +1,4 @@
-"""Getting at definition files: what a reader gives back, how a file is read without trusting it, and what a person would have to trust.
+"""Getting at definition files: what a reader gives back, and how a file is read without trusting it.
 
 A file is read only if it is a regular file of at most 1 MiB in UTF-8. Symbolic links to files and folders are
 followed, because people share their agents that way; a loop of links ends. Whatever is wrong with one file is
@@ -7,10 +7,7 @@ a `Problem` of that file, never an exception for the others.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -189,22 +186,3 @@ def list_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
             elif depth < MAX_FOLDER_DEPTH and is_folder(path):
                 pending.append((path, depth + 1))
     return sorted(found)
-
-
-class Grant(BaseModel):
-    """One thing that a file of the workspace would loosen."""
-
-    model_config = ConfigDict(frozen=True)
-
-    text: str
-    """What would be granted, in a line."""
-    source: str
-    """The file, as people find it."""
-    content: str = ""
-    """What the line does not show of it: changed, it is another grant."""
-
-
-def hash_grants(grants: Iterable[Grant]) -> str:
-    """The hash of all that would be granted, whatever its order."""
-    document = json.dumps(sorted([grant.source, grant.text, grant.content] for grant in grants))
-    return hashlib.sha256(document.encode("utf-8", "backslashreplace")).hexdigest()

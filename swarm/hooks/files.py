@@ -14,10 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from swarm.definitions.grants import Grant
 from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.hooks import Hook, Hooks, Origin
 from swarm.definitions.jsonc import parse_jsonc
-from swarm.definitions.sources import Grant, Problem, Unusable, read_text, show_path
+from swarm.definitions.sources import Problem, Unusable, read_text, show_path
 from swarm.errors import ConfigurationError
 
 _OWN = (".claude/settings.json", ".config/swarm/settings.json", ".codex/hooks.json")

@@ -17,20 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from swarm.definitions.catalogue import project_folders
+from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import split_pattern
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import (
-    Grant,
-    Problem,
-    Unusable,
-    enumerate_briefly,
-    read_text,
-    show,
-    show_path,
-    show_place,
-)
+from swarm.definitions.sources import Problem, Unusable, enumerate_briefly, read_text, show, show_path, show_place
 from swarm.mcp.formats import Dialect, Unreadable, read_entry
 from swarm.mcp.servers import Scope, Server, describe_use, server_of, spell
 

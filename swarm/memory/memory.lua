@@ -114,6 +114,9 @@ local function rename(shelf, given)
     -- Its versions go with it; what was kept of a page that was once called so makes room.
     uncount(shelf, redis.call('XRANGE', shelf_key(shelf, 'log:' .. to), '-', '+'))
     redis.call('RENAME', shelf_key(shelf, 'log:' .. page), shelf_key(shelf, 'log:' .. to))
+    local root = redis.call('HGET', shelf_key(shelf, 'roots'), page)
+    redis.call('HDEL', shelf_key(shelf, 'roots'), page, to)
+    if root then redis.call('HSET', shelf_key(shelf, 'roots'), to, root) end
     redis.call('SREM', shelf_key(shelf, 'logged'), page)
     redis.call('HSET', shelf_key(shelf), to, redis.call('HGET', shelf_key(shelf), page))
     redis.call('HDEL', shelf_key(shelf), page)
@@ -165,11 +168,12 @@ step('memory_purge', function(shelf, page)
     redis.call('DEL', log)
     redis.call('HDEL', shelf_key(shelf), each)
     redis.call('HDEL', shelf_key(shelf, 'texts'), each)
+    redis.call('HDEL', shelf_key(shelf, 'roots'), each)
     redis.call('SREM', shelf_key(shelf, 'logged'), each)
   end
   if page == '' then
     redis.call('HDEL', P .. ':memory', shelf)
-    for _, part in ipairs({ 'sums', 'logged', 'imported', 'texts' }) do redis.call('DEL', shelf_key(shelf, part)) end
+    for _, part in ipairs({ 'sums', 'logged', 'imported', 'texts', 'roots' }) do redis.call('DEL', shelf_key(shelf, part)) end
     redis.call('DEL', shelf_key(shelf))
   end
   return 'ok'

@@ -7,6 +7,8 @@
 -- P:memory:SHELF:logged     set     pages that have versions kept, also those that were deleted
 -- P:memory:SHELF:log:PAGE   stream  its versions, VERSION-0 each: op, text, job, agent, by, at, `new` where there was no page before,
 --                                   `from`, what it was called before; `taken`, the job that was taken back by it. Of a page with many, or on a full shelf, the oldest are dropped.
+-- P:memory:SHELF:roots      hash    page -> JSON {text, by: [[lines, job]…]}: what the last version that was dropped left, and who had brought
+--                                   in each line: '' if nobody knows, or a person
 -- P:memory:SHELF:imported   hash    page -> sha256 of the file that was imported last
 --
 -- A page's path is like that of a file: `a/b` is in the folder `a`, which is there as long as a page is in it, and `a` is no page then.
@@ -65,12 +67,62 @@ local function uncount(shelf, entries)
   end
 end
 
+-- A last line is the same with and without its end.
+local function split_lines(text)
+  local lines = {}
+  for line, ends in text:gmatch('([^\n]*)(\n?)') do
+    if line ~= '' or ends ~= '' then lines[#lines + 1] = line end
+  end
+  return lines
+end
+
+-- Who brought in each line of a text, as a version's author changed it from `old`, whose lines are by `by`. What stands at its beginning and at
+-- its end stays whose it was, and in between any line that was there before, wherever it is now.
+local function attribute(old, by, new, author)
+  local first, found = 1, {}
+  while first <= #old and first <= #new and old[first] == new[first] do
+    found[first] = by[first]
+    first = first + 1
+  end
+  local last_old, last_new = #old, #new
+  while last_old >= first and last_new >= first and old[last_old] == new[last_new] do
+    found[last_new] = by[last_old]
+    last_old, last_new = last_old - 1, last_new - 1
+  end
+  local known = {}
+  for at = last_old, first, -1 do
+    known[old[at]] = known[old[at]] or {}
+    table.insert(known[old[at]], by[at])
+  end
+  for at = first, last_new do
+    found[at] = known[new[at]] and table.remove(known[new[at]]) or author
+  end
+  return found
+end
+
+-- A version is about to be dropped: keep whose its lines are.
+local function keep_authors(shelf, page, entry)
+  local version, authors, runs = {}, {}, {}
+  for i = 1, #entry[2], 2 do version[entry[2][i]] = entry[2][i + 1] end
+  local stored = redis.call('HGET', shelf_key(shelf, 'roots'), page)
+  local root = stored and cjson.decode(stored) or { text = '', by = {} }
+  for _, run in ipairs(root.by) do
+    for _ = 1, run[1] do authors[#authors + 1] = run[2] end
+  end
+  local author = (stored or version.new) and version.job or ''
+  for _, job in ipairs(attribute(split_lines(root.text), authors, split_lines(version.text), author)) do
+    if #runs > 0 and runs[#runs][2] == job then runs[#runs][1] = runs[#runs][1] + 1 else runs[#runs + 1] = { 1, job } end
+  end
+  redis.call('HSET', shelf_key(shelf, 'roots'), page, cjson.encode({ text = version.text, by = runs }))
+end
+
 local function drop_old_versions(shelf, page)
   local log = shelf_key(shelf, 'log:' .. page)
   local length = redis.call('XLEN', log)
   while length > MOST_VERSIONS
     or (length > LEAST_VERSIONS and count(redis.call('HGET', shelf_key(shelf, 'sums'), 'log_bytes')) > MOST_LOG_BYTES) do
     local oldest = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)
+    keep_authors(shelf, page, oldest[1])
     redis.call('XDEL', log, oldest[1][1])
     uncount(shelf, oldest)
     length = length - 1

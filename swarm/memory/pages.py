@@ -8,6 +8,7 @@ pages of a shelf; each says which job and agent wrote it.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -65,6 +66,21 @@ class Version(BaseModel):
     """The job that was taken back by it."""
 
 
+class Root(BaseModel):
+    """What is left of versions that are not kept any more: the page as it was after the last of them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    by: list[tuple[int, str]]
+    """Of how many lines each which job brought them in; empty: nobody knows, or a person did."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Each line with its job."""
+        jobs = (job for count, job in self.by for _ in range(count))
+        return list(zip(re.findall(r"[^\n]*\n|[^\n]+", self.text), jobs, strict=True))
+
+
 @dataclass(frozen=True)
 class Author:
     """Who makes a change."""
@@ -106,11 +122,19 @@ class Memories:
 
     def versions(self, shelf: Shelf, page: str) -> list[Version]:
         """The page's versions that are kept, the oldest first."""
-        rows = self._store.client.xrange(self._store.key("memory", shelf.id, f"log:{page}"))
-        return [
+        return self.past(shelf, page)[0]
+
+    def past(self, shelf: Shelf, page: str) -> tuple[list[Version], Root | None]:
+        """The page's versions that are kept, the oldest first, and what is known of those before."""
+        pipeline = self._store.client.pipeline(transaction=True)
+        pipeline.xrange(self._store.key("memory", shelf.id, f"log:{page}"))
+        pipeline.hget(self._store.key("memory", shelf.id, "roots"), page)
+        rows, root = pipeline.execute()
+        versions = [
             Version(version=int(entry_id.split("-")[0]), source=fields.pop("from", ""), **fields)
             for entry_id, fields in rows
         ]
+        return versions, None if root is None else Root.model_validate_json(root)
 
     def imported(self, shelf: Shelf) -> dict[str, str]:
         """By page, the hash of the file that was imported last."""

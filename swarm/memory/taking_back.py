@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from swarm.errors import MemoryRefused
-from swarm.memory.pages import Author, Memories, Version
+from swarm.memory.pages import Author, Memories, Root, Version
 from swarm.memory.shelves import Shelf
 
 
 def take_back(memories: Memories, job: str) -> list[tuple[Shelf, str]]:
-    """Make every page as if the job had written none of its versions that are kept; returns those that this has changed.
+    """Make every page as if the job had written none of its versions; returns those that this has changed.
+
+    What it took out of a page in versions that are not kept any more stays away.
 
     Each page is changed in one step, and looked at anew if somebody writes meanwhile; so is the whole, once more, if it is broken off.
     """
@@ -35,14 +37,14 @@ def take_back(memories: Memories, job: str) -> list[tuple[Shelf, str]]:
 
 
 def _restore(memories: Memories, shelf: Shelf, page: str, job: str) -> bool:
-    versions = memories.versions(shelf, page)
-    if not any(version.job == job for version in versions):
+    versions, root = memories.past(shelf, page)
+    if not any(version.job == job for version in versions) and not (root and any(by == job for _, by in root.by)):
         return False
     found = memories.read(shelf, page)
     now = found[1] if found else None
     # What is kept may be newer than what was read; then the version does not fit, and it begins anew.
     seen = found[0].version if found else 0
-    wanted = without_job(versions, job)
+    wanted = without_job(versions, job, root)
     if wanted is not None and found is not None and seen != versions[-1].version:
         return _restore(memories, shelf, page, job)
     if wanted is None:
@@ -72,18 +74,18 @@ class _Line:
     taken_by: str | None = None
 
 
-def without_job(versions: Sequence[Version], job: str) -> str | None:
+def without_job(versions: Sequence[Version], job: str, root: Root | None = None) -> str | None:
     """The page as the other jobs, and people, have made it; None if it would not be there. `versions` are those kept, the oldest first.
 
-    What stood in a page before its oldest kept version is nobody's: it stays.
+    Of what stood in a page before its oldest kept version `root` says who brought it in; without one it is nobody's: it stays.
     """
     others = [version for version in versions if version.job != job]
-    untold = bool(versions) and not versions[0].new
-    if not others and not untold:
+    weave = [_Line(line, by) for line, by in root.lines()] if root else []
+    untold = bool(versions) and not versions[0].new and root is None
+    if not others and not untold and all(line.brought_by == job for line in weave):
         return None
     if others and others[-1].op == "delete":
         return None
-    weave: list[_Line] = []
     for at, version in enumerate(versions):
         author = "" if at == 0 and untold else version.job
         if version.taken:

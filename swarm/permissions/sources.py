@@ -12,10 +12,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args
 
+from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import is_known_tool, split_pattern, suggest
-from swarm.definitions.sources import Grant, Problem, Unusable, read_text, show, show_path, show_place
+from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path, show_place
 from swarm.definitions.tools import EDIT, is_mcp, known_tools, row_of
 from swarm.errors import ConfigurationError
 from swarm.mcp.reading import load_servers

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from swarm.definitions.sources import Grant, hash_grants
+from swarm.definitions.grants import Grant, hash_grants
 from swarm.errors import ConfigurationError
 
 MAX_KEPT = 20

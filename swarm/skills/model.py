@@ -14,7 +14,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from swarm.definitions.sources import Grant, Problem
+from swarm.definitions.grants import Grant
+from swarm.definitions.sources import Problem
 
 MAX_DESCRIPTION = 1_536
 """Characters that are told of one skill to begin with."""

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm.definitions.catalogue import project_folders
+from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Grant, Problem, Unusable, is_folder, list_files, read_text, resolve, show_place
+from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_place
 from swarm.skills.model import Skill, Skills
 from swarm.skills.reading import SKILL_FILE, make_command, read_command, read_skill
 

@@ -355,6 +355,25 @@ def test_a_bad_job_s_writings_are_taken_back_and_nobody_else_s(unmanned: Fleet, 
     assert take_back(good.memories, bad.world.job_id) == [], "once is enough"
 
 
+def test_writings_whose_versions_are_gone_are_taken_back_by_their_lines(unmanned: Fleet, store: Store) -> None:
+    good, bad, later = (Rememberer(store, unmanned) for _ in range(3))
+    good.call("create", path="/memories/a.md", file_text="one\nGONE\nname 0\nlast")
+    bad.call("str_replace", path="/memories/a.md", old_str="GONE\n", new_str="POISON\n")
+    bad.call("create", path="/memories/bad.md", file_text="POISON\nname 0\n")
+    bad.call("insert", path="/memories/a.md", insert_line=0, insert_text="POISON 2")
+    for number in range(105):
+        for page in ("a.md", "bad.md"):
+            given = {"old_str": f"name {number}\n", "new_str": f"name {number + 1}\n"}
+            later.call("str_replace", path=f"/memories/{page}", **given)
+    later.call("rename", old_path="/memories/a.md", new_path="/memories/b.md")
+    assert not any(version.job == bad.world.job_id for version in good.memories.versions(OWN, "b.md"))
+    taken = take_back(good.memories, bad.world.job_id)
+    assert sorted(page for _, page in taken) == ["b.md", "bad.md"]
+    texts = {page.name: good.memories.read(OWN, page.name)[1] for page in good.memories.pages(OWN)}  # type: ignore[index]
+    assert texts == {"b.md": "one\nname 105\nlast\n", "bad.md": "name 105\n"}
+    assert take_back(good.memories, bad.world.job_id) == [], "once is enough"
+
+
 def test_shelves_are_found_by_their_ids(agent: Rememberer) -> None:
     agent.call("create", path="/memories/a.md", file_text="x")
     assert [shelf.id for shelf in agent.memories.shelves()] == [OWN.id]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.markdown import read_markdown
 from swarm.memory.mounts import title_of
-from swarm.memory.pages import Version
+from swarm.memory.pages import Root, Version
 from swarm.memory.secrets import REMOVED, strip_secrets
 from swarm.memory.taking_back import name_without, without_job
 
@@ -84,6 +84,13 @@ def test_what_stood_there_before_the_oldest_version_is_nobody_s() -> None:
     assert without_job([version(7, "bad", "old\nand bad\n"), version(8, "bad", "old\nand bad\nworse\n")], "bad") == (
         "old\nand bad\n"
     )
+
+
+def test_of_versions_that_are_gone_the_lines_are_still_somebody_s() -> None:
+    root = Root(text="old\nBAD\nalso old", by=[(1, ""), (1, "bad"), (1, "good")])
+    assert without_job([version(7, "good", "old\nBAD\nmine\nalso old")], "bad", root) == "old\nmine\nalso old"
+    assert without_job([version(7, "bad", "worse\n")], "bad", root) == "old\nalso old"
+    assert without_job([version(7, "bad", "BAD\n")], "bad", Root(text="BAD", by=[(1, "bad")])) is None
 
 
 def test_a_rename_is_undone_unless_somebody_renamed_it_since() -> None:

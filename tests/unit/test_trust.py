@@ -10,7 +10,7 @@ import pytest
 
 from swarm.agent.spec import Limits
 from swarm.definitions.catalogue import load_catalogue
-from swarm.definitions.sources import Grant, hash_grants
+from swarm.definitions.grants import Grant, hash_grants
 from swarm.errors import ConfigurationError
 from swarm.gathering import gather, is_trusted
 from swarm.mcp.servers import JobServers
