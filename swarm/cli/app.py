@@ -67,6 +67,7 @@ SECTIONS = {
         "telemetry": "daemons:telemetry",
         "limits": "limits:show_limits",
         "keys": "keys:keys",
+        "webhooks": "webhooks:webhooks",
     },
     "Without a model": {"demo": "demo:demo", "rehearse": "rehearse:rehearse"},
 }

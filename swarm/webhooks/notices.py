@@ -7,8 +7,9 @@ delivered at least once, under an id that stays the same; what is given up is an
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,7 +25,7 @@ class Notice(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     type: str
-    """`job_ended`, `question` or `budget`, as in the job's events."""
+    """`job_ended`, `question` or `budget`, as in the job's events; or `test`, which is of no job."""
     job_id: str
     agent_id: str
     seq: int
@@ -57,6 +58,33 @@ class Due(BaseModel):
     address: Address | None
 
 
+class Standing(BaseModel):
+    """How one notice stands."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: Literal["delivered", "waits", "lost"]
+    """`lost`: it was given up."""
+    tries: int = 0
+    why: str = ""
+    """Why the last try failed."""
+
+
+class AddressView(BaseModel):
+    """How an address stands that workers deliver to."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    said_at: float
+    """When a worker said last that it delivers there."""
+    waiting: int
+    lost: int
+    """Given up, and kept for some days."""
+    first: Standing | None
+    """The notice whose next try comes first."""
+
+
 class Webhooks:
     """The notices of all jobs."""
 
@@ -78,6 +106,36 @@ class Webhooks:
             )
             for _, document, tries, address in zip(found, found, found, found, strict=True)
         ]
+
+    def addresses(self) -> list[AddressView]:
+        """How the addresses stand that workers deliver to, or did within a day."""
+        found = iter(self._store.run("list_webhooks"))
+        return [
+            AddressView(
+                name=name,
+                said_at=float(said_at),
+                waiting=int(waiting),
+                lost=int(lost),
+                first=self.find(name, first) if first else None,
+            )
+            for name, said_at, waiting, lost, first in zip(found, found, found, found, found, strict=True)
+        ]
+
+    def find(self, name: str, notice_id: str) -> Standing:
+        """How a notice stands."""
+        state, *rest = self._store.run("find_notice", name, notice_id)
+        return Standing(state=state, tries=int(rest[0]), why=rest[1]) if rest else Standing(state=state)
+
+    def test(self, name: str, now: float) -> str:
+        """Have a notice of no event sent to an address; returns its id, by which `find` knows it."""
+        about = {"job_id": f"test-{secrets.token_hex(4)}", "agent_id": "", "seq": 0, "title": "a test", "about": {}}
+        notice = Notice(type="test", at=now, rehearsed=True, **about)
+        self._store.run("test_webhook", name, notice.id, notice.model_dump_json())
+        return notice.id
+
+    def resend(self, name: str) -> int:
+        """Have all that was given up at an address sent again; how much that is."""
+        return int(self._store.run("resend_webhooks", name))
 
     def settle(self, name: str, notice: Notice) -> None:
         """It was delivered."""

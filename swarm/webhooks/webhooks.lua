@@ -3,10 +3,14 @@ local function forget(name, id)
   redis.call('DEL', webhook_key(name, id))
 end
 
--- Nobody will be told; whoever reads the job's events learns that.
+-- Nobody will be told, unless a person has it sent again; whoever reads the job's events learns that.
 local function give_up(name, id, why)
   local job, tries = read(webhook_key(name, id), 'job', 'tries')
-  forget(name, id)
+  redis.call('ZREM', webhooks_key(name), id)
+  redis.call('HSET', webhook_key(name, id), 'why', why)
+  redis.call('ZADD', lost_key(name), NOW, id)
+  redis.call('ZREMRANGEBYSCORE', lost_key(name), '-inf', NOW - NOTICE_SECONDS)
+  redis.call('EXPIRE', lost_key(name), NOTICE_SECONDS)
   local root = job and job_field(job, 'root')
   if root then emit(job, 'undelivered', root, 'webhook', name, 'notice', id, 'tries', tries, 'why', why) end
 end
@@ -52,4 +56,46 @@ step('put_off_webhook', function(name, id, after, why)
     redis.call('ZADD', webhooks_key(name), 'XX', NOW + tonumber(after), id)
   end
   return 'ok'
+end)
+
+-- Put a notice of no event there, to see whether it arrives.
+step('test_webhook', function(name, id, notice)
+  keep_notice(name, id, '', notice)
+  return 'ok'
+end)
+
+-- How one notice stands. Returns {'delivered'} | {'waits', tries, why} | {'lost', tries, why}
+step('find_notice', function(name, id)
+  local tries, why = read(webhook_key(name, id), 'tries', 'why')
+  if not tries then return { 'delivered' } end
+  return { redis.call('ZSCORE', lost_key(name), id) and 'lost' or 'waits', tries, why or '' }
+end)
+
+-- How the addresses stand that workers deliver to, or did within a day.
+-- Returns {name, when a worker said last that it delivers there, how many wait, how many were given up, the one that waits longest, …}
+step('list_webhooks', function()
+  local found = {}
+  for _, name in ipairs(redis.call('ZRANGE', webhooks_key(), 0, -1)) do
+    local first = redis.call('ZRANGE', webhooks_key(name), 0, 0)[1] or ''
+    local told = { name, redis.call('ZSCORE', webhooks_key(), name), redis.call('ZCARD', webhooks_key(name)),
+      redis.call('ZCOUNT', lost_key(name), NOW - NOTICE_SECONDS, '+inf'), first }
+    for _, value in ipairs(told) do found[#found + 1] = tostring(value) end
+  end
+  return found
+end)
+
+-- Have everything that was given up there sent again. Returns how much that is.
+step('resend_webhooks', function(name)
+  local again = 0
+  for _, id in ipairs(redis.call('ZRANGE', lost_key(name), 0, -1)) do
+    local key = webhook_key(name, id)
+    if redis.call('EXISTS', key) == 1 then
+      redis.call('HSET', key, 'at', NOW, 'tries', 0)
+      redis.call('EXPIRE', key, NOTICE_SECONDS)
+      redis.call('ZADD', webhooks_key(name), NOW, id)
+      again = again + 1
+    end
+  end
+  redis.call('DEL', lost_key(name))
+  return again
 end)

@@ -2,7 +2,8 @@
 --
 -- P:webhooks          zset    names of addresses that workers deliver to, by when one said so last; `job`: the ones that jobs bring
 -- P:webhooks:NAME     zset    ids of notices for that address, by when they are to be sent: until that was done
--- P:webhook:NAME:ID   hash    a notice: job, notice (JSON), at, tries; its id is JOB/SEQ, the event's number
+-- P:webhooks:NAME:lost zset   ids of those that were given up, by when, as long as they are kept
+-- P:webhook:NAME:ID   hash    a notice: job, notice (JSON), at, tries, why the last failed; its id is JOB/SEQ, the event's number
 -- P:job:ID:webhook    string  JSON {url, secret}: the address that the job brings
 -- Of a job: `budget_told`, there once its agents have used four fifths of what it may take.
 
@@ -14,6 +15,8 @@ local TOLD = { job_ended = true, question = true, budget = true }
 local function webhooks_key(name) return P .. ':webhooks' .. (name and ':' .. name or '') end
 local function webhook_key(name, id) return P .. ':webhook:' .. name .. ':' .. id end
 
+local function lost_key(name) return webhooks_key(name) .. ':lost' end
+
 local function knows_webhook(name) return redis.call('ZSCORE', webhooks_key(), name) end
 
 -- Have a job's own address told of it. Returns whether any worker would deliver there.
@@ -21,6 +24,12 @@ local function bring_webhook(job, address)
   if not knows_webhook(OWN) then return false end
   redis.call('SET', job_key(job, 'webhook'), address)
   return true
+end
+
+local function keep_notice(name, id, job, notice)
+  redis.call('HSET', webhook_key(name, id), 'job', job, 'notice', notice, 'at', NOW, 'tries', 0)
+  redis.call('EXPIRE', webhook_key(name, id), NOTICE_SECONDS)
+  redis.call('ZADD', webhooks_key(name), NOW, id)
 end
 
 -- Written by the step that writes the event, so no event is without its notices, whoever dies.
@@ -43,10 +52,7 @@ at_event(function(job, kind, id, seq, ...)
   local own = redis.call('EXISTS', job_key(job, 'webhook')) == 1
   for _, name in ipairs(names) do
     if name ~= OWN or own then
-      local key = webhook_key(name, job .. '/' .. seq)
-      redis.call('HSET', key, 'job', job, 'notice', notice, 'at', NOW, 'tries', 0)
-      redis.call('EXPIRE', key, NOTICE_SECONDS)
-      redis.call('ZADD', webhooks_key(name), NOW, job .. '/' .. seq)
+      keep_notice(name, job .. '/' .. seq, job, notice)
     end
   end
 end)

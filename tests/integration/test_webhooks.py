@@ -9,9 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from click.testing import Result
 from standardwebhooks import Webhook
+from typer.testing import CliRunner
 
-from swarm import Job, Swarm
+from swarm import Job, Limits, Swarm
+from swarm.cli.app import app
 from swarm.errors import WebhookRefused
 from swarm.webhooks.notices import OWN, Webhooks
 from tests.fleet import Fleet
@@ -26,6 +29,10 @@ rules:
     reply: {tools: [{name: AskUserQuestion, input: {question: "Which colour?", options: [red, blue]}}]}
   - when: {prompt: "ask"}
     reply: {text: asked}
+  - when: {prompt: "spend", turn: 0}
+    reply: {tools: [{name: LS, input: {}}], usage: {input_tokens: 90000}}
+  - when: {prompt: "spend"}
+    reply: {text: spent}
   - when: {prompt: "say (?P<what>.*)"}
     reply: {text: "said {what}"}
 """
@@ -41,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
         site.told.append((self.path, event))
         if site.holding.is_set():
             site.released.wait(30)
-        self.send_response(302 if self.path == "/moved" else 204)
+        self.send_response({"/moved": 302, "/gone": 410}.get(self.path, 204))
         if self.path == "/moved":
             self.send_header("Location", f"{site.url}/elsewhere")
         self.end_headers()
@@ -101,7 +108,7 @@ def test_the_end_of_a_job_is_told_though_the_worker_dies_that_tells_it(fleet: Fl
 
 
 def test_a_job_brings_an_address_only_where_workers_allow_it_and_what_it_cannot_be_told_is_said(
-    fleet: Fleet, receiver: Receiver
+    fleet: Fleet, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swarm = Swarm(fleet.settings.model_copy(update={"webhook_secret": JOB_SECRET}))
     model = fleet.rehearse(SCENARIO)
@@ -126,15 +133,41 @@ def test_a_job_brings_an_address_only_where_workers_allow_it_and_what_it_cannot_
     # Its name is not the one that the operator has named; the other one is sent elsewhere.
     jobs = {submit("say it", f"http://localhost:{receiver.server_port}/own").id: "is this host"}
     jobs |= {submit("say it", f"{receiver.url}/moved").id: "status 302"}
-    client, key = swarm.store.client, swarm.store.key
+    jobs |= {submit("say it", "http://10.255.255.254/hook").id: "10.255.255.254 is in a private network"}
+    gone = submit("say it", f"{receiver.url}/gone")
+    submit("spend it", f"{receiver.url}/own", limits=Limits(max_tokens=100_000))
+    [budget] = wait_for("the budget was told", lambda: receiver.at("/own", "budget"))
+    assert 0.9 <= budget["data"]["share"] < 1, "though there is no room for another call"
+    client, key, webhooks = swarm.store.client, swarm.store.key, Webhooks(swarm.store)
+    [refused] = wait_for("an address that is gone was given up at once", lambda: _undelivered(gone))
+    assert (refused["tries"], refused["why"]) == ("1", "its server answered with status 410")
+    assert webhooks.find(OWN, refused["notice"]).state == "lost"
 
     def tried() -> list[str]:
-        return [found for found in client.scan_iter(key("webhook", OWN, "*")) if client.hexists(found, "why")]
+        found = client.zrange(key("webhooks", OWN), 0, -1)
+        return [notice for notice in found if webhooks.find(OWN, notice).why]
 
-    notices = wait_for("both were tried", lambda: len(found := tried()) == 2 and found)
-    client.zadd(key("webhooks", OWN), {notice.removeprefix(key("webhook", OWN, "")): 1 for notice in notices})
-    assert Webhooks(swarm.store).due(OWN, 8, 5, longest_seconds=0) == []
+    notices = wait_for("all were tried", lambda: len(found := tried()) == 3 and found)
+    client.zadd(key("webhooks", OWN), dict.fromkeys(notices, 1))
+    assert webhooks.due(OWN, 8, 5, longest_seconds=0) == []
     for job_id, why in jobs.items():
-        [given_up] = [event for event in swarm.job(job_id).follow() if event.kind == "undelivered"]
-        assert why in given_up.fields["why"] and given_up.fields["webhook"] == OWN
+        [given_up] = _undelivered(swarm.job(job_id))
+        assert why in given_up["why"] and given_up["webhook"] == OWN
     assert not [where for where, _ in receiver.told if where == "/elsewhere"]
+
+    monkeypatch.setenv("SWARM_REDIS_URL", fleet.url)
+    monkeypatch.setenv("SWARM_STATE_DIR", str(fleet.settings.state_folder()))
+    listed = {one["name"]: one for one in json.loads(_swarm("webhooks", "--json").stdout)}
+    assert (listed.keys(), listed[OWN]["lost"], listed["ops"]["waiting"]) == ({"ops", OWN}, 4, 0)
+    assert _swarm("webhooks", "test", "ops").stdout == "ops: delivered\n" and len(receiver.at("/fleet", "test")) == 1
+    assert "no worker delivers to 'opps'; they do to: " in str(_swarm("webhooks", "test", "opps").exception)
+    assert "4 notices to be sent again" in _swarm("webhooks", "resend", OWN).stderr
+    wait_for("it was told again, in vain", lambda: len([where for where, _ in receiver.told if where == "/gone"]) == 2)
+
+
+def _undelivered(job: Job) -> list[dict[str, str]]:
+    return [event.fields for event in job.follow() if event.kind == "undelivered"]
+
+
+def _swarm(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)

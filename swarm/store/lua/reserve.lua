@@ -20,20 +20,20 @@ step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closin
   else
     tokens, cost = tokens + closing_tokens, cost + closing_cost
   end
-  local purse = purse_of(job)
+  local purse, share, grant = purse_of(job), 0, 1
+  for _, part in pairs(purse) do
+    if part.max then share = math.max(share, part.used / part.max) end
+  end
+  -- Also where there is no room for the call: who is to be told would hear only of the end.
+  if share >= 0.8 and redis.call('HSETNX', job_key(job), 'budget_told', 1) == 1 then
+    emit(job, 'budget', id, 'share', string.format('%.2f', share))
+  end
   local verdict = judge(purse, tokens, cost)
   if verdict == 'wait' then return { 'wait', string.format('%.0f', tokens), string.format('%.0f', cost) } end
   if verdict then return { 'limit', verdict.name, string.format('%.0f', verdict.max), string.format('%.0f', verdict.used) } end
-  local share, grant = 0, 1
   for name, wanted in pairs({ tokens = { tokens, spare_tokens }, cost = { cost, spare_cost } }) do
     local part = purse[name]
-    if part.max then
-      share = math.max(share, part.used / part.max)
-      if wanted[2] > 0 then grant = math.min(grant, (part.left - wanted[1]) / wanted[2]) end
-    end
-  end
-  if share >= 0.8 and redis.call('HSETNX', job_key(job), 'budget_told', 1) == 1 then
-    emit(job, 'budget', id, 'share', string.format('%.2f', share))
+    if part.max and wanted[2] > 0 then grant = math.min(grant, (part.left - wanted[1]) / wanted[2]) end
   end
   tokens, cost = tokens + math.floor(grant * spare_tokens), cost + math.floor(grant * spare_cost)
   add(job_key(job), 'reserved_tokens', tokens)

@@ -1,0 +1,78 @@
+"""`swarm webhooks`: the addresses that are told of jobs, what is waiting there, and whether a notice arrives."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from swarm.cli.opening import open_swarm
+from swarm.cli.options import JsonOption
+from swarm.cli.output import one_line, output_console, print_json, print_line, print_note, show_duration, show_number
+from swarm.cli.tables import Column, Listing
+from swarm.client import Swarm
+from swarm.errors import ConfigurationError
+from swarm.webhooks.notices import OWN, AddressView, Webhooks
+
+_SHOWN_CHARACTERS = 120
+_TEST_SECONDS = 30.0
+_LOOK_SECONDS = 0.1
+group = typer.Typer(rich_markup_mode=None, add_completion=False)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As `swarm webhooks` shows it.")]
+
+
+@group.callback(invoke_without_command=True)
+def webhooks(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the addresses that are told of jobs, and what waits or was given up there; test one, send again what was given up."""
+    if context.invoked_subcommand is not None:
+        return
+    with open_swarm() as swarm:
+        found, now = Webhooks(swarm.store).addresses(), swarm.store.now()
+    if as_json:
+        print_json([one.model_dump() for one in found])
+        return
+    if not found:
+        print_note("no worker delivers anywhere: SWARM_WEBHOOKS and SWARM_JOB_WEBHOOKS of workers say where")
+        return
+    table = Listing(
+        *(Column("address"), Column("waiting", right=True), Column("given up", right=True)),
+        *(Column("a worker", right=True, drop=1), Column("last failure", flexible=True)),
+    )
+    for one in found:
+        failed = f"{show_number(one.first.tries, 'try')}: {one.first.why}" if one.first and one.first.why else ""
+        said = f"{show_duration(max(0.0, now - one.said_at))} ago"
+        table.add_row(one.name, str(one.waiting), str(one.lost), said, one_line(failed, _SHOWN_CHARACTERS))
+    table.print(output_console())
+
+
+@group.command("test")
+def test_webhook(name: NameArgument) -> None:
+    """Have a worker send a notice `swarm.test.v1` to an address, and say whether it arrived. Exit code 1 if it did not."""
+    with open_swarm() as swarm:
+        if _find(swarm, name).name == OWN:
+            raise ConfigurationError("those are the addresses that jobs bring; run a job with --webhook to try one")
+        webhooks = Webhooks(swarm.store)
+        notice_id, until = webhooks.test(name, swarm.store.now()), time.monotonic() + _TEST_SECONDS
+        while (found := webhooks.find(name, notice_id)).state == "waits" and not found.why and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+    if found.state == "delivered":
+        print_line(f"{name}: delivered")
+        return
+    print_line(f"{name}: not delivered: {found.why or 'no worker has sent it yet'}")
+    raise typer.Exit(1)
+
+
+@group.command("resend")
+def resend(name: NameArgument) -> None:
+    """Send again everything that was given up at an address, under the same ids."""
+    with open_swarm() as swarm:
+        count = Webhooks(swarm.store).resend(_find(swarm, name).name)
+    print_note(f"{name}: {show_number(count, 'notice')} to be sent again")
+
+
+def _find(swarm: Swarm, name: str) -> AddressView:
+    known = {one.name: one for one in Webhooks(swarm.store).addresses()}
+    if name not in known:
+        raise ConfigurationError(f"no worker delivers to {name!r}; they do to: {', '.join(known) or 'nothing'}")
+    return known[name]
