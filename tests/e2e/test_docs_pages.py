@@ -262,7 +262,9 @@ def test_the_receiver_of_the_page_takes_what_is_signed_and_nothing_else(place: P
     }
     environment = {**place.environment, "SWARM_WEBHOOK_SECRET": secret}
     argv = [sys.executable, "-u", "receiver.py"]
-    with subprocess.Popen(argv, cwd=place.folder, env=environment, stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        argv, cwd=place.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as running:
         try:
             wait_for("the receiver listens", lambda: _is_open(port))
             codes = [
