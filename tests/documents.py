@@ -101,6 +101,21 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in texts}
 
 
+def rows(page: Path, heading: str) -> Iterator[list[list[str]]]:
+    """Of each row of the tables below a heading: what its cells set as code."""
+    tokens, below, cells = parse(page), False, []
+    for at, token in enumerate(tokens):
+        match token.type:
+            case "heading_open":
+                below = tokens[at + 1].content == heading
+            case "tr_open":
+                cells = []
+            case "td_open":
+                cells.append([child.content for child in tokens[at + 1].children or () if child.type == "code_inline"])
+            case "tr_close" if below and cells:
+                yield cells
+
+
 def calls(snippet: str) -> Iterator[list[str]]:
     """The words of each `swarm …` in a piece of shell, up to what ends the command."""
     try:
