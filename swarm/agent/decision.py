@@ -141,25 +141,10 @@ class Done:
     """The life is over."""
 
 
-Action = (
-    Begin
-    | CallModel
-    | Compact
-    | RunTools
-    | Settle
-    | SpawnAgents
-    | CollectChildren
-    | SendMessages
-    | Wait
-    | AwaitMail
-    | Say
-    | RunCheck
-    | Grade
-    | AwaitGrader
-    | Rest
-    | End
-    | Done
-)
+_OfModel = CallModel | Compact | Say
+_OfCalls = RunTools | Settle | SpawnAgents | CollectChildren | SendMessages | Wait
+_OfEnd = RunCheck | Grade | AwaitGrader | Rest | End | Done
+Action = Begin | AwaitMail | _OfModel | _OfCalls | _OfEnd
 
 
 def next_action(life: Life, bounds: Bounds | None = None) -> Action:

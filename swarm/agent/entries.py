@@ -340,31 +340,10 @@ class Finished(Journaled):
     """What the workspace holds at the end, if it is the agent's own."""
 
 
-Entry = Annotated[
-    Started
-    | Prompt
-    | Assistant
-    | ModelFailed
-    | ToolStarted
-    | ToolFinished
-    | Spawned
-    | Mail
-    | Exchanged
-    | Parked
-    | Answered
-    | Ruled
-    | Grading
-    | Verdict
-    | Compacted
-    | CompactionFailed
-    | HooksBegun
-    | Hooked
-    | Resumed
-    | Redefined
-    | Replayed
-    | Finished,
-    Field(discriminator="kind"),
-]
+_OfTalk = Started | Prompt | Assistant | ModelFailed | Mail | Exchanged | Compacted | CompactionFailed
+_OfCalls = ToolStarted | ToolFinished | Spawned | Answered | Ruled | HooksBegun | Hooked
+_OfRuns = Parked | Grading | Verdict | Resumed | Replayed | Finished
+Entry = Annotated[_OfTalk | _OfCalls | _OfRuns, Field(discriminator="kind")]
 
 _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
 

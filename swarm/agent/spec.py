@@ -10,9 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from swarm.definitions.model import AgentDefinition, Isolation, PermissionMode
 from swarm.definitions.setups import Setup
 from swarm.permissions.rules import Rules
-from swarm.records import TERMINAL_STATES as TERMINAL_STATES
 from swarm.records import Limits as Limits
-from swarm.records import State as State
 
 SPEC_VERSION: Literal[1] = 1
 DEFAULT_AGENT = "build"

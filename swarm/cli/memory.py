@@ -19,9 +19,8 @@ from swarm.client import Swarm
 from swarm.definitions.model import MemoryScope
 from swarm.errors import ConfigurationError, ToolError, UnknownAgent
 from swarm.memory.files import read_folder, take_in, write_folder
-from swarm.memory.mounts import title_of
+from swarm.memory.mounts import ROOT, read_path, title_of
 from swarm.memory.pages import Author, Memories, PageView
-from swarm.memory.paths import ROOT, read_path
 from swarm.memory.secrets import strip_secrets
 from swarm.memory.shelves import Shelf, find_places
 from swarm.memory.taking_back import take_back

@@ -15,8 +15,8 @@ from swarm.definitions.catalogue import project_folders
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_path
 from swarm.errors import ConfigurationError, MemoryRefused, ToolError
+from swarm.memory.mounts import ROOT, TEAM, read_path
 from swarm.memory.pages import IMPORT, Author, Memories
-from swarm.memory.paths import ROOT, TEAM, read_path
 from swarm.memory.secrets import strip_secrets
 from swarm.memory.shelves import Places, Shelf
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from swarm.errors import MemoryRefused, ToolError
-from swarm.memory.mounts import Mounts, find_mounts
+from swarm.memory.mounts import ROOT, TEAM, Mounts, find_mounts, read_path
 from swarm.memory.pages import Author, Change, Memories
-from swarm.memory.paths import ROOT, TEAM, read_path
 from swarm.memory.secrets import strip_secrets
 from swarm.memory.shelves import Shelf
 from swarm.tools import Tool, ToolContext, ToolResult

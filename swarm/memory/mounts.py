@@ -1,6 +1,9 @@
 """Where an agent's shelves stand below `/memories`, its own at the root, its project's shared one in the folder `team`; and what it is told
 of them to begin with: the pages, made from how they begin, and the first page of notes.
 
+A path (`/memories/notes/api.md`) is taken only in the one form that it has: whatever could mean another place (`..`, an escape such as
+`%2e`, a backslash, a control character, a hidden name) is refused, so nothing has to be resolved.
+
 Nobody writes that index, so nobody races for it. What pages say was written by agents, whoever may have told them to: it is quoted, every
 line of it, in a user message.
 """
@@ -8,8 +11,10 @@ line of it, in a user message.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
+from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from pydantic import ValidationError
@@ -19,11 +24,15 @@ from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import MemoryScope
 from swarm.errors import ToolError
 from swarm.memory.pages import Memories, PageView
-from swarm.memory.paths import TEAM, show_path
 from swarm.memory.shelves import Places, Shelf
 from swarm.store.agents import Store
 from swarm.tools import ToolContext
 
+ROOT = "/memories"
+TEAM = "team"
+"""The folder that all types of agents of a project share."""
+MAX_CHARACTERS = 200
+_PART = re.compile(r"[\w][\w .()+@,=-]*")
 MAX_LINES = 200
 MAX_BYTES = 25 * 1024
 NOTES = "MEMORY.md"
@@ -55,6 +64,32 @@ class Mounts(NamedTuple):
         """All pages, each with its path below the root."""
         own = [] if self.own is None else [(page.name, page) for page in memories.pages(self.own)]
         return own + [(f"{TEAM}/{page.name}", page) for page in memories.pages(self.team)]
+
+
+def read_path(given: str) -> str:
+    """The path below the root, `""` for the root itself. Raises `ToolError`."""
+    path = unicodedata.normalize("NFC", given)
+    if path != ROOT and not path.startswith(f"{ROOT}/"):
+        raise ToolError(f"Path must start with {ROOT}, got: {given}")
+    plain = unquote(unquote(path))
+    if plain != path or "\\" in path or ".." in path.split("/"):
+        raise ToolError(f"Path {given} would escape {ROOT} directory")
+    parts = [part for part in path.removeprefix(ROOT).split("/") if part]
+    for part in parts:
+        if not _PART.fullmatch(part) or part != part.strip():
+            raise ToolError(
+                f"Path {given[:MAX_CHARACTERS]} cannot be used: {part[:40]!r} is no name of a page or folder. "
+                "Use letters, digits, spaces and . _ - ( ) + @ , =, beginning with a letter, a digit or _."
+            )
+    relative = "/".join(parts)
+    if len(relative) > MAX_CHARACTERS:
+        raise ToolError(f"Path {given[:40]}… is longer than {MAX_CHARACTERS} characters.")
+    return relative
+
+
+def show_path(relative: str) -> str:
+    """The path as models write it."""
+    return f"{ROOT}/{relative}" if relative else ROOT
 
 
 def find_mounts(store: Store, spec: AgentSpec) -> Mounts | None:

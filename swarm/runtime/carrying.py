@@ -98,7 +98,7 @@ class KeptHere(Keeping):
         self._segment = segment
 
     def keep(self, finished: ToolFinished) -> ToolFinished:
-        """As `Keeping`; never raises."""
+        """Never raises."""
         segment = self._segment
         try:
             repository = open_snapshots(segment.settings.state_folder(), Path(segment.spec.workspace).resolve())
@@ -110,8 +110,8 @@ class KeptHere(Keeping):
         return finished.model_copy(update={"commit": commit, "v": 2})
 
 
-class Carried(Keeping):
-    """Files that follow their agent by way of the hub."""
+class ThroughHub(Keeping):
+    """Files that come by way of the hub."""
 
     def __init__(self, segment: Segment, draining: Callable[[], bool]) -> None:
         self._segment, self._draining = segment, draining
@@ -120,6 +120,74 @@ class Carried(Keeping):
         self._url = job_url(spec.files.hub, spec.job_id)
         # The token is for the worker's own hub, whatever a record names.
         self._token = settings.hub_token if spec.files.hub == settings.hub else None
+
+    @cached_property
+    def _repository(self) -> Repository:
+        spec, checkouts = self._segment.spec, self._segment.settings.checkouts_folder()
+        name = spec.reading_place if spec.reads_with_others else spec.agent_id
+        return open_checkout(checkouts, spec.job_id, name, Path(spec.workspace))
+
+    def bring(self, commit: str) -> None:
+        self._patiently(lambda seconds: self._repository.fetch(self._url, commit, self._token, seconds=seconds))
+
+    def share(self, commit: str) -> None:
+        claim, number = self._segment.claim, self._segment.journal.next_number
+        ref = entry_ref(claim.agent_id, claim.generation, number)
+        self._patiently(lambda seconds: self._push(commit, ref, seconds))
+
+    def show_result(self) -> None:
+        """By a branch at the hub."""
+        spec, commit = self._segment.spec, self._segment.life.commit
+        if spec.parent_id is not None or commit in ("", spec.base):
+            return
+        ref = result_ref(spec.job_id)
+        try:
+            self._repository.advance(self._url, commit, ref, self._token, seconds=ENTER_SECONDS)
+        except GitFailed as error:
+            # Nothing is lost: the commit is there, and the journal names it.
+            log.warning("files.no_branch", job_id=spec.job_id, commit=commit, why=error)
+
+    def _push(self, commit: str, ref: str, seconds: float) -> None:
+        make_in_folder(self._url)
+        try:
+            self._repository.push(self._url, commit, ref, self._token, seconds=seconds)
+        except GitFailed as error:
+            if error.trouble == "refused":
+                raise NotOwner(self._segment.spec.agent_id, self._segment.claim.generation) from error
+            raise
+
+    # -- a hub that is away --------------------------------------------------------------------------------
+
+    def _patiently(self, act: Callable[[float], Found], give_up_after: float | None = None) -> Found:
+        """Do it, and again until the hub is there. Raises `HubAway` when there is nothing more to wait for."""
+        segment, began, told_at = self._segment, time.monotonic(), 0.0
+        pause, seconds = 0.1, _FIRST_SECONDS
+        while True:
+            try:
+                return act(seconds)
+            except GitFailed as error:
+                if error.trouble not in ("away", "denied"):
+                    raise
+                away = time.monotonic() - began
+                if time.monotonic() - told_at > _TELL_SECONDS:
+                    told_at = time.monotonic()
+                    log.warning("hub.away", agent_id=segment.spec.agent_id, seconds=away, why=error)
+                    segment.store.tell_activity(segment.claim, f"waits for the hub ({error})"[:300])
+                is_late = segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline
+                if is_late or self._draining() or (give_up_after is not None and away > give_up_after):
+                    raise HubAway(f"the hub is away: {error}") from error
+            with segment.stop.waiting():
+                segment.stop.event.wait(pause)
+            segment.stop.check()
+            pause, seconds = min(2 * pause, 2.0), min(2 * seconds, _LONGEST_SECONDS)
+
+
+class Carried(ThroughHub):
+    """Files that follow their agent."""
+
+    def __init__(self, segment: Segment, draining: Callable[[], bool]) -> None:
+        super().__init__(segment, draining)
+        spec, settings = segment.spec, segment.settings
         self._git_dir = settings.checkouts_folder() / f"{spec.agent_id}.git"
         self._busy, self._boot = self._git_dir / "swarm-busy", self._git_dir / "swarm-boot"
         self._owner = self._git_dir / "swarm-owner"
@@ -132,14 +200,7 @@ class Carried(Keeping):
         self._was_ready = False
         """Whether the files were brought into a spare checkout."""
 
-    @cached_property
-    def _repository(self) -> Repository:
-        spec = self._segment.spec
-        checkouts = self._segment.settings.checkouts_folder()
-        return open_checkout(checkouts, spec.job_id, spec.agent_id, Path(spec.workspace))
-
     def enter(self) -> bool:
-        """As `Keeping`."""
         commit = self._segment.life.commit or self._segment.spec.base
         if not commit:
             return False
@@ -203,11 +264,9 @@ class Carried(Keeping):
     # -- a call --------------------------------------------------------------------------------------------
 
     def begin(self, call: Block) -> None:
-        """As `Keeping`."""
         self._busy.write_text(str(call["id"]))
 
     def keep(self, finished: ToolFinished) -> ToolFinished:
-        """As `Keeping`."""
         segment, previous = self._segment, self._segment.life.commit
         if self._owner.read_text() != str(segment.claim.generation):
             # One that was stopped for longer than its lease: its successor here has the folder and the index.
@@ -230,22 +289,18 @@ class Carried(Keeping):
         return finished.model_copy(update={"commit": commit, "v": 2})
 
     def kept(self) -> None:
-        """As `Keeping`."""
         self._moved.unlink(missing_ok=True)
         self.ran()
 
     def ran(self) -> None:
-        """As `Keeping`."""
         self._busy.unlink(missing_ok=True)
 
     def due_setup(self) -> Setup | None:
-        """As `Keeping`."""
         files = self._segment.spec.files
         is_due = files is not None and files.setup is not None and self._boot.exists() and not self._set_up.exists()
         return files.setup if files is not None and is_due else None
 
     def set_up(self, failure: str) -> None:
-        """As `Keeping`."""
         files, news = self._segment.spec.files, self._news()
         told = failure or (setup_done(files.setup.source) if news and files and files.setup else "")
         if told:
@@ -254,37 +309,6 @@ class Carried(Keeping):
 
     def _news(self) -> str:
         return self._moved.read_text("utf-8") if self._moved.exists() else ""
-
-    def bring(self, commit: str) -> None:
-        """As `Keeping`."""
-        self._patiently(lambda seconds: self._repository.fetch(self._url, commit, self._token, seconds=seconds))
-
-    def share(self, commit: str) -> None:
-        """As `Keeping`."""
-        claim, number = self._segment.claim, self._segment.journal.next_number
-        ref = entry_ref(claim.agent_id, claim.generation, number)
-        self._patiently(lambda seconds: self._push(commit, ref, seconds))
-
-    def show_result(self) -> None:
-        """As `Keeping`: a branch at the hub."""
-        spec, commit = self._segment.spec, self._segment.life.commit
-        if spec.parent_id is not None or commit in ("", spec.base):
-            return
-        ref = result_ref(spec.job_id)
-        try:
-            self._repository.advance(self._url, commit, ref, self._token, seconds=ENTER_SECONDS)
-        except GitFailed as error:
-            # Nothing is lost: the commit is there, and the journal names it.
-            log.warning("files.no_branch", job_id=spec.job_id, commit=commit, why=error)
-
-    def _push(self, commit: str, ref: str, seconds: float) -> None:
-        make_in_folder(self._url)
-        try:
-            self._repository.push(self._url, commit, ref, self._token, seconds=seconds)
-        except GitFailed as error:
-            if error.trouble == "refused":
-                raise NotOwner(self._segment.spec.agent_id, self._segment.claim.generation) from error
-            raise
 
     def _words(self, took: Snapshot) -> str:
         """What the agent is told about files that do not follow it; of each once on this host."""
@@ -296,31 +320,6 @@ class Carried(Keeping):
         if new:
             file.write_text(json.dumps([one.path for one in took.left_out]))
         return "\n\n".join(filter(None, [self._news(), files_left_out(new), files_unsettled(took.unsettled)]))
-
-    # -- a hub that is away --------------------------------------------------------------------------------
-
-    def _patiently(self, act: Callable[[float], Found], give_up_after: float | None = None) -> Found:
-        """Do it, and again until the hub is there. Raises `HubAway` when there is nothing more to wait for."""
-        segment, began, told_at = self._segment, time.monotonic(), 0.0
-        pause, seconds = 0.1, _FIRST_SECONDS
-        while True:
-            try:
-                return act(seconds)
-            except GitFailed as error:
-                if error.trouble not in ("away", "denied"):
-                    raise
-                away = time.monotonic() - began
-                if time.monotonic() - told_at > _TELL_SECONDS:
-                    told_at = time.monotonic()
-                    log.warning("hub.away", agent_id=segment.spec.agent_id, seconds=away, why=error)
-                    segment.store.tell_activity(segment.claim, f"waits for the hub ({error})"[:300])
-                is_late = segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline
-                if is_late or self._draining() or (give_up_after is not None and away > give_up_after):
-                    raise HubAway(f"the hub is away: {error}") from error
-            with segment.stop.waiting():
-                segment.stop.event.wait(pause)
-            segment.stop.check()
-            pause, seconds = min(2 * pause, 2.0), min(2 * seconds, _LONGEST_SECONDS)
 
 
 def _about(segment: Segment) -> dict[str, object]:

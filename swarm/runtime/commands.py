@@ -1,4 +1,7 @@
-"""Runs what others than the agent want run in its sandbox: the check of its work, the setup of its workspace.
+"""What runs in an agent's workspace: the calls of tools that one reply makes, and what others than the agent want run there.
+
+Calls that only look run side by side; what has effects runs alone, noted before and after. Commands of others are the check of its work
+and the setup of its workspace.
 
 A new checkout is set up before its agent goes on: what git ignores does not follow an agent, and the workspace's setup makes it anew.
 Once for each checkout. One that was cut off by its worker's death is run again, so it must bear that. It never fails the agent: that is
@@ -9,17 +12,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from swarm.agent import notes
 from swarm.agent.decision import Action, CallModel, RunCheck, RunTools
+from swarm.agent.entries import ToolStarted
 from swarm.agent.outcomes.words import sum_up_check
 from swarm.definitions.setups import Setup
-from swarm.definitions.tools import SHELL
+from swarm.definitions.tools import SHELL, Kind
 from swarm.errors import ToolError
 from swarm.log import EventLog
+from swarm.models import Block
 from swarm.runtime.approvals import judge_call
 from swarm.runtime.carrying import Keeping
+from swarm.runtime.guidance import Guidance
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox
 from swarm.tools import ToolContext
@@ -27,6 +34,37 @@ from swarm.tools.processes import run_command
 
 log = EventLog("swarm.files")
 SETUP_SECONDS = 600.0
+CONCURRENT_READS = 8
+
+
+class Calls:
+    """Runs the calls of one segment that may be run."""
+
+    def __init__(self, segment: Segment, toolbox: Toolbox, guidance: Guidance, files: Keeping) -> None:
+        self._journal, self._toolbox, self._guidance, self._files = segment.journal, toolbox, guidance, files
+
+    def run(self, calls: Sequence[Block]) -> None:
+        """Run them, and journal their results."""
+        life = self._journal.life
+        if len(calls) == 1 and life.kind_of(calls[0]) in (Kind.EFFECT, Kind.IDEMPOTENT):
+            return self._run_effect(calls[0])
+        if len(calls) == 1:
+            results = [self._toolbox.run(calls[0])]
+        else:
+            with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
+                results = list(pool.map(self._toolbox.run, calls))
+        self._journal.append_results(self._guidance.follow(calls, results))
+        self._files.kept()
+
+    def _run_effect(self, call: Block) -> None:
+        """Noted, run, its files kept, its result noted: whoever dies in between, the next one knows what the call may have done."""
+        life = self._journal.life
+        if call["id"] not in life.tools_started or call["id"] in life.waits:
+            self._journal.append([ToolStarted(tool_use_id=call["id"])], activity=self._toolbox.activity(call))
+        self._files.begin(call)
+        result = self._files.keep(self._toolbox.run(call))
+        self._journal.append_results(self._guidance.follow([call], [result]))
+        self._files.kept()
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,8 @@ from swarm.models import Block, Model
 from swarm.runtime.approvals import Approvals
 from swarm.runtime.auto_mode import AutoMode
 from swarm.runtime.batching import leave_to_batch, refuse_turn
-from swarm.runtime.calls import Calls
 from swarm.runtime.children import SPAWNED_AT_ONCE, Children
-from swarm.runtime.commands import Commands, SettingUp
+from swarm.runtime.commands import Calls, Commands, SettingUp
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.entering import begin, enter, redefine

@@ -9,18 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 
-from swarm.agent.entries import ToolFinished
-from swarm.definitions.setups import Setup
 from swarm.errors import GitFailed
-from swarm.models import Block
-from swarm.runtime.carrying import ENTER_SECONDS, Carried, Keeping, KeptHere, boot_id
+from swarm.runtime.carrying import ENTER_SECONDS, Carried, Keeping, KeptHere, ThroughHub, boot_id
 from swarm.runtime.segment import Segment
-from swarm.workspace.checkouts import hold_for_reading, open_checkout
+from swarm.workspace.checkouts import hold_for_reading
 from swarm.workspace.plumbing import locked
-from swarm.workspace.repository import Repository
 from swarm.workspace.spares import become
 
 
@@ -34,19 +29,13 @@ def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
     return Reading(segment, draining) if spec.reads_with_others else Carried(segment, draining)
 
 
-class Reading(Carried):
+class Reading(ThroughHub):
     """The checkout of a tree, made by the first who needs it on this host."""
 
     _held: int | None = None
     """The lock that keeps it here."""
 
-    @cached_property
-    def _repository(self) -> Repository:
-        spec, checkouts = self._segment.spec, self._segment.settings.checkouts_folder()
-        return open_checkout(checkouts, spec.job_id, spec.reading_place, Path(spec.workspace))
-
     def enter(self) -> bool:
-        """As `Keeping`."""
         self._held = hold_for_reading(self._repository.git_dir)
         if self._is_ready():
             os.utime(self._ready_mark)
@@ -55,7 +44,7 @@ class Reading(Carried):
         return True
 
     def leave(self) -> None:
-        """As `Keeping`: from now on it may be taken away."""
+        """From now on it may be taken away."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -87,20 +76,3 @@ class Reading(Carried):
                 repository.fetch(self._url, commit, self._token, seconds=seconds, anew=True)
                 repository.become(commit)
             self._ready_mark.write_text(boot_id())
-
-    def begin(self, call: Block) -> None:
-        """As `Keeping`."""
-
-    def keep(self, finished: ToolFinished) -> ToolFinished:
-        """As `Keeping`: there is nothing to keep."""
-        return finished
-
-    def kept(self) -> None:
-        """As `Keeping`."""
-
-    def ran(self) -> None:
-        """As `Keeping`."""
-
-    def due_setup(self) -> Setup | None:
-        """As `Keeping`: a setup writes."""
-        return None

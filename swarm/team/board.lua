@@ -82,6 +82,7 @@ local function wake_waiting(job, n)
   end
 end
 
+-- Each is given the task that is meant, where one is; and returns what is answered, or nil and the refusal.
 local operations = {}
 
 function operations.add(job, agent, given)
@@ -99,10 +100,8 @@ function operations.add(job, agent, given)
   return { task = n }
 end
 
-function operations.claim(job, agent, given)
-  if given.task then
-    local task, missing = find_task(job, given.task)
-    if missing then return nil, missing end
+function operations.claim(job, agent, given, task)
+  if task then
     if task.owner ~= agent or task.state ~= 'in_progress' then
       local fault = obstacle(job, agent, agent, given.task, task)
       if fault then return nil, fault end
@@ -112,7 +111,7 @@ function operations.claim(job, agent, given)
   end
   local role, open = field(agent, 'role'), redis.call('ZRANGE', board_key(job, 'open'), 0, -1)
   for _, n in ipairs(open) do
-    local task = load_task(job, n)
+    task = load_task(job, n)
     if role_fits(task, role) then
       take_task(job, agent, n, task)
       return { task = tonumber(n) }
@@ -123,10 +122,8 @@ function operations.claim(job, agent, given)
   return nil, { 'none', cjson.encode({ open = #open, in_progress = busy, blocked = all - #open - busy - done, completed = done }) }
 end
 
-function operations.update(job, agent, given)
+function operations.update(job, agent, given, task)
   local n = given.task
-  local task, missing = find_task(job, n)
-  if missing then return nil, missing end
   local changes = given.subject or given.description or given.role or given.blocked_by
   if changes then
     if task.state == 'completed' then return nil, refuse('only notes', { task = n }) end
@@ -159,10 +156,8 @@ function operations.update(job, agent, given)
   return { task = n }
 end
 
-function operations.give(job, agent, given)
+function operations.give(job, agent, given, task)
   local n = given.task
-  local task, missing = find_task(job, n)
-  if missing then return nil, missing end
   if task.state == 'completed' then return nil, refuse('completed', { task = n }) end
   if agent ~= task.owner and not is_lead(job, agent) then
     return nil, refuse('not to give', { task = n, owner = task.owner_name })
@@ -190,10 +185,8 @@ function operations.give(job, agent, given)
   return { task = n }
 end
 
-function operations.complete(job, agent, given)
+function operations.complete(job, agent, given, task)
   local n = given.task
-  local task, missing = find_task(job, n)
-  if missing then return nil, missing end
   if task.state == 'completed' then return nil, refuse('completed', { task = n, by = task.owner_name }) end
   if agent ~= task.owner and not is_lead(job, agent) then return nil, refuse('not owned', { task = n, owner = task.owner_name }) end
   if task.owner ~= agent then task.owner, task.owner_name = agent, name_of(agent) end
@@ -218,6 +211,8 @@ step('board', function(job, operation, request)
   local given = cjson.decode(request)
   local early = answered(job, given.agent, given.cause)
   if early then return early end
-  local done, refused = operations[operation](job, given.agent, given)
+  local task, done, refused
+  if given.task then task, refused = find_task(job, given.task) end
+  if not refused then done, refused = operations[operation](job, given.agent, given, task) end
   return refused or answer(job, given.cause, done)
 end)

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from swarm.agent.spec import State
 from swarm.cli.options import parse_duration
 from swarm.cli.output import one_line, plain, show_cost, show_count, show_duration, show_time
 from swarm.cli.tree_fold import fold_tree
 from swarm.cli.tree_view import render_tree
 from swarm.models import Usage
-from swarm.records import AgentView
+from swarm.records import AgentView, State
 
 _STATES: tuple[State, ...] = ("queued", "running", "parked", "completed", "failed", "cancelled", "timed_out")
 
