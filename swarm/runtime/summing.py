@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.digests import MOST_REPLY_TOKENS, Sort, ask_for_digest, ask_for_progress, ask_for_title, fit, system_of
 from swarm.agent.entries import Finished
-from swarm.errors import SwarmError
+from swarm.errors import Interrupted, SwarmError
 from swarm.log import EventLog
 from swarm.models import Model, ModelRequest, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
@@ -111,7 +111,8 @@ class Summing:
         )
         try:
             reply = complete_aside(self._segment, self._model, request, _tokens(sort, ask))
-        except SwarmError as error:
+        except (SwarmError, Interrupted) as error:
+            # It is the agent that is told to stop, and this thread that hears of it where it waits.
             log.info("summary.not_made", agent_id=self._spec.agent_id, sort=sort, why=error)
             return "", Counters()
         cost = cost_usd(reply.model, reply.usage, prices_file=self._prices.file)
