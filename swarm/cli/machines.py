@@ -12,10 +12,9 @@ import typer
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_json, print_line, print_note, show_duration, show_number
 from swarm.errors import ConfigurationError
-from swarm.settings import LOOPBACK, Settings, load_settings
+from swarm.settings import LOOPBACK, load_settings
 
 if TYPE_CHECKING:
-    from swarm.agent.needs import Has
     from swarm.local.stack import StackStatus
 
 
@@ -69,16 +68,19 @@ def take_down() -> None:
 
 def show_status(as_json: JsonOption = False) -> None:
     """Show what of the local stack runs."""
+    from swarm.cli.questions import count_open
+    from swarm.client import Swarm
     from swarm.local.page_token import find_token
     from swarm.local.stack import status
-    from swarm.store.sequels import NAME_BROKER, explain_stranded
+    from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
 
     settings = load_settings()
     found = status(settings)
-    asking = _count_questions(settings) if found.redis.running else 0
-    fleet = _list_fleet(settings) if found.redis.running else {}
-    lacks = _find_lacks(settings) if found.redis.running else {}
-    stranded = _find_stranded(settings) if found.redis.running else {}
+    swarm = Swarm(settings) if found.redis.running else None
+    asking = 0 if swarm is None else count_open(swarm).total()
+    fleet = {} if swarm is None else swarm.fleet()
+    lacks = {} if swarm is None else swarm.find_lacks()
+    stranded = {} if swarm is None else Sequels(swarm.store).stranded()
     if as_json:
         offers = {worker: dict(has.offers) for worker, has in fleet.items() if has.offers}
         broken = {worker: list(has.broken) for worker, has in fleet.items() if has.broken}
@@ -106,32 +108,6 @@ def show_status(as_json: JsonOption = False) -> None:
         print_line(f"waits   {job_id}: nobody can run it: {lack}")
     for broker, jobs in stranded.items():
         print_line(f"waits   {explain_stranded(broker, jobs)}; {NAME_BROKER}")
-
-
-def _find_lacks(settings: Settings) -> dict[str, str]:
-    from swarm.client import Swarm
-
-    return Swarm(settings).find_lacks()
-
-
-def _find_stranded(settings: Settings) -> dict[str, int]:
-    from swarm.client import Swarm
-    from swarm.store.sequels import Sequels
-
-    return Sequels(Swarm(settings).store).stranded()
-
-
-def _list_fleet(settings: Settings) -> dict[str, Has]:
-    from swarm.client import Swarm
-
-    return Swarm(settings).fleet()
-
-
-def _count_questions(settings: Settings) -> int:
-    from swarm.cli.questions import count_open
-    from swarm.client import Swarm
-
-    return count_open(Swarm(settings)).total()
 
 
 def _print_status(status: StackStatus, token: str | None) -> None:
