@@ -96,6 +96,9 @@ class Settings(BaseSettings):
     tags: str = ""
     """Of a worker: what it is, in words parted by commas (`gpu,trusted`), for agents and tools that require that."""
 
+    mcp_servers: str = ""
+    """Of a worker: names of MCP servers that it has and others may not (a program, a variable), parted by commas. Agents that have a server
+    which a worker names run only where it is named."""
     mcp_env: str = ""
     """Of a worker: variables of its environment, or patterns of their names (`GITHUB_*`), parted by commas, that MCP servers may be
     given where their configuration has `${NAME}`."""
@@ -199,7 +202,7 @@ class Settings(BaseSettings):
     def _check_hub(cls, value: str | None) -> str | None:
         return check_hub(value) if value else None
 
-    @field_validator("tags")
+    @field_validator("tags", "mcp_servers")
     @classmethod
     def _check_tags(cls, value: str) -> str:
         split_tags(value)

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
 from swarm.local.records import read_job
 from swarm.mcp.line import can_start_broker
+from swarm.mcp.servers import server_keys
 from swarm.models.connecting import explain_missing
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.sequels import Sequels
@@ -87,7 +88,7 @@ def _offers() -> dict[str, str]:
     tools = find_offers(tags, sandboxed=isinstance(choose_backend(settings.sandbox), Backend))
     offers = {offer("tool", name): version for name, version in tools.items()}
     host = {offer("host", socket.gethostname()): ""}
-    servers = {offer("mcp", SERVERS): ""} if can_start_broker() else {}
+    servers = {offer("mcp", key): "" for key in (SERVERS, *server_keys(settings))} if can_start_broker() else {}
     return dict(sorted({**offers, **host, **servers, **{offer("tag", tag): "" for tag in tags}}.items()))
 
 

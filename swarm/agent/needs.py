@@ -112,10 +112,13 @@ def offer(kind: OfferKind, name: str) -> str:
     return f"{kind}:{name}"
 
 
-def needs_of(spec: AgentSpec, given: Iterable[str] = (), *, serving: bool = False) -> Needs:
+def needs_of(
+    spec: AgentSpec, given: Iterable[str] = (), *, serving: bool = False, servers: Iterable[str] = ()
+) -> Needs:
     """What this agent needs: what its definition requires, and of tools from outside those that it lists, or was `given` already.
 
-    `serving`: its job has MCP servers for it. One that lists no tools gets what the worker has that begins it, and needs that from then on.
+    `serving`: its job has MCP servers for it, of which not every worker has those of the keys `servers`. One that lists no tools gets
+    what the worker has that begins it, and needs that from then on.
     """
     listed = (canonical_tool(split_pattern(entry)[0]) for entry in spec.definition.tools or ())
     given = list(given)
@@ -123,6 +126,7 @@ def needs_of(spec: AgentSpec, given: Iterable[str] = (), *, serving: bool = Fals
     wants = {offer("tool", name) for name in tools} | {offer("tag", tag) for tag in spec.definition.requires}
     wants |= {offer("host", spec.host)} if spec.host else set()
     wants |= {offer("mcp", SERVERS)} if serving or spec.definition.servers or any(map(is_mcp, given)) else set()
+    wants |= {offer("mcp", key) for key in servers}
     model = "" if spec.base_url or spec.definition.command else spec.model
     needs = Needs(job=spec.job_id, model=model, wants=tuple(sorted(wants)))
     if spec.files is None or not spec.is_carried:
@@ -170,4 +174,5 @@ def find_common_lack(needs: Needs, workers: Collection[Has]) -> str:
 def _in_words(want: str, has: Has = Has()) -> str:  # noqa: B008 (it is frozen)
     kind, _, name = want.partition(":")
     fault = next((fault for fault in has.broken if kind == "tool" and name in fault), "")
-    return f"{_NAMED.get(kind, kind)} {name}" + (f" ({fault})" if fault else "")
+    named = "the MCP server" if kind == "mcp" and name != SERVERS else _NAMED.get(kind, kind)
+    return f"{named} {name}" + (f" ({fault})" if fault else "")

@@ -16,6 +16,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.errors import ConfigurationError
+from swarm.settings import Settings
+from swarm.tags import split_tags
 
 Transport = Literal["stdio", "http", "sse"]
 """A process that is spoken with over its pipes; one URL that takes requests (streamable HTTP); its older form with two."""
@@ -186,6 +188,11 @@ def describe_use(server: Server) -> str:
 def spell(name: str) -> str:
     """A server's name in the letters that a tool's name may have, without the two underscores that end it there."""
     return re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_-]", "_", name)).strip("_") or "server"
+
+
+def server_keys(settings: Settings) -> list[str]:
+    """The keys of the servers that a worker says it has."""
+    return [spell(name) for name in split_tags(settings.mcp_servers)]
 
 
 def tool_name(server: str, tool: str) -> str:

@@ -100,7 +100,7 @@ def _open(segment: Segment, toolbox: Toolbox, entry: Started) -> Started | Finis
     if why := toolbox.servers.refusal:
         return Finished(state="failed", reason=why)
     given = [tool["name"] for tool in opening.tools]
-    needs = needs_of(segment.claim.spec, given)
+    needs = needs_of(segment.claim.spec, given, servers=toolbox.servers.at_home)
     if needs.wants:
         # Before it has them: whoever goes on with it must have them, too.
         segment.store.need(segment.claim, needs)

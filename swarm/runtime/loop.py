@@ -215,9 +215,9 @@ class Loop:
 
     def _begin(self) -> Outcome | None:
         if self.toolbox.servers.cannot_be_had:
-            needs = needs_of(self.segment.claim.spec, serving=True)
+            needs = needs_of(self.segment.claim.spec, serving=True, servers=self.toolbox.servers.at_home)
             self.store.need(self.segment.claim, needs)
-            return self._hand_over("its worker has not what it takes for MCP servers")
+            return self._hand_over("its worker has not what it takes for its MCP servers")
         finished = begin(self.segment, self.toolbox, self.guidance, self.summing)
         return None if finished is None else self._end(finished)
 

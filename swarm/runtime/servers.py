@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.coordination.words import explain_servers
+from swarm.agent.needs import offer, read_workers
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, matches_tool
 from swarm.errors import ToolError
@@ -22,7 +23,7 @@ from swarm.mcp.logins import way_to
 from swarm.mcp.pins import Pin, PinnedTool, Pins
 from swarm.mcp.reading import wanted_servers
 from swarm.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
-from swarm.mcp.servers import JobServers, Server, tool_name
+from swarm.mcp.servers import JobServers, Server, server_keys, tool_name
 from swarm.mcp.words import ABSENT, introduce
 from swarm.memory.shelves import Places
 from swarm.models.catalogue import context_tokens
@@ -56,8 +57,18 @@ class Servers:
 
     @property
     def cannot_be_had(self) -> bool:
-        """Whether it has servers, and this worker nothing to speak with them."""
-        return bool(self.all) and not can_start_broker()
+        """Whether it has servers, and this worker nothing to speak with them, or not those that others say they have."""
+        if not self.all:
+            return False
+        return not can_start_broker() or not set(self.at_home) <= set(server_keys(self._segment.settings))
+
+    @cached_property
+    def at_home(self) -> list[str]:
+        """Those of its servers that workers say they have, by the part that tools' names have of them: others may not have these."""
+        if not self.all:
+            return []
+        named = {name for has in read_workers(self._segment.store.workers().values()) for name in has.offers}
+        return [key for key in self.all if offer("mcp", key) in named]
 
     def _of_job(self) -> list[Server]:
         found = self._segment.carried("servers", JobServers, "the MCP servers")

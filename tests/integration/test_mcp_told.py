@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from swarm.agent.entries import Started
+from swarm.agent.needs import Has
 from tests.fleet import Fleet
 from tests.mcp_world import configure, find_server, running
 from tests.waiting import wait_for
@@ -28,6 +29,26 @@ def test_a_coordinator_is_told_which_servers_its_workers_have(
     assert isinstance(begun, Started)
     assert "MCP servers, which you have not: clock." in begun.system
     assert not [tool for tool in begun.tools if tool["name"].startswith("mcp__")]
+
+
+def test_agents_go_where_their_servers_are_said_to_be_and_wait_for_one_by_name(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(monkeypatch, tmp_path / "home", {"the.clock": {"command": "never-started"}})
+    server, store = fleet.rehearse("hello"), fleet.swarm.store
+    fleet.start_worker(1)
+    plain = set(store.staffed())
+    # Another worker names it, and is gone again.
+    store.announce("another", Has(only_job="", offers={"mcp:the_clock": ""}), 3.0)
+    job, reader = (fleet.submit("Go", server, agent=agent) for agent in ("general-purpose", "explore"))
+    lack = "it has not the MCP server the_clock"
+    assert wait_for("it waits for its server", job.find_lack) == lack
+    assert job.agents()[0].unserved == lack
+    assert reader.wait(40).state == "completed", "a type without servers goes anywhere"
+    fleet.start_worker(1, SWARM_MCP_SERVERS="the.clock")
+    assert job.wait(60).state == "completed"
+    *_, last = (event.fields["worker"] for event in job.follow() if event.kind == "running")
+    assert last not in plain
 
 
 def test_an_agent_is_told_which_servers_of_its_type_its_job_has_not(at_work: Fleet) -> None:
