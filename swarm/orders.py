@@ -332,8 +332,7 @@ def check_prompt(prompt: str) -> None:
         raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
     if size > MAX_PROMPT_BYTES:
         raise ConfigurationError(
-            f"the prompt has {size // 1024} KiB, more than {MAX_PROMPT_BYTES // 1024} KiB; "
-            "put it into a file of the workspace and name that"
+            f"the prompt is longer than {MAX_PROMPT_BYTES // 1024} KiB; put it into a file of the workspace and name that"
         )
 
 

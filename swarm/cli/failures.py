@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any
@@ -48,7 +49,7 @@ def report(error: BaseException) -> int:
         _say(_describe_redis_error(error))
         return 1
     if isinstance(error, OSError) and error.strerror:
-        _say(f"{error.strerror}: {error.filename}" if error.filename else error.strerror)
+        _say(_describe_system_error(error))
         return 1
     raise error
 
@@ -60,12 +61,26 @@ def _report_usage(error: Any) -> int:
         return 2
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "swarm"
-    _say(f"{error.format_message().rstrip('.')}; `{path} --help` explains it")
+    _say(f"{error.format_message().replace('Value error, ', '').rstrip('.')}; `{path} --help` explains it")
     return int(error.exit_code)
 
 
 def _say(message: str) -> None:
     print_note(f"swarm: {message}")
+
+
+def _describe_system_error(error: OSError) -> str:
+    if error.filename:
+        return f"{error.strerror}: {error.filename}"
+    if isinstance(error, FileNotFoundError):  # only the current folder is asked for without a name
+        return "the folder that this shell is in has been removed; change to another one"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        from swarm.settings import load_settings
+
+        return (
+            f"{error.strerror}: free some for {load_settings().state_folder()}, or set SWARM_STATE_DIR to another disk"
+        )
+    return str(error.strerror)
 
 
 def _is_redis_error(error: BaseException) -> bool:

@@ -86,7 +86,8 @@ def _open(path: Path | None, mode: str) -> Iterator[IO[str]]:
             with path.open(mode, encoding="utf-8") as file:
                 yield file
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path or 'the pipe'} cannot be used: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"{path or 'the pipe'} cannot be used: {why}") from error
 
 
 def replay(

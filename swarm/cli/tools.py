@@ -76,7 +76,7 @@ def _find(name: str, tools: list[_Known]) -> _Known:
     if canonical in found:
         return found[canonical]
     near = difflib.get_close_matches(name, found, n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
+    meant = f"; did you mean {near[0]}?" if near else ";"
     raise ConfigurationError(f"no tool is called {name!r} here{meant} `swarm tools` lists them")
 
 

@@ -14,7 +14,7 @@ from swarm.cli.completing import complete_job
 from swarm.cli.launch import exit_code
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption, parse_duration
-from swarm.cli.output import one_line, print_json, print_line, print_note, show_cost, show_count
+from swarm.cli.output import one_line, print_json, print_line, print_note, show_cost, show_count, show_number
 from swarm.client import Job, Swarm
 from swarm.mailbox import USER
 from swarm.records import JobView
@@ -69,7 +69,9 @@ def wait_for_all(jobs: Sequence[Job], timeout: float | None) -> list[JobView]:
 
 
 def _describe(view: JobView) -> str:
-    spent = f"{view.agents} agents, {show_count(view.usage.total_tokens)} tokens, {show_cost(view.cost_usd)}"
+    spent = (
+        f"{show_number(view.agents, 'agent')}, {show_count(view.usage.total_tokens)} tokens, {show_cost(view.cost_usd)}"
+    )
     why = f": {one_line(view.reason, _SHOWN_CHARACTERS)}" if view.reason else ""
     return f"{view.id} {view.state.replace('_', ' ')} ({spent}){why}"
 

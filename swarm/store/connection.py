@@ -204,6 +204,11 @@ def ping_or_raise(client: redis.Redis) -> None:
     """Return if Redis answers; else raise `RedisUnavailable` with one line that says where and what to do."""
     try:
         client.ping()
+    except redis.AuthenticationError:
+        raise RedisUnavailable(
+            f"Redis at {_describe(client)[0]} wants another login. Put user and password into SWARM_REDIS_URL: "
+            "redis://user:password@host, with %40 for @ and the like."
+        ) from None
     except (redis.RedisError, OSError) as error:
         where, remedy = _describe(client)
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__

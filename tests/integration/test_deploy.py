@@ -27,8 +27,10 @@ import pytest
 import redis
 import yaml
 
+from swarm.errors import RedisUnavailable
 from swarm.local.server_binary import ServerBinary, find_bundled_server, find_server
 from swarm.settings import Settings
+from swarm.store.connection import ping_or_raise
 from tests.needs import lack, need_program
 from tests.waiting import wait_for
 
@@ -162,6 +164,9 @@ def test_redis_takes_two_passwords_while_one_replaces_the_other(folder: Path) ->
         assert not answers(PASSWORD) and answers("the-new-one")
         # Whoever was let in before stays until it is sent away.
         assert client.ping()
+        other = redis.Redis(unix_socket_path=str(folder / "r.sock"), password=PASSWORD)
+        with other, pytest.raises(RedisUnavailable, match="wants another login"):
+            ping_or_raise(other)
 
 
 # -- systemd ----------------------------------------------------------------------------------------------------------
