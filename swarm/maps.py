@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ConfigurationError, JobLost, UnknownMap
 from swarm.ids import line_job_id, new_map_id, root_agent_id
+from swarm.mailbox import USER
 from swarm.mapping.lines import Line, fill_all
 from swarm.mapping.maps import Attempt, End, LineResult, MapLine, Maps, MapView
 from swarm.memory.files import take_in
@@ -138,10 +139,10 @@ class Map:
             self._swarm.publish(signals)
         return len(found)
 
-    def cancel(self, reason: str = "its map was cancelled by a person") -> None:
-        """Begin no further lines, and cancel those that run; results that are there stay."""
+    def cancel(self, reason: str = "its map was cancelled by a person", *, by: str = USER) -> None:
+        """Begin no further lines, and cancel those that run; results that are there stay. `by` says who did."""
         for root in self._maps.cancel(self.id):
-            self._swarm.cancel(root, reason)
+            self._swarm.cancel(root, reason, by=by)
 
 
 def place_map(

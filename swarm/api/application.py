@@ -19,6 +19,7 @@ from starlette.routing import Route
 from swarm.api.agents import AGENT_ENDPOINTS
 from swarm.api.endpoint import Body, Call, Endpoint, Nothing, Refusal, Returned, Wait, explain
 from swarm.api.jobs import JOB_ENDPOINTS
+from swarm.api.maps import MAP_ENDPOINTS
 from swarm.api.openapi import describe
 from swarm.api.streaming import STREAM_ENDPOINTS
 from swarm.client import Swarm
@@ -28,7 +29,7 @@ from swarm.web.failures import not_valid
 
 log = logging.getLogger("swarm.api")
 MAX_BODY_BYTES = 5 * 1024 * 1024
-ENDPOINTS: list[Endpoint] = [*JOB_ENDPOINTS, *STREAM_ENDPOINTS, *AGENT_ENDPOINTS]
+ENDPOINTS: list[Endpoint] = [*JOB_ENDPOINTS, *STREAM_ENDPOINTS, *AGENT_ENDPOINTS, *MAP_ENDPOINTS]
 _WAITS = CapacityLimiter(256)
 """So many at once wait for something to happen; they take no thread from those who only ask."""
 Answering = Callable[[Request], Awaitable[Response]]

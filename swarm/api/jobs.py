@@ -20,13 +20,12 @@ from swarm.team.scratchpad import PageView
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 
 
-class NewJob(Body):
-    """A job to start; what the fields mean says `Swarm.submit`."""
+class NewWork(Body):
+    """What jobs and the lines of maps are ordered with; what the fields mean says `Swarm.submit`."""
 
     prompt: str
     workspace: str
     """A folder of the workers' hosts."""
-    agent: str = DEFAULT_AGENT
     title: str | None = None
     model: str | None = None
     mode: PermissionMode | None = None
@@ -35,10 +34,21 @@ class NewJob(Body):
     ask: list[str] = []
     deny: list[str] = []
     network: bool = False
+    result_schema: dict[str, Any] | None = None
+    """A JSON Schema for the answer, which is then in `data`."""
+    instruction_files: bool = True
+    """Whether its agents are given the instruction files that apply in the workspace."""
+    priority: int = Field(default=1, ge=1, le=100)
+    base_url: str | None = None
+    """A rehearsal server on this host."""
+
+
+class NewJob(NewWork):
+    """A job to start."""
+
+    agent: str = DEFAULT_AGENT
     ask_seconds: float | None = Field(default=None, ge=0)
     """How long a question to a person can be answered; 0: nobody is there."""
-    result_schema: dict[str, Any] | None = None
-    """A JSON Schema for the answer, which is then in the job's `data`."""
     check: str | None = None
     """A shell command that must exit with 0 before the answer is accepted."""
     rubric: str | None = None
@@ -49,11 +59,6 @@ class NewJob(Body):
     """The time limit of the check; default: 600."""
     summaries: bool = False
     """Have a small model tell what agents do, name the job, and sum up its end."""
-    instruction_files: bool = True
-    """Whether its agents are given the instruction files that apply in the workspace."""
-    priority: int = Field(default=1, ge=1, le=100)
-    base_url: str | None = None
-    """A rehearsal server on this host."""
 
 
 class StartedJob(BaseModel):

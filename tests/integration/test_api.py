@@ -114,6 +114,31 @@ def test_a_question_is_found_and_answered_in_the_name_of_the_key(client: Client)
     assert client.call("GET", f"/v1/jobs/{job['id']}?wait=30").json()["state"] == "completed"
 
 
+def test_a_map_is_started_read_tried_again_and_cancelled(client: Client) -> None:
+    order = {"workspace": str(client.fleet.workspace), "base_url": client.model, "title": "three"}
+    lines = ["count", {"way": "once"}]
+    refused = client.call("POST", "/v1/maps", json={**order, "prompt": "the same", "lines": lines})
+    assert refused.status_code == 400 and "is the same for every line" in refused.json()["error"]["message"]
+    started = client.call("POST", "/v1/maps", json={**order, "prompt": "{way}", "lines": lines})
+    assert started.status_code == 201, started.text
+    path, at, texts = f"/v1/maps/{started.json()['map']['id']}", "0", dict[int, str]()
+    while not (part := client.call("GET", f"{path}/results", params={"after": at, "wait": 30}).json())["over"]:
+        texts |= {one["line"]: one["text"] for one in part["results"]}
+        at = part["next"]
+    texts |= {one["line"]: one["text"] for one in part["results"]}
+    assert texts == {1: "done: count", 2: "done: once"}
+    assert client.call("GET", path).json()["completed"] == 2 and client.call("GET", f"{path}/failures").json() == {
+        "failures": []
+    }
+    assert client.call("POST", f"{path}/retry").json()["retried"] == 0
+    elsewhere = client.keys.create("elsewhere", SCOPES, ["/srv"])
+    assert client.call("POST", f"{path}/retry", token=elsewhere).status_code == 403
+    slow = client.call("POST", "/v1/maps", json={**order, "prompt": "wait {it}", "lines": ["x"]}).json()["map"]["id"]
+    assert client.call("POST", f"/v1/maps/{slow}/cancel", json={"reason": "enough"}).json()["state"] == "cancelled"
+    assert [one["id"] for one in client.call("GET", "/v1/maps").json()["maps"]] == [slow, started.json()["map"]["id"]]
+    assert client.call("GET", "/v1/maps/map-none").status_code == 404
+
+
 def test_messages_reach_an_agent_and_it_goes_on(client: Client) -> None:
     job = client.start("first").json()["job"]["id"]
     assert client.call("GET", f"/v1/jobs/{job}?wait=30").json()["text"] == "done: first"

@@ -1,0 +1,142 @@
+"""Endpoints about maps: the same order for each line of a list."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from swarm.api.endpoint import Body, Call, Endpoint, Wait
+from swarm.api.jobs import NewWork, Reason, check_workspace
+from swarm.mapping.maps import LineResult, MapView
+from swarm.maps import MAX_RETRIES, Map
+
+_LOOK_SECONDS = 2.0
+"""Less than the store's connection lets pass in silence."""
+
+
+class NewMap(NewWork):
+    """A map to start: in its prompt `{name}` stands for the line, or for that field of a line that is an object."""
+
+    lines: list[str | dict[str, Any]]
+    agent: str | None = None
+    """Default: `build`; of a patient map `answer`."""
+    patient: bool = False
+    """Send the lines by the batch API."""
+    max_running: int | None = Field(default=None, ge=1)
+    """Lines at work at once."""
+    retries: int = Field(default=0, ge=0, le=MAX_RETRIES)
+    """How often a line that failed is tried again."""
+    budget_usd: float | None = Field(default=None, gt=0)
+    """Once so much is spent, no further line begins."""
+
+
+class StartedMap(BaseModel):
+    """A map that was started."""
+
+    map: MapView
+    warnings: list[str]
+    """What settings files held that could not be used."""
+
+
+class MapsQuery(Body):
+    """Which maps are listed."""
+
+    count: int = Field(default=50, ge=1, le=1000)
+    """The newest."""
+
+
+class ListedMaps(BaseModel):
+    """Maps, newest first."""
+
+    maps: list[MapView]
+
+
+class ResultsQuery(Wait):
+    """Which results are returned; with `wait` some are waited for if there are none yet."""
+
+    after: str = Field(default="0", pattern=r"^\d+(-\d+)?$")
+    """The `next` of the part before."""
+
+
+class Results(BaseModel):
+    """What came of some lines, in the order in which it came; one that was tried again comes again."""
+
+    results: list[LineResult]
+    next: str
+    """Give it as `after` to go on from here."""
+    over: bool
+    """No more will come, unless the map goes on."""
+
+
+class Failures(BaseModel):
+    """The lines that failed for good, by number, with why."""
+
+    failures: list[LineResult]
+
+
+def start_map(call: Call) -> StartedMap:
+    """Start a map: a job for each line. Whoever sends it twice starts two."""
+    order: NewMap = call.body
+    check_workspace(call.key, order.workspace)
+    given = {name: value for name, value in order if value is not None and name not in ("prompt", "lines")}
+    started = call.swarm.map(order.prompt, order.lines, **given)
+    return StartedMap(map=started.view(), warnings=started.warnings)
+
+
+def list_maps(call: Call) -> ListedMaps:
+    """The newest maps."""
+    return ListedMaps(maps=call.swarm.maps(call.query.count))
+
+
+def get_map(call: Call) -> MapView:
+    """One map as it stands now."""
+    return _map(call).view()
+
+
+def get_results(call: Call) -> Results:
+    """What came of the lines, part by part."""
+    its_map, query = _map(call), call.query
+    read = partial(call.swarm.store.wait_entries, f"map:{its_map.id}", "results", query.after)
+    waited, found = 0.0, read(0)
+    while not found and waited < query.wait and not its_map.view().ended:
+        found = read(min(_LOOK_SECONDS, query.wait - waited))
+        waited += _LOOK_SECONDS
+    results, over = its_map.interpret(found)
+    return Results(results=results, next=found[-1][0] if found else query.after, over=over)
+
+
+def get_failures(call: Call) -> Failures:
+    """The lines that failed for good."""
+    return Failures(failures=_map(call).failures())
+
+
+def retry_map(call: Call) -> MapView:
+    """Try all lines again that failed."""
+    found = _map(call)
+    check_workspace(call.key, found.view().workspace)
+    found.retry()
+    return found.view()
+
+
+def cancel_map(call: Call) -> MapView:
+    """Begin no further lines, and cancel those that run; results that are there stay."""
+    found = _map(call)
+    found.cancel(call.body.reason, by=call.key.name)
+    return found.view()
+
+
+def _map(call: Call) -> Map:
+    return call.swarm.find_map(call.path["map"])
+
+
+MAP_ENDPOINTS = [
+    Endpoint("POST", "/v1/maps", "submit", start_map, StartedMap, body=NewMap, status=201),
+    Endpoint("GET", "/v1/maps", "read", list_maps, ListedMaps, query=MapsQuery),
+    Endpoint("GET", "/v1/maps/{map}", "read", get_map, MapView),
+    Endpoint("GET", "/v1/maps/{map}/results", "read", get_results, Results, query=ResultsQuery),
+    Endpoint("GET", "/v1/maps/{map}/failures", "read", get_failures, Failures),
+    Endpoint("POST", "/v1/maps/{map}/retry", "submit", retry_map, MapView),
+    Endpoint("POST", "/v1/maps/{map}/cancel", "cancel", cancel_map, MapView, body=Reason),
+]
