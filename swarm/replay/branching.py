@@ -20,6 +20,7 @@ from swarm.ids import child_agent_id, root_agent_id
 from swarm.mailbox import position_of
 from swarm.replay.past import Past, PastAgent, PastEntry
 from swarm.store.fields import agent_fields
+from swarm.store.prefixes import digest_of
 
 _OF_JOBS = (
     "rules",
@@ -33,7 +34,7 @@ _OF_JOBS = (
     "weight",
     "max_resumes",
 )
-_OF_JOBS_TOO = ("max_tokens", "max_cost", "workspace", "definitions", "carried", "files", "rehearsed", "imported")
+_OF_JOBS_TOO = ("max_tokens", "max_cost", "workspace", "definitions", "carried", "files", "imported")
 _OF_AGENTS = ("verdicts", "stopped_by")
 
 
@@ -132,6 +133,8 @@ class Change:
     """By old agent id, fields of its spec."""
     definitions: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """The same of agents that go on by another definition than they have lived by: a worker has their requests begin by it."""
+    catalogue: str = ""
+    """The definitions that the new job has instead of the old one's, as JSON."""
     job: Mapping[str, str] = field(default_factory=dict)
     """Fields of the job's record."""
 
@@ -164,7 +167,11 @@ def branch(past: Past, moment: Moment, job_id: str, change: Change, now: float) 
         "replayed_from": f"{past.job_id} {moment.agent_id}:{moment.turn}",
         **change.job,
     }
-    made = Past(job_id, fields, dict(past.documents))
+    documents = dict(past.documents)
+    if change.catalogue:
+        fields["definitions"] = digest_of(change.catalogue)
+        documents[fields["definitions"]] = change.catalogue
+    made = Past(job_id, fields, documents)
     queue, names = [], {"root": new.ids[moment.agent_id]}
     for old in moment.lives:
         agent = new.go_on(past.agents[old])

@@ -33,7 +33,8 @@ def check_requests(past: Past, prices_file: Path | None = None) -> Iterator[Chec
     for agent_id in past.agents:
         life, turn = Life(agent_id), 0
         for entry in past.journal(agent_id):
-            if isinstance(entry, Assistant):
+            # What a program says was asked of no model.
+            if isinstance(entry, Assistant) and not (life.spec and life.spec.definition.command):
                 turn += 1
                 yield Checked(agent_id, turn, _compare(life, entry, prices_file))
             life.apply(entry)

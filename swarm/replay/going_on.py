@@ -97,31 +97,19 @@ def go_on(swarm: Swarm, past: Past, wanted: Wanted, serve: Callable[[str], str] 
     if foreign:
         past = _disarm(past, folder)
     moment, job_id = find_moment(past, wanted.agent_id, wanted.turn), new_job_id()
-    definitions, catalogue = _redefine(swarm, past, moment, wanted)
-    layout = Restoring(swarm.settings, past, moment, name_agents(moment, job_id), job_id).lay_out(
-        "here" if foreign else wanted.files, folder
-    )
+    change = _redefine(swarm, past, moment, wanted)
+    files = Restoring(swarm.settings, past, moment, name_agents(moment, job_id), job_id)
+    layout = files.lay_out("here" if foreign else wanted.files, folder)
     if wanted.several and not (layout.restored or wanted.files == "here"):
         raise ConfigurationError(
             f"{past.job_id} kept no files by then, so several jobs would work in {folder} at once; --files here has them do that"
         )
     base_url = serve(job_id) if serve is not None else None
+    job = {"workspace": str(folder), **({"rehearsed": "1"} if base_url else {})}
     workspace = layout.specs[wanted.agent_id]["workspace"]
-    change = Change(
-        text=_tell(past, wanted, workspace),
-        model=wanted.model and resolve_model(wanted.model, default=wanted.model, parent=None),
-        base_url=base_url,
-        commit=layout.commit,
-        specs=layout.specs,
-        definitions=definitions,
-        job={"workspace": str(folder), **({"rehearsed": "1"} if base_url else {})},
-    )
+    text = _tell(past, wanted, workspace)
+    change = replace(change, text=text, base_url=base_url, commit=layout.commit, specs=layout.specs, job=job)
     made = branch(past, moment, job_id, change, swarm.store.now())
-    if catalogue:
-        made.past.fields["definitions"] = digest_of(catalogue)
-        made.past.documents[digest_of(catalogue)] = catalogue
-    if base_url is None:
-        made.past.fields.pop("rehearsed", None)
     shared = share_then(past, moment.seq).renamed(made.ids)
     swarm.publish(plant(swarm.store, made.past, queue=made.queue, names=made.names, team=made.team, shared=shared))
     return Branched(swarm.job(job_id), workspace, layout.restored)
@@ -141,13 +129,15 @@ def _refuse(past: Past, wanted: Wanted, *, foreign: bool, served: bool) -> None:
         )
 
 
-def _redefine(swarm: Swarm, past: Past, moment: Moment, wanted: Wanted) -> tuple[dict[str, dict[str, Any]], str]:
-    """What other definitions make of the agents, and those definitions as the document that travels with the job."""
+def _redefine(swarm: Swarm, past: Past, moment: Moment, wanted: Wanted) -> Change:
+    """What another model and other definitions change."""
+    prices_file = swarm.settings.prices_file
+    model = wanted.model and resolve_model(wanted.model, default=wanted.model, parent=None, prices_file=prices_file)
     if wanted.agents is None:
-        return {}, ""
+        return Change(model=model)
     catalogue = gather(find_workspace(wanted.agents), swarm.settings).catalogue
-    found = redefine(past, moment, catalogue, model=wanted.model, prices_file=swarm.settings.prices_file)
-    return found, catalogue.model_dump_json()
+    found = redefine(past, moment, catalogue, model=model, prices_file=prices_file)
+    return Change(model=model, definitions=found, catalogue=catalogue.model_dump_json())
 
 
 def _tell(past: Past, wanted: Wanted, workspace: str) -> str:
