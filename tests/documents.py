@@ -2,7 +2,7 @@
 
 A block's info string says what is done with it. After the language comes
 
-- nothing: it is **run** (`sh`, `python`), in the page's order, by the test that follows the page;
+- nothing: it is **run** (`sh`, `python`, `yaml`: the steps of a workflow), in the page's order, by the test that follows the page;
 - `file=PATH`: it is a **file**, which a page's follower writes there, and which the reader of such files must take without a word;
 - `call`: a call of a tool, as a model makes it;
 - `example`: it is **not run** (it needs root, a browser, another host), but each command in it must be one that there is.
@@ -53,7 +53,9 @@ class Block:
         """`run`, `file`, `call`, `example` or `text`; nothing if the info string says none of them."""
         marks = self.info.split()[1:]
         if not marks:
-            return {"sh": "run", "python": "run", "text": "text"}.get(self.language, "example" if self.info else "")
+            return {"sh": "run", "python": "run", "yaml": "run", "text": "text"}.get(
+                self.language, "example" if self.info else ""
+            )
         return "file" if self.file else {"call": "call", "example": "example"}.get(" ".join(marks), "")
 
     @property

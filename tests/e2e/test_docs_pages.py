@@ -21,6 +21,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 from standardwebhooks import Webhook
 
 from tests.documents import PAGES as DOCUMENTS
@@ -28,6 +29,7 @@ from tests.documents import ROOT, blocks
 from tests.e2e.prepared import prepared_commands
 from tests.fleet import Fleet
 from tests.flower import free_port
+from tests.needs import need_program
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -71,7 +73,7 @@ class Place:
     def run(self, script: str) -> str:
         """Run it in a shell, to its end; what it printed."""
         ran = subprocess.run(
-            ["bash", "-c", f"set -euo pipefail\n{script}"],
+            ["bash", "-c", f"set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
@@ -99,6 +101,8 @@ class Place:
                     yield f"mkdir -p \"$(dirname {block.file})\" && cat > {block.file} <<'END OF FILE'\n{text}END OF FILE"
                 case "run", "python":
                     yield f"python <<'END OF FILE'\n{text}END OF FILE"
+                case "run", "yaml":
+                    yield from (step["run"] for step in yaml.safe_load(text))
                 case "run", _:
                     yield text
 
@@ -193,6 +197,15 @@ def given_a_readme(place: Place) -> None:
     place.write("README.md", "# Ours\n")
 
 
+def given_a_workflow(place: Place) -> None:
+    need_program("jq")
+    need_program("curl")
+    port = str(free_port())
+    place.words |= {"8400": port, "/srv/repositories/app": str(place.folder)}
+    variables = {"URL": f"http://127.0.0.1:{port}/v1", "GITHUB_SHA": "abc", "GITHUB_RUN_ID": "7"}
+    place.environment |= {**variables, "GITHUB_STEP_SUMMARY": "summary.md"}
+
+
 def given_nothing(place: Place) -> None: ...
 
 
@@ -201,6 +214,7 @@ PAGES: dict[str, tuple[Callable[[Place], None], list[str]]] = {
     "docs/cost.md": (given_nothing, ["It is done."]),
     "docs/events.md": (given_nothing, [r"^job-", r"False "]),
     "docs/files.md": (given_a_copy, [r"made\.txt", r"{'made.txt': 'A'}"]),
+    "docs/http.md": (given_a_workflow, [r'{"job":{"id":"job-', "^true$"]),
     "docs/instruction-files.md": (given_nothing, ["tokens", "It is done."]),
     "docs/limits.md": (given_nothing, ["It is done."]),
     "docs/long-lives.md": (given_a_job, ["Take steps"]),

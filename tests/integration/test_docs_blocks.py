@@ -94,10 +94,9 @@ def check_call(call: dict[str, object]) -> None:
 
 
 def check_yaml(text: str) -> None:
-    """A part of a workflow, whose steps run shell, or a part of a scenario."""
-    read = yaml.safe_load(text)
-    for step in read if isinstance(read, list) else []:
-        check_shell(step.get("run", ""))
+    """The steps of a workflow."""
+    for step in yaml.safe_load(text):
+        check_shell(step["run"])
 
 
 def check_file(block: Block, folder: Path) -> None:
