@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
@@ -135,7 +135,10 @@ def _settings() -> str:
     docs, rows = _field_docs(Settings), []
     for name, field in Settings.model_fields.items():
         default = "" if field.default is None else f"`{field.default}`" if field.default != "" else ""
-        rows.append(f"| `SWARM_{name.upper()}` | {default} | {_cell(docs.get(name, ''))} |\n")
+        kinds = [field.annotation, *get_args(field.annotation)]
+        choices = sorted(f"`{choice}`" for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind))
+        told = docs.get(name, "") + (f" One of {', '.join(choices)}." if choices else "")
+        rows.append(f"| `SWARM_{name.upper()}` | {default} | {_cell(told)} |\n")
     return (
         "# Settings\n\nVariables of the environment; durations in seconds.\n\n| variable | default | |\n|---|---|---|\n"
         + "".join(rows)

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -32,9 +33,9 @@ sys.exit(int(there.recv(16) or 70))
 
 
 @contextmanager
-def prepared_commands(folder: Path) -> Iterator[Path]:
+def prepared_commands() -> Iterator[Path]:
     """A folder for the PATH, in which `swarm ARGUMENTS` and `python < CODE` are these commands."""
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="swarm-c-"))  # a short name, for a socket's path is
     for name in ("swarm", "python"):
         (folder / name).write_text(_CLIENT)
         (folder / name).chmod(0o755)

@@ -111,13 +111,13 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def staffed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fleet, Path]]:
+def staffed() -> Iterator[tuple[Fleet, Path]]:
     """A fleet whose model is the script above, and the folder of its commands."""
     with ExitStack() as stack:
         fleet = stack.enter_context(closing(Fleet()))
         model = {"SWARM_BASE_URL": fleet.rehearse(SCENARIO).url, "ANTHROPIC_API_KEY": "any"}
         fleet.begin_worker(4, **model)
-        commands = stack.enter_context(prepared_commands(tmp_path_factory.mktemp("commands") / "bin"))
+        commands = stack.enter_context(prepared_commands())
         fleet.workers[0].wait_ready()
         yield fleet, commands
 
