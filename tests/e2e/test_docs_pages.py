@@ -36,6 +36,7 @@ pytestmark = pytest.mark.timeout(120)
 
 SCENARIO = """
 name: pages
+batches: {seconds: 0.2}
 rules:
   - when: {definition: grader}
     reply: {text: '{"passed": true, "findings": [], "summary": "All is met."}'}
@@ -43,6 +44,10 @@ rules:
     reply: {text: '{"kind": "question"}'}
   - when: {prompt: "How many tests"}
     reply: {text: '{"count": 3}'}
+  - when: {prompt: "Ask whether", turn: 0}
+    reply: {tools: [{name: Bash, input: {command: "touch made"}}]}
+  - when: {prompt: "Ask which", turn: 0}
+    reply: {tools: [{name: AskUserQuestion, input: {question: "Which one?", options: [red, blue]}}]}
   - when: {prompt: "wait for the event", turn: 0}
     reply: {tools: [{name: WaitFor, input: {key: ci/1234}}]}
   - when: {prompt: "wait for the event"}
@@ -67,8 +72,8 @@ class Place:
     folder: Path
     home: Path
     environment: dict[str, str]
-    words: dict[str, str] = field(default_factory=dict)
-    """What stands for the words in capitals."""
+    words: dict[str, str | list[str]] = field(default_factory=dict)
+    """What stands for the words in capitals; of a list one after the other."""
 
     def run(self, script: str) -> str:
         """Run it in a shell, to its end; what it printed."""
@@ -107,7 +112,8 @@ class Place:
                     yield text
 
     def _word(self, found: re.Match[str]) -> str:
-        return self.words[found[0]]
+        word = self.words[found[0]]
+        return word if isinstance(word, str) else word.pop(0)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +121,11 @@ def staffed() -> Iterator[tuple[Fleet, Path]]:
     """A fleet whose model is the script above, and the folder of its commands."""
     with ExitStack() as stack:
         fleet = stack.enter_context(closing(Fleet()))
-        model = {"SWARM_BASE_URL": fleet.rehearse(SCENARIO).url, "ANTHROPIC_API_KEY": "any"}
+        model = {
+            "SWARM_BASE_URL": fleet.rehearse(SCENARIO).url,
+            "ANTHROPIC_API_KEY": "any",
+            "SWARM_BATCH_SECONDS": "0.2",
+        }
         fleet.begin_worker(4, **model)
         commands = stack.enter_context(prepared_commands())
         fleet.workers[0].wait_ready()
@@ -183,6 +193,15 @@ def given_skills(place: Place) -> None:
     place.write(".claude/commands/fix-issue.md", "---\ndescription: Fix one.\n---\nFix issue $1, $2.\n")
 
 
+def given_questions(place: Place) -> None:
+    given_a_schema(place)
+    asking = ["Ask whether", "Ask whether", "Ask which"]
+    jobs = [place.run(f'swarm run --detach --mode default --ask-timeout 10m "{words}"').strip() for words in asking]
+    place.words["QUESTION"] = [
+        wait_for("it asks", lambda job=job: place.fleet.swarm.questions.of_job(job))[0].id for job in jobs
+    ]
+
+
 def given_a_schema(place: Place) -> None:
     place.write("count.json", '{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}')
 
@@ -225,7 +244,7 @@ PAGES: dict[str, tuple[Callable[[Place], None], list[str]]] = {
     "docs/operating.md": (given_nothing, ["1 worker"]),
     "docs/outcomes.md": (given_tests, ["It is done."]),
     "docs/peers.md": (given_a_job, ["Half way."]),
-    "docs/permissions.md": (given_a_schema, ["make test", "1. Replace it.", r'"count": ?3']),
+    "docs/permissions.md": (given_questions, [r"touch", "make test", "1. Replace it.", r'"count": ?3']),
     "docs/programs.md": (given_a_readme, [r"README.md 1, tools/counter.py 7"]),
     "docs/replay.md": (given_two_jobs, ["Take steps", "the same", r"completed +passed"]),
     "docs/skills.md": (given_skills, ["pdf", "Fill in.", "It is done."]),
