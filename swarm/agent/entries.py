@@ -342,7 +342,7 @@ class Finished(Journaled):
 
 _OfTalk = Started | Prompt | Assistant | ModelFailed | Mail | Exchanged | Compacted | CompactionFailed
 _OfCalls = ToolStarted | ToolFinished | Spawned | Answered | Ruled | HooksBegun | Hooked
-_OfRuns = Parked | Grading | Verdict | Resumed | Replayed | Finished
+_OfRuns = Redefined | Parked | Grading | Verdict | Resumed | Replayed | Finished
 Entry = Annotated[_OfTalk | _OfCalls | _OfRuns, Field(discriminator="kind")]
 
 _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
