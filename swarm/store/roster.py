@@ -56,9 +56,16 @@ class Roster(Keyspace):
                 found.append(read_job(job_id, record))
         return found
 
-    def job_ids(self, count: int = 0) -> list[str]:
-        """The ids of the newest jobs, newest first, expired ones among them; 0: of all. Records of thousands would take seconds."""
-        return list(self.client.zrevrange(self.key("jobs"), 0, count - 1))
+    def job_ids(self, count: int = 0, before: str = "") -> list[str]:
+        """The ids of the newest jobs, or of those made before one (none if that is not known any more), newest first, expired ones
+        among them; 0: of all. Records of thousands would take seconds."""
+        first = 0
+        if before:
+            rank = self.client.zrevrank(self.key("jobs"), before)
+            if rank is None:
+                return []
+            first = int(rank) + 1
+        return list(self.client.zrevrange(self.key("jobs"), first, first + count - 1 if count else -1))
 
     def permissions(self, job_id: str) -> JobPermissions:
         """What the job allows and forbids now."""

@@ -231,7 +231,8 @@ class About(Guarded):
 class Jobs(Guarded):
     async def get(self) -> None:
         count = self.number("count", 50) or 0
-        await self.give(lambda: reads.read_jobs(self.swarm, count))
+        before = self.get_query_argument("before", "")
+        await self.give(lambda: reads.read_jobs(self.swarm, count, before))
 
     async def post(self) -> None:
         body = acts.read_body(acts.Start, self.body())

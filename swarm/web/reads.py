@@ -41,12 +41,14 @@ def read_about(swarm: Swarm, *, user: str, read_only: bool, now: float) -> dict[
     }
 
 
-def read_jobs(swarm: Swarm, count: int = 50) -> dict[str, Any]:
-    """The newest jobs, and the feed's cursor of before."""
+def read_jobs(swarm: Swarm, count: int = 50, before: str = "") -> dict[str, Any]:
+    """The newest jobs, or those made before one, and the feed's cursor of before; `last` is where more begin, if there may be any."""
     store, reader = swarm.store, Reader(swarm.store)
     last = store.client.xrevrange(store.key("feed"), count=1)
-    rows = reader.jobs(store.job_ids(max(1, min(count, MOST_JOBS))))
-    return {"now": store.now(), "feed": last[0][0] if last else "0-0", **show_jobs(swarm, rows)}
+    count = max(1, min(count, MOST_JOBS))
+    ids = store.job_ids(count, before)
+    more = {"last": ids[-1] if len(ids) == count else None}
+    return {"now": store.now(), "feed": last[0][0] if last else "0-0", **more, **show_jobs(swarm, reader.jobs(ids))}
 
 
 def show_jobs(swarm: Swarm, rows: Mapping[str, Row]) -> dict[str, Any]:

@@ -278,6 +278,12 @@ def test_the_rows_of_all_jobs_come_as_they_change(site: Site) -> None:
     assert states[0] == "running"
     [row] = [row for row in site.flower.read("jobs")["jobs"] if row["id"] == job.id]
     assert (row["group"], row["agents"], row["turns"]) == ("ended", 1, 1)
+    newer = site.tell("be quick")
+    newest = site.flower.read("jobs?count=1")
+    older = site.flower.read(f"jobs?count=1&before={newest['last']}")
+    assert [[row["id"] for row in page["jobs"]] for page in (newest, older)] == [[newer.id], [job.id]]
+    assert site.flower.read("jobs?count=200")["last"] is None
+    assert site.flower.read("jobs?count=1&before=job-gone")["jobs"] == []
 
 
 def test_what_was_trimmed_or_has_expired_is_said(site: Site) -> None:

@@ -5,7 +5,7 @@ import { html, useState } from "./html.mjs";
 import { line, plain, reveal } from "./plain.mjs";
 import { Failure, Link, useAct } from "./ui.mjs";
 
-const TELLING = ["command", "file_path", "path", "pattern", "query", "url", "description", "subject", "to", "page", "question", "prompt"];
+const TELLING = ["command", "file_path", "pattern", "path", "query", "url", "description", "subject", "to", "page", "question", "prompt"];
 const OPENED = 3; // lines of a result that are shown without unfolding
 
 /** What a call is about, in a line. */
@@ -24,7 +24,7 @@ export function aboutCall(input) {
 
 /** `call`: the block; `fate`: what the journal says of it (started, finished, child, answered, parked); `job` for links. */
 export function Call({ call, fate = {}, job, agents, agentId }) {
-  const { finished, child, answered } = fate;
+  const { finished, child, answered, ruled } = fate;
   const [outcome, look] = judge(fate);
   const kid = child && agents.get(child);
   return html`<details class=${`call ${look}`} open=${call.diff && finished && !finished.is_error ? true : undefined}>
@@ -34,11 +34,16 @@ export function Call({ call, fate = {}, job, agents, agentId }) {
     ${answered && html`<p class="call-answer">${answered.allowed ? "Allowed" : "Denied"}${answered.by ? ` by ${plain(answered.by)}` : ""}${answered.reason ? html`: ${reveal(answered.reason)}` : ""}</p>`}
     ${finished && html`<${Result} finished=${finished} agentId=${agentId} />`}
   </details>
+  ${ruled && html`<p class="child-link aside">${RULED[ruled.answer]} by a small model: ${line(ruled.reason, 300)}</p>`}
   ${child && html`<p class="child-link">→ <${Link} to=${{ job, agent: child }}>${kid ? line(kid.label, 120) : child}<//>${kid ? html` <span class="aside">${kid.state.replace("_", " ")}</span>` : ""}</p>`}`;
 }
 
-function judge({ finished, started, child, background, answered, parked }) {
+/** What a small model says of a call, in words. */
+export const RULED = { allow: "allowed", deny: "denied", ask: "left to a person" };
+
+function judge({ ruled, refused, finished, started, child, background, answered, parked }) {
   const took = finished?.duration_seconds >= 0.1 ? ` · ${duration(finished.duration_seconds)}` : "";
+  if (finished?.denied || refused || ruled?.answer === "deny") return ["denied", "call-failed"];
   if (finished) return finished.is_error ? [`failed${took}`, "call-failed"] : [`done${took}`, "call-done"];
   if (background) return ["in the background", "call-open"];
   if (child) return ["at work", "call-open"];

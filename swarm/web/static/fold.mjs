@@ -10,14 +10,19 @@ export function compareIds(one, other) {
 // -- the fleet ---------------------------------------------------------------------------------------------
 
 export function newFleet(listing) {
-  return { jobs: new Map(listing.jobs.map((job) => [job.id, job])), needsYou: listing.needs_you };
+  return { jobs: new Map(listing.jobs.map((job) => [job.id, job])), needsYou: listing.needs_you, last: listing.last };
+}
+
+/** With an older page of the listing; what is known already is newer than that. */
+export function addOlder(fleet, listing) {
+  return { ...fleet, jobs: new Map([...newFleet(listing).jobs, ...fleet.jobs]), last: listing.last };
 }
 
 export function foldFleet(fleet, patch) {
   if (!patch.jobs && patch.needs_you === undefined) return fleet;
   const jobs = new Map(fleet.jobs);
   for (const job of patch.jobs ?? []) jobs.set(job.id, job);
-  return { jobs, needsYou: patch.needs_you ?? fleet.needsYou };
+  return { ...fleet, jobs, needsYou: patch.needs_you ?? fleet.needsYou };
 }
 
 // -- a job -------------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ import { ago, cacheShare, cost, count, elapsed, number, spent, tokens } from "./
 import { html, memo } from "./html.mjs";
 import { line } from "./plain.mjs";
 import { amend } from "./route.mjs";
-import { Empty, Failure, Link, Loading, State, useTick } from "./ui.mjs";
-import { serverNow, useWorld } from "./world.mjs";
+import { Empty, Failure, Link, Loading, State, useAct, useTick } from "./ui.mjs";
+import { fetchOlder, serverNow, useWorld } from "./world.mjs";
 
 const GROUPS = [
   { name: "needs_you", title: "Needs you", none: "Nobody waits for you." },
@@ -31,7 +31,15 @@ export function Jobs({ route }) {
       ${about.read_only ? html`<span class="read-only">Flower is read-only</span>` : html`<${Link} class="btn btn-sm btn-primary" to=${{ view: "start" }}>Start a job<//>`}
     </header>
     ${all.length === 0 ? html`<${Empty}>There is no job yet. Start one here, or with <code>swarm run</code>.<//>` : groups.map((group) => html`<${Group} key=${group.name} group=${group} filtered=${Boolean(q)} />`)}
+    ${world.fleet.last && html`<${Older} amount=${all.length} />`}
   </div>`;
+}
+
+/** What is not here yet, which the filter cannot find either. */
+function Older({ amount }) {
+  const act = useAct();
+  return html`<p class="aside">These are the newest ${amount} jobs. <button type="button" class="more" disabled=${act.busy} onClick=${() => act.run(fetchOlder, () => "Older jobs are shown")}>Show older ones</button>
+    ${act.error && html`<${Failure} error=${act.error} />`}</p>`;
 }
 
 function matches(job, q) {
@@ -79,8 +87,8 @@ const JobRow = memo(({ job, age }) => {
     </span>
     <span class="job-figures">
       <span class="figure"><b>${number(job.agents, "agent")}</b> ${job.ended_at ? "" : html`<span>${atWork(job)}</span>`}</span>
-      <span class="figure"><b>${cost(spent(job))}</b>${" "}<span>${job.rehearsed ? "rehearsed " : ""}${job.budget_usd ? `of ${cost(job.budget_usd)}` : ""}</span><${Meter} of=${job.budget_usd} used=${spent(job)} /></span>
-      <span class="figure"><b>${count(tokens(job))}</b> <span>tokens${share && `, ${share} cached`}</span></span>
+      <span class="figure"><b>${cost(spent(job))}</b>${" "}<span>${[job.budget_usd && `of ${cost(job.budget_usd)}`, job.rehearsed && "rehearsed"].filter(Boolean).join(", ")}</span><${Meter} of=${job.budget_usd} used=${spent(job)} /></span>
+      <span class="figure"><b>${count(tokens(job))} tokens</b> <span>${share && `${share} cached`}</span></span>
     </span>
   </li>`;
 });

@@ -1,6 +1,6 @@
 // An agent's journal as a conversation. What comes while one is at the end keeps the end in sight; who has scrolled up stays there.
 import { cost, clock, count, duration, number } from "./format.mjs";
-import { Call, Output } from "./call.mjs";
+import { Call, Output, RULED } from "./call.mjs";
 import { html, memo, useEffect, useLayoutEffect, useRef, useState } from "./html.mjs";
 import { Letter } from "./mail.mjs";
 import { Markdown } from "./markdown.mjs";
@@ -58,7 +58,7 @@ const kidsOf = (item, fates, agents) => fatesOf(item, fates).map((fate) => agent
 
 function sameItem(before, after) {
   const parts = (fates) =>
-    fates.flatMap((fate) => [fate?.started, fate?.finished, fate?.answered, fate?.parked, fate?.child, fate?.background]);
+    fates.flatMap((fate) => [fate?.started, fate?.finished, fate?.answered, fate?.ruled, fate?.refused, fate?.parked, fate?.child, fate?.background]);
   const same = (one, other) => one.length === other.length && one.every((each, at) => each === other[at]);
   const looks = (kids) => kids.map((kid) => kid && kid.state + kid.label);
   return (
@@ -186,9 +186,8 @@ function Hooked({ item, agentId }) {
     ${wrong.map((run) => html`<p key=${run.id} class="bad">${line(`${run.label} (${run.source}): ${run.why}`, 300)}</p>`)}`;
 }
 
-const RULED = { allow: "allowed", deny: "denied", ask: "left to a person" };
 const Ruled = ({ item }) =>
-  html`<p class="thin">a call is ${RULED[item.answer]} by a small model: ${line(item.reason, 300)} <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
+  html`<p class="thin">an earlier call is ${RULED[item.answer]} by a small model: ${line(item.reason, 300)} <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
 
 function Exchanged({ item, agentId }) {
   const what = item.to ? `sent to ${plain(item.to)}` : "read by the program";

@@ -2,7 +2,7 @@
 
 import { number } from "./format.mjs";
 
-const FATES = new Set(["tool_started", "tool_finished", "answered"]);
+const FATES = new Set(["tool_started", "tool_finished", "answered", "ruled"]);
 
 /** `items`: entries in order, without those that belong to a call that is among them; `fates`: tool_use id → what became of it;
  * `repeats`: ends whose text is what was said just before. */
@@ -25,6 +25,8 @@ export function foldEntries(entries) {
     if (entry.kind === "tool_started") fate(entry.tool_use_id).started = entry;
     if (entry.kind === "tool_finished") fate(entry.tool_use_id).finished = entry;
     if (entry.kind === "answered") fate(entry.tool_use_id).answered = entry;
+    if (entry.kind === "ruled") fate(entry.tool_use_id).ruled = entry;
+    if (entry.kind === "hooked" && entry.decision === "deny" && entry.tool_use_id) fate(entry.tool_use_id).refused = true;
     if (entry.kind === "parked" && entry.tool_use_id) fate(entry.tool_use_id).parked = entry;
     if (entry.kind === "spawned") takeChildren(entry, fate);
   }

@@ -1,12 +1,12 @@
 // What the tab knows: the fleet, the job and the agent that are open, and how well it hears of them. It follows the address, loads
 // snapshots, folds the stream's patches into them, and tells who draws. Nothing here knows what anything looks like.
 import { about, get } from "./api.mjs";
-import { addPage, foldAgent, foldFleet, foldJob, isAtEnd, newAgent, newFleet, newJob } from "./fold.mjs";
+import { addOlder, addPage, foldAgent, foldFleet, foldJob, isAtEnd, newAgent, newFleet, newJob } from "./fold.mjs";
 import { useEffect, useReducer } from "./html.mjs";
 import { currentRoute, go, onRoute } from "./route.mjs";
 import { Stream } from "./stream.mjs";
 
-export const PAGE = 200; // entries of a journal that are fetched at once
+export const PAGE = 200; // entries of a journal, or jobs, that are fetched at once
 
 /** `link`: open, lost (no connection), away (Redis does not answer). `failed`: part → why it could not be loaded. */
 export const world = { fleet: null, job: null, agent: null, link: "open", failed: {}, loading: new Set(), reset: 0 };
@@ -48,6 +48,13 @@ export async function turnPage(where) {
   tell({ agent: where === "end" ? { ...world.agent, ...stretch } : addPage(world.agent, page) });
 }
 
+/** Fetch the next older jobs. */
+export async function fetchOlder() {
+  const before = world.fleet.last;
+  const listing = await get("jobs", { count: PAGE, before });
+  if (world.fleet?.last === before) tell({ fleet: addOlder(world.fleet, listing) });
+}
+
 function tell(changes) {
   Object.assign(world, changes);
   for (const listener of listeners) listener();
@@ -86,7 +93,7 @@ function isOutside(entry) {
 
 const LOADERS = {
   async fleet() {
-    const listing = await get("jobs", { count: 200 });
+    const listing = await get("jobs", { count: PAGE });
     return { at: { feed: listing.feed }, now: listing.now, found: newFleet(listing) };
   },
   async job() {

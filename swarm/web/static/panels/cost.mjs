@@ -25,16 +25,16 @@ export default function Cost({ data: given, job, open }) {
   const { total, limits } = data;
   return html`<p class="cost-sum"><b>${cost(total.cost_usd)}</b> ${job.rehearsed ? "is what a model would have cost: this was rehearsed, " : ""}${limits.budget_usd ? `of ${cost(limits.budget_usd)}` : "without a budget"}${limits.reserved_usd > 0 ? `, ${cost(limits.reserved_usd)} reserved for calls under way` : ""};
       ${" "}${count(tokens(total))} tokens${limits.max_tokens ? ` of ${count(limits.max_tokens)}` : ""}${cacheShare(total) && `, ${cacheShare(total)} of the input from the cache`}</p>
-    <${Table} title="By definition" rows=${data.by_definition} name=${(row) => html`${line(row.name, 60)} <span class="aside">${number(row.agents, "agent")}</span>`} most=${total.cost_usd} />
-    <${Table} title="By model" rows=${data.by_model} name=${(row) => line(row.name, 60) || "unknown"} most=${total.cost_usd} />
-    <${Table} title="The dearest agents" rows=${data.by_agent} most=${total.cost_usd} below=${true}
+    <${Table} title="By definition" first="Definition" rows=${data.by_definition} name=${(row) => html`${line(row.name, 60)} <span class="aside">${number(row.agents, "agent")}</span>`} most=${total.cost_usd} />
+    <${Table} title="By model" first="Model" rows=${data.by_model} name=${(row) => line(row.name, 60) || "unknown"} most=${total.cost_usd} />
+    <${Table} title="The dearest agents" first="Agent" rows=${data.by_agent} most=${total.cost_usd} below=${true}
       name=${(row) => html`<button type="button" class="more" onClick=${() => open({ agent: row.id })}>${line(row.label, 80)}</button>`} />`;
 }
 
-function Table({ title, rows, name, most, below = false }) {
+function Table({ title, first, rows, name, most, below = false }) {
   if (!rows.length) return null;
   return html`<section class="cost-table"><h2>${title}</h2><div class="wide-table" tabindex="0" role="region" aria-label=${title}><table class="list">
-    <thead><tr><th scope="col">${title.replace(/^By |^The /, "")}</th>${FIGURES.map(([heading]) => html`<th scope="col" class="num">${heading}</th>`)}${below && html`<th scope="col" class="num">With all below</th>`}</tr></thead>
+    <thead><tr><th scope="col">${first}</th>${FIGURES.map(([heading]) => html`<th scope="col" class="num">${heading}</th>`)}${below && html`<th scope="col" class="num">With all below</th>`}</tr></thead>
     <tbody>${rows.map(
       (
         row,
