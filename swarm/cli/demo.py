@@ -6,13 +6,16 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
+from rich.padding import Padding
+from rich.text import Text
 
 from swarm.agent.entries import Prompt, ToolFinished
 from swarm.cli.launch import Launch, require_credentials, run_job
@@ -27,6 +30,7 @@ from swarm.workspace.git import run_git
 
 _TEST_SECONDS = 120
 _SHOWN_LINES = 15
+_DIFF_STYLES = MappingProxyType({"+++": "bold", "---": "bold", "+": "green", "-": "red", "@@": "cyan", "diff": "bold"})
 
 
 def demo(
@@ -132,7 +136,7 @@ def _show_changes(workspace: Path) -> None:
     for arguments in (["--stat"], []):
         # No configuration of the person's: the output is part of ours.
         ran = run_git(workspace, ["diff", "--no-color", *arguments])
-        _print(ran.stdout.decode(errors="replace").rstrip())
+        _print(ran.stdout.decode(errors="replace").rstrip(), _DIFF_STYLES)
 
 
 def _say(text: str) -> None:
@@ -143,6 +147,14 @@ def _say(text: str) -> None:
         print_line(line)
 
 
-def _print(text: str) -> None:
-    if text.strip():
-        print_line("\n".join(f"  {line}" for line in plain(text).splitlines()))
+def _print(text: str, styles: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Print it two places in; `styles` of lines by what they begin with, on a terminal."""
+    if not text.strip():
+        return
+    lines = plain(text).splitlines()
+    if not sys.stdout.isatty():
+        print_line("\n".join(f"  {line}" for line in lines))
+        return
+    for line in lines:
+        style = next((style for mark, style in styles.items() if line.startswith(mark)), "")
+        output_console().print(Padding(Text(line or " ", style), (0, 0, 0, 2), expand=False))

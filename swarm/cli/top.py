@@ -17,6 +17,13 @@ def top(
         str | None,
         typer.Argument(metavar="[JOB]", help="Begin with this job; @last is the newest.", autocompletion=complete_job),
     ] = None,
+    notices: Annotated[
+        bool,
+        typer.Option(
+            "--notices/--no-notices",
+            help="Ring, and show on the desktop where the terminal can, that an agent asks or a job has ended.",
+        ),
+    ] = True,
 ) -> None:
     """Show the fleet on the whole screen: jobs, their agents, their lives; read, answer, write, cancel.
 
@@ -30,4 +37,4 @@ def top(
         # Textual is loaded by this command alone, and only once it is to be seen.
         from swarm.cli.screens.app import Top
 
-        Top(swarm, found).run()
+        Top(swarm, found, notices=notices).run()

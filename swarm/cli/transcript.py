@@ -151,7 +151,7 @@ class TranscriptPrinter:
                 self._heading(f"sent to {entry.to}" if entry.to else "read by the program")
                 self._body(entry.text)
             case "parked":
-                self._print(f"⏸ waits for {entry.condition.describe()}, holding no process", "dim")
+                self._print(f"◐ waits for {entry.condition.describe()}, holding no process", "dim")
             case "answered":
                 self._print_answer(entry)
             case "ruled":
@@ -268,7 +268,8 @@ class TranscriptPrinter:
         took = f" ({show_duration(entry.duration_seconds)})" if entry.duration_seconds >= 0.05 else ""
         mark, colour = ("✔", "green") if entry.passed else ("✘", "red")
         self._print(f"{mark} {describe_verdict(told)}{took}", f"bold {colour}")
-        self._body(entry.report, indent="  ")
+        if entry.report:
+            self._body(entry.report, indent="  ")
 
     def _print_hooked(self, entry: Hooked) -> None:
         about = f" of {self._calls[entry.tool_use_id]}" if entry.tool_use_id in self._calls else ""
@@ -298,7 +299,8 @@ class TranscriptPrinter:
             self._print(f"{indent}… {len(lines) - len(shown)} more lines (--full shows them)", "dim")
 
     def _print(self, text: str, style: str) -> None:
-        self._console.print(Text(plain(text), style=style), soft_wrap=True)
+        # On a terminal lines end between words; elsewhere they are whole.
+        self._console.print(Text(plain(text), style=style), soft_wrap=not self._console.is_terminal)
 
 
 def read_messages(rendered: str) -> list[tuple[str, str]]:

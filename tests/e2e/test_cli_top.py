@@ -15,8 +15,10 @@ from textual.widgets import OptionList, RichLog, Static
 
 from swarm.cli.screens.app import Top
 from swarm.cli.screens.dialogs import ConfirmDialog, LineDialog, QuestionDialog
+from swarm.cli.screens.notices import find_news
 from swarm.cli.screens.pages import AgentScreen, FleetScreen, JobScreen
 from tests.e2e.cli_world import ROOT, World
+from tests.e2e.terminal import Terminal
 from tests.fleet import Fleet
 
 SLOW = "TREE depth=1 fanout=2 steps=40 think=500"
@@ -147,6 +149,31 @@ def test_ids_are_whole_on_every_width(at_work: Fleet, width: int) -> None:
         assert job.id in top.export_screenshot().replace("&#160;", " ")
 
     _drive(top, keys, (width, 30))
+
+
+def test_who_looks_elsewhere_is_told_of_a_question_and_of_an_end(at_work: Fleet) -> None:
+    quiet = {"id": "job-1", "questions": 0, "state": "running", "title": "a\x1b[2Jb"}
+    asks, ended = {**quiet, "questions": 1}, {**quiet, "state": "timed_out"}
+    assert find_news({"job-1": quiet}, {"job-1": asks}) == ["asks you: a\x1b[2Jb"]
+    assert find_news({"job-1": asks}, {"job-1": ended, "job-2": quiet}) == ["timed out: a\x1b[2Jb"]
+    assert find_news({"job-1": ended}, {"job-1": ended}) == []
+
+    class OnFleet:
+        command = World.command
+
+        def environment(self) -> dict[str, str]:
+            return {**at_work.environment(), "SWARM_REDIS_URL": at_work.url}
+
+    terminal = Terminal(OnFleet(), "top")
+    try:
+        terminal.wait_for("for you")
+        job = at_work.swarm.submit("Greet\x07 me", workspace=at_work.workspace, base_url=at_work.rehearse("ask").url)
+        terminal.wait_for("]9;swarm: asks you: Greet\\u0007 me\x07")
+        assert b"\x07\x1b]9;swarm: asks you: Greet\\u0007 me\x07" in terminal.raw
+        job.cancel()
+        terminal.wait_for("]9;swarm: cancelled: Greet")
+    finally:
+        terminal.hang_up()
 
 
 def test_without_a_terminal_it_says_what_prints_the_same(world: World) -> None:

@@ -26,15 +26,16 @@ def sort_jobs(rows: Mapping[str, Row], words: str = "") -> list[Row]:
 
 
 def job_line(row: Row, now: float) -> Text:
-    """A job: its state, its id, who is at work, what it has cost, and what it is about."""
-    line = _glyph(row["state"])
+    """A job: its state, its id, how long ago it was started, whether it asks, how many of its agents run, its cost, its title."""
+    alive = row["state"] not in TERMINAL_STATES
+    line = Text().append_text(_glyph(row["state"]))
     line.append(row["id"], style="bold" if row["group"] == "needs_you" else "")
-    line.append(f"  {show_ago(now - (row['created_at'] or now)):>7}  ", style="dim")
-    if row["questions"]:
-        line.append(f"asks {row['questions']}  ", style="bold yellow")
-    if row["state"] not in TERMINAL_STATES:
-        line.append(f"{row['running']} of {row['agents']} running  ", style="cyan")
-    line.append(f"{_cost(row)}  ", style="dim")
+    line.append(f"  {show_ago(now - (row['created_at'] or now)):>7}", style="dim")
+    asks = f"asks {row['questions']}" if row["questions"] else ""
+    line.append(f"  {asks:7}", style="bold yellow")
+    agents = f"{row['running']} of {row['agents']}" if alive else str(row["agents"])
+    line.append(f"  {agents:>8}", style="cyan" if alive else "dim")
+    line.append(f"  {_cost(row):>9}  ", style="dim")
     return line.append(one_line(row["title"], 200))
 
 
@@ -46,8 +47,9 @@ def agent_lines(agents: Mapping[str, Row], questions: Mapping[str, Any], now: fl
     lines: list[tuple[str, Text]] = []
 
     def add(row: Row, trunk: tuple[bool, ...]) -> None:
-        lines.append((row["id"], _agent_line(row, trunk, questions, now)))
         below = children[row["id"]]
+        alive = sum(child["state"] not in TERMINAL_STATES for child in below)
+        lines.append((row["id"], _agent_line(row, trunk, questions, alive, now)))
         for number, child in enumerate(below, 1):
             add(child, (*trunk, number < len(below)))
 
@@ -56,7 +58,7 @@ def agent_lines(agents: Mapping[str, Row], questions: Mapping[str, Any], now: fl
     return lines
 
 
-def _agent_line(row: Row, trunk: tuple[bool, ...], questions: Mapping[str, Any], now: float) -> Text:
+def _agent_line(row: Row, trunk: tuple[bool, ...], questions: Mapping[str, Any], alive: int, now: float) -> Text:
     guide = "".join("│  " if more else "   " for more in trunk[:-1]) + (
         ("├─ " if trunk[-1] else "└─ ") if trunk else ""
     )
@@ -67,8 +69,12 @@ def _agent_line(row: Row, trunk: tuple[bool, ...], questions: Mapping[str, Any],
         line.append("  asks you", style="not dim bold yellow")
     ended = row["ended_at"] or now
     took = "" if row["started_at"] is None else f", {show_duration(ended - row['started_at'])}"
-    line.append(f"  {show_number(row['turns'], 'turn')}, {_cost(row)}{took}")
-    told = row["unserved"] or row["reason"] or row["summary"] or row["activity"]
+    # That a whole job is rehearsed stands above it.
+    cost = "" if row["rehearsed"] else f", {show_cost(row['cost_usd'])}"
+    line.append(f"  {show_number(row['turns'], 'turn')}{cost}{took}")
+    waits = row["state"] == "parked" and alive and row["activity"].partition(" ")[0] in ("", "Agent")
+    doing = f"waits for {show_number(alive, 'agent')}" if waits else row["activity"]
+    told = row["unserved"] or row["reason"] or row["summary"] or doing
     return line.append(f"  {one_line(told, 120)}") if told else line
 
 

@@ -31,7 +31,6 @@ class FleetScreen(ListScreen):
         super().__init__()
         self._rows: dict[str, Row] = {}
         self._words = ""
-        self._asked = 0
 
     def load(self) -> Callable[[], None]:
         """The newest jobs and the workers."""
@@ -44,10 +43,6 @@ class FleetScreen(ListScreen):
         lines = [(row["id"], job_line(row, now)) for row in sort_jobs(rows, self._words)]
         words = f" · /{self._words}" if self._words else ""
         self.show(sum_up_fleet(list(rows.values()), workers) + words, lines)
-        asked = sum(row["questions"] for row in rows.values())
-        if asked > self._asked:
-            self.app.bell()
-        self._asked = asked
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter goes into the job."""

@@ -1,0 +1,33 @@
+"""What a person who looks elsewhere is told: that an agent asks, that a job has ended. Pure, but for the terminal's own words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from swarm.cli.output import one_line
+from swarm.live.rows import Row
+from swarm.records import TERMINAL_STATES
+
+_MOST_CHARACTERS = 200
+_WITHOUT = ("dumb", "linux")
+"""Terminals that would show the words of the sequence instead."""
+
+
+def find_news(before: Mapping[str, Row], now: Mapping[str, Row]) -> list[str]:
+    """What has come about between two looks at the newest jobs, a line for each."""
+    news = []
+    for job_id, row in now.items():
+        old = before.get(job_id, {"questions": 0, "state": ""})
+        if row["questions"] > old["questions"]:
+            news.append(f"asks you: {row['title']}")
+        if row["state"] in TERMINAL_STATES and old["state"] not in TERMINAL_STATES:
+            news.append(f"{row['state'].replace('_', ' ')}: {row['title']}")
+    return news
+
+
+def desktop_notice(news: list[str]) -> str:
+    """The sequence by which a terminal shows this on the desktop (OSC 9); empty for one that does not know it."""
+    if os.environ.get("TERM", "dumb") in _WITHOUT:
+        return ""
+    return f"\x1b]9;swarm: {one_line('; '.join(news), _MOST_CHARACTERS)}\x07"
