@@ -9,18 +9,30 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from importlib.metadata import PackageNotFoundError, version
 
+import redis
 import typer
 
 from swarm.agent.needs import find_differing
 from swarm.cli.options import JsonOption
 from swarm.cli.output import output_console, print_json
 from swarm.cli.tables import Column, Listing
+from swarm.client import Swarm
+from swarm.definitions.tools import all_rows
 from swarm.errors import SwarmError
-
-if TYPE_CHECKING:
-    from swarm.settings import Settings
+from swarm.exposure import find_exposures
+from swarm.hub.asking import find_trouble
+from swarm.local.redis_server import read_redis_status
+from swarm.local.server_binary import OLDEST_VERSION, find_server
+from swarm.local.stack import has_worker
+from swarm.models.connecting import find_credentials
+from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.settings import Settings, load_settings
+from swarm.store.connection import connect, hide_password, ping_or_raise
+from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
+from swarm.tools.outside import find_outside_tools
+from swarm.tools.ripgrep import find_ripgrep
 
 _OLDEST_PYTHON = (3, 11)
 
@@ -39,8 +51,6 @@ class Check:
 
 def doctor(as_json: JsonOption = False) -> None:
     """Check what agents need on this machine; exit code 1 if something needed is missing."""
-    from swarm.settings import load_settings
-
     checks = run_checks(load_settings())
     if as_json:
         print_json([asdict(check) for check in checks])
@@ -93,8 +103,6 @@ def _check_python(settings: Settings) -> Check:
 
 
 def _check_sdk(settings: Settings) -> Check:
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return Check("Anthropic SDK", True, version("anthropic"))
     except PackageNotFoundError:
@@ -102,8 +110,6 @@ def _check_sdk(settings: Settings) -> Check:
 
 
 def _check_key(settings: Settings) -> Check:
-    from swarm.models.connecting import find_credentials
-
     found = find_credentials(settings)
     remedy = "set ANTHROPIC_API_KEY where the workers run; `swarm demo` works without"
     return Check("key for the model", found is not None, found or "none", remedy, needed=False)
@@ -118,8 +124,6 @@ def _check_git(settings: Settings) -> Check:
 
 
 def _check_ripgrep(settings: Settings) -> Check:
-    from swarm.tools.ripgrep import find_ripgrep
-
     try:
         path = find_ripgrep()
     except SwarmError as error:
@@ -129,8 +133,6 @@ def _check_ripgrep(settings: Settings) -> Check:
 
 
 def _check_sandbox(settings: Settings) -> Check:
-    from swarm.permissions.sandbox import Backend, choose_backend
-
     found = choose_backend(settings.sandbox)
     if not isinstance(found, Backend):
         consequence = "read-only agents get no shell, and the shell of a writing agent can do what this user can"
@@ -160,9 +162,6 @@ def _check_state_folder(settings: Settings) -> Check:
 
 
 def _check_server(settings: Settings) -> Check:
-    from swarm.local.redis_server import read_redis_status
-    from swarm.local.server_binary import find_server
-
     status = read_redis_status(settings)
     if status.running:
         return Check("Redis", True, f"{status.version} ({status.origin}), running at {status.url}")
@@ -174,11 +173,6 @@ def _check_server(settings: Settings) -> Check:
 
 
 def _check_redis(settings: Settings) -> Check:
-    import redis
-
-    from swarm.local.server_binary import OLDEST_VERSION
-    from swarm.store.connection import connect, hide_password, ping_or_raise
-
     assert settings.redis_url is not None
     try:
         with connect(settings) as client:
@@ -208,8 +202,6 @@ def _check_redis(settings: Settings) -> Check:
 
 
 def _check_hub(settings: Settings) -> Check:
-    from swarm.hub.asking import find_trouble
-
     trouble, remedy = find_trouble(settings)
     if trouble:
         return Check("hub", False, f"{settings.hub} cannot be used: {trouble}", remedy)
@@ -218,15 +210,11 @@ def _check_hub(settings: Settings) -> Check:
 
 def _check_exposures(settings: Settings) -> list[Check]:
     """What is open, as a worker says it when it starts; the sandbox has a line of its own already."""
-    from swarm.exposure import find_exposures
-
     found = [each for each in find_exposures(settings) if each.name not in ("no sandbox", "no bubblewrap", "old Redis")]
     return [Check(each.name, False, each.found, each.remedy, needed=False) for each in found]
 
 
 def _check_worker(settings: Settings) -> Check:
-    from swarm.local.stack import has_worker
-
     remedy = "`swarm run` starts one for its job; `swarm up` or `swarm worker` keep one running"
     try:
         alive = has_worker(settings)
@@ -236,9 +224,6 @@ def _check_worker(settings: Settings) -> Check:
 
 
 def _check_served(settings: Settings) -> Check:
-    from swarm.client import Swarm
-    from swarm.local.redis_server import read_redis_status
-
     try:
         lacks = Swarm(settings).find_lacks() if read_redis_status(settings).running else {}
     except (SwarmError, OSError) as error:
@@ -250,10 +235,6 @@ def _check_served(settings: Settings) -> Check:
 
 
 def _check_sequels(settings: Settings) -> Check:
-    from swarm.client import Swarm
-    from swarm.local.redis_server import read_redis_status
-    from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
-
     try:
         stranded = Sequels(Swarm(settings).store).stranded() if read_redis_status(settings).running else {}
     except (SwarmError, OSError) as error:
@@ -264,11 +245,6 @@ def _check_sequels(settings: Settings) -> Check:
 
 def _check_tools(settings: Settings) -> Check:
     """Tools of one's own: on this machine, and as the workers have them."""
-    from swarm.client import Swarm
-    from swarm.definitions.tools import all_rows
-    from swarm.local.redis_server import read_redis_status
-    from swarm.tools.outside import find_outside_tools
-
     faults = [f"here: {fault}" for fault in find_outside_tools(settings.tools)]
     own = [row.name for row in all_rows() if row.origin]
     differing: list[str] = []
