@@ -6,6 +6,7 @@ Typer and the standard library.
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -17,6 +18,9 @@ def main() -> None:
     from swarm.cli.app import app
     from swarm.cli.failures import report
 
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # whoever started it has closed it
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character must not end the command.
         if hasattr(stream, "reconfigure"):

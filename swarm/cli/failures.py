@@ -77,8 +77,9 @@ def _describe_system_error(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         from swarm.settings import load_settings
 
+        state = load_settings().state_folder()
         return (
-            f"{error.strerror}: free some for {load_settings().state_folder()}, or set SWARM_STATE_DIR to another disk"
+            f"{error.strerror}, for what is printed or for {state}: free some, or set SWARM_STATE_DIR to another disk"
         )
     return str(error.strerror)
 

@@ -85,6 +85,8 @@ def check_new(path: Path | None) -> None:
     """Raise `ConfigurationError` if a new map's results cannot go there, before it is made."""
     if path is None:
         return
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"{path} is no regular file, which results are looked up in; name another one")
     if path.exists() and path.stat().st_size:
         raise ConfigurationError(
             f"{path} is not empty; name another file, or go on with its map: swarm map --resume ID"

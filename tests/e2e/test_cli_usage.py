@@ -131,6 +131,11 @@ def test_completion_without_a_redis_is_quiet_and_starts_nothing(world: World) ->
     assert not world.state.exists()
 
 
+def test_a_closed_output_is_no_fault(world: World) -> None:
+    ran = subprocess.run(["sh", "-c", "swarm tools >&-"], env=world.environment(), capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_a_command_of_the_person_is_told_of_the_end(stack: World) -> None:
     told = stack.workspace.parent / "told.json"
     ran = stack.run("run", "Hi", "--rehearse", "hello", "-q", "-w", str(stack.workspace), "--notify", f"tee '{told}'")

@@ -19,7 +19,7 @@ from swarm.cli.failures import report
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"), "No such file or directory: a.txt"),
         (
             OSError(errno.ENOSPC, "No space left on device"),
-            "No space left on device: free some for /var/state, or set SWARM",
+            "No space left on device, for what is printed or for /var/state: free",
         ),
     ],
 )
