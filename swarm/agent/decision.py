@@ -187,8 +187,9 @@ def _next_action(life: Life, bounds: Bounds | None) -> Action:
         return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=stubborn))
     if life.context.bare and life.last_words is None:
         return Say(notes.last_words("context", notes.CONTEXT_LEFT))
-    if life.turns - life.turns_before >= _max_turns(life.spec) and not life.last_words:
-        return Say(notes.last_words("turns", f"You have used all of your {life.turns - life.turns_before} turns."))
+    turns = life.turns - max(life.turns_before, life.turns_elsewhere)
+    if turns >= _max_turns(life.spec) and not life.last_words:
+        return Say(notes.last_words("turns", f"You have used all of your {turns} turns."))
     return CallModel(tools_allowed=life.last_words is None)
 
 

@@ -154,6 +154,8 @@ class Knowledge:
     turns: int = 0
     turns_before: int = 0
     """Those of earlier runs: the limit of turns is one run's."""
+    turns_elsewhere: int = 0
+    """Those of the job that it was replayed from, which have no part in the limit either."""
     plan: str = ""
     """A plan about which nobody could be asked: this run's answer."""
     tool_calls: int = 0

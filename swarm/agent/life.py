@@ -160,7 +160,7 @@ class Life(Knowledge):
             case Resumed():
                 self._go_on()
             case Replayed():
-                self.turns_before, self.warned, self.corrections = self.turns, set(), 0
+                self.turns_elsewhere, self.warned, self.corrections = self.turns, set(), 0
                 if self.last_words_given:
                     self.last_words, self.last_words_given = None, False
             case Finished():

@@ -98,15 +98,21 @@ def find_moment(past: Past, agent_id: str, turn: int) -> Moment:
 
 def _end_of_turn(entries: list[PastEntry], reply: int) -> int:
     content = entries[reply].document["content"]
-    pending = {block["id"] for block in content if block.get("type") == "tool_use"}
-    place = reply
+    calls = {block["id"] for block in content if block.get("type") == "tool_use"}
+    place, pending = reply, set(calls)
     for at in range(reply + 1, len(entries)):
-        if not pending or entries[at].document["kind"] in ("assistant", "finished"):
+        document = entries[at].document
+        if document["kind"] in ("assistant", "finished") or not (pending or _is_hook_of(calls, document)):
             break
-        if entries[at].document["kind"] == "tool_finished":
-            pending.discard(entries[at].document["tool_use_id"])
+        if document["kind"] == "tool_finished":
+            pending.discard(document["tool_use_id"])
         place = at
     return place
+
+
+def _is_hook_of(calls: set[str], document: dict[str, Any]) -> bool:
+    """Whether hooks were told of one of these calls."""
+    return document["kind"] in ("hooks_begun", "hooked") and document["event"].rpartition(" ")[2] in calls
 
 
 def _started_by(entries: list[PastEntry]) -> list[str]:

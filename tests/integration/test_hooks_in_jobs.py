@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from swarm.agent.entries import Compacted, CompactionFailed, Entry, Hooked, ToolFinished
+from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry, Hooked, ToolFinished
 from swarm.agent.life import fold
 from swarm.client import Job
 from swarm.gathering import gather
 from swarm.models.anthropic import AnthropicModel
 from swarm.permissions.trust import TrustStore
+from swarm.replay.going_on import Wanted, go_on
+from swarm.replay.past import read_past
 from swarm.runtime.loop import Loop
 from swarm.store.values import Claim
 from tests.documents import ROOT, blocks
@@ -152,6 +154,16 @@ def test_a_job_from_its_beginning_to_its_end(at_work: Fleet, home: Path) -> None
     assert sent_back.name == "Stop" and "say then" in sent_back.text
     texts = [block.get("text", "") for block in _first_message(at_work, job)]
     assert any("the branch is main" in text for text in texts) and any("mind the prompt" in text for text in texts)
+
+    past = read_past(at_work.swarm.store, job.id)
+    url = past.agents[past.root].spec["base_url"]
+    again = go_on(at_work.swarm, past, Wanted(past.root, 1, files="here"), lambda _: url).job
+    assert again.wait(30).text == "then"
+    sent, once_more = (
+        [one.request_sha for one in journal(at_work, each) if isinstance(one, Assistant)] for each in (job, again)
+    )
+    assert sent == once_more, "what hooks have said by then is not said again"
+    assert [json.loads(line)["hook_event_name"] for line in log.read_text().splitlines()[2:]] == ["SessionEnd"]
 
 
 def _first_message(fleet: Fleet, job: Job) -> list[dict[str, Any]]:
