@@ -194,7 +194,6 @@ def given_skills(place: Place) -> None:
 
 
 def given_questions(place: Place) -> None:
-    given_a_schema(place)
     asking = ["Ask whether", "Ask whether", "Ask which"]
     jobs = [place.run(f'swarm run --detach --mode default --ask-timeout 10m "{words}"').strip() for words in asking]
     place.words["QUESTION"] = [
@@ -202,14 +201,11 @@ def given_questions(place: Place) -> None:
     ]
 
 
-def given_a_schema(place: Place) -> None:
-    place.write("count.json", '{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}')
-
-
 def given_tests(place: Place) -> None:
     place.write("test_it.py", "def test_it():\n    assert True\n")
     place.write("Makefile", "test:\n\t@true\n")
     place.write("rubric.md", "It is short.\n")
+    place.write("count.json", '{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}')
 
 
 def given_a_readme(place: Place) -> None:
@@ -242,9 +238,9 @@ PAGES: dict[str, tuple[Callable[[Place], None], list[str]]] = {
     "docs/memory.md": (given_memories, ["The API answers in JSON."]),
     "docs/notifications.md": (given_nothing, []),
     "docs/operating.md": (given_nothing, ["1 worker"]),
-    "docs/outcomes.md": (given_tests, ["It is done."]),
+    "docs/outcomes.md": (given_tests, ["It is done.", r'"count": ?3']),
     "docs/peers.md": (given_a_job, ["Half way."]),
-    "docs/permissions.md": (given_questions, [r"touch", "make test", "1. Replace it.", r'"count": ?3']),
+    "docs/permissions.md": (given_questions, [r"touch", "make test", "1. Replace it."]),
     "docs/programs.md": (given_a_readme, [r"README.md 1, tools/counter.py 7"]),
     "docs/replay.md": (given_two_jobs, ["Take steps", "the same", r"completed +passed"]),
     "docs/skills.md": (given_skills, ["pdf", "Fill in.", "It is done."]),
