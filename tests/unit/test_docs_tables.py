@@ -25,7 +25,7 @@ DOCS = ROOT / "docs"
         ("peers.md", "How an agent runs", get_args(Execution)),
         ("memory.md", "Memory", get_args(MemoryScope)),
         ("hooks.md", "Events", EVENTS),
-        ("mcp.md", "The fleet as a server", [tool.name for tool in TOOLS]),
+        ("mcp-server.md", "The fleet as an MCP server", [tool.name for tool in TOOLS]),
     ],
 )
 def test_a_table_names_all_there_is(page: str, heading: str, known: Iterable[str]) -> None:
