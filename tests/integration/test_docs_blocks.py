@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +60,12 @@ def check(block: Block, folder: Path) -> None:
 
 
 def check_shell(text: str) -> None:
-    """It can be parsed, and names commands, modules and files of the project that there are."""
+    """It can be parsed, and names commands and files of the project that there are."""
     ran = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     for line in text.replace("\\\n", " ").splitlines():
         for words in calls(line):
             parse_call(words)
-        for module in re.findall(r"python3? -m ([\w.]+)", line):
-            assert find_spec(module), f"there is no module {module}"
         for path in re.findall(r"(?<![\w/.])(?:deploy|examples|tests)/[\w./-]+", line):
             assert (ROOT / path.partition("::")[0]).exists() or path == "deploy/.env", f"there is no {path}"
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import typer
 
+from bench.__main__ import NAMES
 from swarm.cli.app import ListedCommand, app
 from swarm.settings import Settings
-from tests.documents import GUIDES, PAGES, ROOT, calls, headings, links, spans
+from tests.documents import GUIDES, PAGES, ROOT, blocks, calls, headings, links, spans
 
 CODE = [file for name in ("swarm", "tasks", "mailbox") for file in sorted((ROOT / name).rglob("*.py"))]
 PASSING = {"worker", "flower"}
@@ -83,6 +85,14 @@ def test_every_link_of_a_page_leads_to_what_there_is(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), f"{link}: there is no {path}"
         assert not heading or heading in headings(target), f"{link}: it has only {sorted(headings(target))}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_and_every_benchmark_that_a_page_runs_exists(page: Path) -> None:
+    lines = [*spans(page), *(line for block in blocks(page) for line in block.text.splitlines())]
+    for module, words in re.findall(r"python3? -m ([\w.]+)((?: \w+)*)", "\n".join(lines)):
+        assert find_spec(module), f"there is no module {module}"
+        assert module != "bench" or set(words.split()) <= {*NAMES}, f"no benchmark is called {words}"
 
 
 def test_every_file_that_the_architecture_names_exists() -> None:
