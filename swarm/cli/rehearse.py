@@ -26,6 +26,7 @@ from swarm.store.outage import REDIS_ERRORS
 _START_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
 _UNPLACED_SECONDS = 60.0
+_AWAY_SECONDS = 3_600.0
 """How long the job may take to be put on the queue."""
 
 
@@ -95,21 +96,23 @@ def begin_rehearsing(scenario: str, job_id: str, settings: Settings) -> str:
 
 
 def close_with_job(server: RehearsalServer, job_id: str, settings: Settings) -> None:
-    """Have the server closed, from a thread of its own, once the job has ended, or is not there."""
+    """Have the server closed, from a thread of its own, once the job has ended, is not there, or Redis is away for long."""
     threading.Thread(target=_watch, args=(server, job_id, Swarm(settings)), daemon=True).start()
 
 
 def _watch(server: RehearsalServer, job_id: str, swarm: Swarm) -> None:
-    give_up = time.monotonic() + _UNPLACED_SECONDS
+    give_up, heard = time.monotonic() + _UNPLACED_SECONDS, time.monotonic()
     while True:
         try:
             if swarm.job(job_id).view().ended:
                 break
-            give_up = 0.0
+            give_up, heard = 0.0, time.monotonic()
         except UnknownAgent:
             if time.monotonic() > give_up:
                 break
         except REDIS_ERRORS:
-            pass  # it may come back, and its agents with it
+            # It may come back, and its agents with it.
+            if time.monotonic() > heard + _AWAY_SECONDS:
+                break
         time.sleep(_LOOK_SECONDS)
     server.close()

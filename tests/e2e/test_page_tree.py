@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from swarm.agent.entries import Finished
+from swarm.agent.entries import Finished, Started
+from swarm.agent.needs import Has
 from tests.e2e.browser import Tab, expect
 from tests.e2e.page_world import Grove, opened_tab
 from tests.fleet import Fleet
@@ -65,6 +66,20 @@ def test_the_tree_is_walked_by_keys(browser: Any, unmanned: Fleet, quiet: Flower
         tab.role("tab", name="Cost").click()
         keys.press("Escape")
         expect(tab.role("tree")).to_be_visible()
+
+
+def test_an_agent_that_nobody_can_run_says_what_it_waits_for(browser: Any, unmanned: Fleet, quiet: Flower) -> None:
+    store = unmanned.swarm.store
+    job = StoredJob(store, unmanned, max_depth=2)
+    root = job.take_claim(job.spec.agent_id)
+    store.append(root, 1, [Started(spec=job.spec)])
+    spec = job.child_spec("picky")
+    requiring = spec.definition.model_copy(update={"requires": ["gpu"]})
+    job.spawn_all(root, 2, {"picky": spec.model_copy(update={"definition": requiring})})
+    store.announce("plain", Has(), 30.0)
+    with opened_tab(browser, quiet) as tab:
+        tab.open(f"#/{job.job_id}")
+        expect(tab.role("treeitem").nth(1)).to_contain_text("it has not the tag gpu")
 
 
 def test_of_a_thousand_agents_those_in_sight_are_in_the_document(browser: Any, unmanned: Fleet, quiet: Flower) -> None:

@@ -32,6 +32,7 @@ from swarm.telemetry.reading import Reader
 from swarm.telemetry.spans import Span
 from tests.fleet import Fleet
 from tests.job_world import open_store
+from tests.mcp_world import running
 from tests.waiting import wait_for
 
 Team = tuple[Past, Callable[[str], str]]
@@ -435,3 +436,4 @@ rules:
     made = _swarm("resume", job.id, "--rehearse", str(scenario))
     new = at_work.swarm.job(made.stdout.splitlines()[0])
     assert new.id != job.id and new.wait(60).text == "went on" and job.view().state == "cancelled"
+    wait_for("the server of its model has left", lambda: not running("--until", new.id))
