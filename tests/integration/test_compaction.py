@@ -269,8 +269,12 @@ def test_what_binds_is_in_the_next_request(short: Fleet) -> None:
         - {name: BoardClaim, input: {task_id: 1}}
         - {name: Bash, input: {command: sleep 29, description: sleep, run_in_background: true}}
         - {name: Agent, input: {description: look for paint, prompt: Find paint., name: painter, run_in_background: true}}
+  - {when: {turn: 1}, reply: {tools: [{name: AskUserQuestion, input: {question: "Which colour has the door?"}}]}}
 """
-    play = Play(short, reading(5, more), "Build it.\n" + "\n".join(rules))
+    play = Play(short, reading(5, more), "Build it.\n" + "\n".join(rules), ask_seconds=600.0)
+    assert isinstance(play.run(), Waits)
+    [question] = play.fleet.swarm.questions.open(play.job.id)
+    play.fleet.swarm.answer(question.id, "Teal, by order of the board.")
     play.job.send("root", "Never use <red>.")
     play.fleet.swarm.compact(play.agent_id, "the colours")
     play.run()
@@ -279,7 +283,14 @@ def test_what_binds_is_in_the_next_request(short: Fleet) -> None:
     asked = next(body for body in play.bodies if "compaction" in body)
     assert "the colours" in asked["compaction"]["instructions"]
     after = said(play.bodies[play.bodies.index(asked) + 1])
-    for fact in (*rules, "Never use &lt;red&gt;.", "Paint the shed", "Weld the frame", "Only by night."):
+    for fact in (
+        *rules,
+        "Never use &lt;red&gt;.",
+        "Paint the shed",
+        "Weld the frame",
+        "Only by night.",
+        "Teal, by order",
+    ):
         assert fact in after, fact
     [child] = play.fleet.swarm.store.children(play.agent_id)
     assert child in after and "painter" in after and "queued" in after
