@@ -9,6 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from swarm.cli.output import one_line, show_ago, show_cost, show_duration, show_number
+from swarm.definitions.tools import Kind, row_of
 from swarm.live.rows import Row
 from swarm.records import TERMINAL_STATES
 
@@ -72,7 +73,8 @@ def _agent_line(row: Row, trunk: tuple[bool, ...], questions: Mapping[str, Any],
     # That a whole job is rehearsed stands above it.
     cost = "" if row["rehearsed"] else f", {show_cost(row['cost_usd'])}"
     line.append(f"  {show_number(row['turns'], 'turn')}{cost}{took}")
-    waits = row["state"] == "parked" and alive and row["activity"].partition(" ")[0] in ("", "Agent")
+    call = row["activity"].partition(" ")[0]
+    waits = row["state"] == "parked" and alive and (not call or row_of(call).kind is Kind.SPAWN)
     doing = f"waits for {show_number(alive, 'agent')}" if waits else row["activity"]
     told = row["unserved"] or row["reason"] or row["summary"] or doing
     return line.append(f"  {one_line(told, 120)}") if told else line
