@@ -11,6 +11,7 @@ import signal
 import struct
 import termios
 import time
+from pathlib import Path
 from typing import Protocol
 
 from tests.e2e.cli_world import PATIENCE_SECONDS, ROOT
@@ -27,15 +28,17 @@ class Commanding(Protocol):
 
 
 class Terminal:
-    """A command on a terminal of 100 × 24 characters."""
+    """A command on a terminal of so many lines and columns, in this folder."""
 
-    def __init__(self, world: Commanding, *arguments: str) -> None:
+    def __init__(
+        self, world: Commanding, *arguments: str, size: tuple[int, int] = (24, 100), folder: Path = ROOT
+    ) -> None:
         command, environment = world.command(*arguments), {**world.environment(), "TERM": "xterm-256color"}
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
-            os.chdir(ROOT)
+            os.chdir(folder)
             os.execve(command[0], command, environment)
-        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         self._text = ""
         self.raw = b""
         """All that was shown, escapes included."""

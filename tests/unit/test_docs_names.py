@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 import typer
 
 from bench.__main__ import NAMES
+from docs.pictures.page import SHOTS
+from docs.pictures.terminal import RUNS, TOPS
 from swarm.cli.app import ListedCommand, app
 from swarm.settings import Settings
 from tests.documents import GUIDES, PAGES, ROOT, blocks, calls, headings, links, spans
@@ -135,3 +138,22 @@ def test_every_error_of_the_page_on_troubles_is_one_of_the_code() -> None:
     ]
     assert len(errors) > 20
     assert not [error for error in errors if error.strip("… ;") not in said()]
+
+
+def pictures(page: Path) -> Iterator[tuple[Path, str]]:
+    """Those that a page shows, each with the words for it."""
+    text = page.read_text(encoding="utf-8")
+    for words, link in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", text):
+        yield (page.parent / link).resolve(), words
+    for link, words in re.findall(r'<img src="([^"]+)" alt="([^"]*)"', text):
+        yield (page.parent / link).resolve(), words
+
+
+def test_every_picture_is_shown_with_words_for_it_and_is_one_that_the_script_makes() -> None:
+    shown = [each for page in PAGES for each in pictures(page)]
+    made = {*(f"{name}.webp" for name in SHOTS), *(f"{name}.svg" for name in (*RUNS, *TOPS))}
+    files = [file for file in (ROOT / "docs" / "pictures").iterdir() if file.suffix in (".webp", ".svg", ".png")]
+    sizes = {file.name: file.stat().st_size for file in files}
+    assert all(words for _, words in shown)
+    assert {picture for picture, _ in shown} == set(files) and set(sizes) == made
+    assert max(sizes.values()) < 150_000 and sum(sizes.values()) < 1_500_000
