@@ -40,7 +40,7 @@ AGENT_FIELDS = (
 """What is read of an agent's record."""
 JOB_FIELDS = (
     *("root", "title", "digest", "workspace", "state", "reason", "created", "ended", "agents", "unread", "deadline"),
-    *("max_running", "max_tokens", "max_cost", "reserved_tokens", "reserved_cost", "cost", "rehearsed"),
+    *("max_running", "max_tokens", "max_cost", "reserved_tokens", "reserved_cost", "cost", "rehearsed", "map"),
     *_COUNTS,
 )
 """What is read of a job's record."""
@@ -69,7 +69,7 @@ def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
 def job_row(job_id: str, found: Record, *, running: int, queued: int, questions: int) -> Row:
     """The row of a job that exists: how many of its agents run and stand in line, and what its person is asked."""
     row: Row = {"id": job_id, "root_id": found["root"], "running": running, "queued": queued, "questions": questions}
-    row |= {name: found[name] or "" for name in ("title", "digest", "workspace", "state", "reason")}
+    row |= {name: found[name] or "" for name in ("title", "digest", "workspace", "state", "reason", "map")}
     row |= {name: _time(found, field) for name, field in (("created_at", "created"), ("ended_at", "ended"))}
     row |= {name: _count(found, name) for name in (*_COUNTS, "agents", "unread", "max_running")}
     row |= _cost(found)

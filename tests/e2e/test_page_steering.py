@@ -16,6 +16,7 @@ def question_box(tab: Tab) -> Any:
 
 def test_a_job_is_started_its_plan_approved_and_its_question_answered(site: Site, tab: Tab) -> None:
     page = tab.open("#/start")
+    page.set_viewport_size({"width": 1200, "height": 640})  # a click fails where something lies over the button
     page.get_by_label("What is to be done").fill("Greet me")
     page.get_by_label("Folder it works in").fill(str(site.fleet.workspace))
     page.get_by_role("combobox", name="Mode", exact=True).select_option("plan")
@@ -108,6 +109,11 @@ def test_an_edit_is_shown_as_what_it_changes_with_its_result_folded_in(site: Sit
     expect(calls.nth(1).locator(".diff-new")).to_contain_text("three")
     expect(calls.nth(1)).to_contain_text("done")
     expect(tab.page.locator(".item-tool_finished")).to_have_count(0)
+    # A link to an entry moves the transcript, and not the page's head out of sight.
+    tab.page.set_viewport_size({"width": 1000, "height": 500})
+    tab.open(f"#/{job.id}/{job.view().root_id}/3")
+    expect(calls.first).to_be_visible()
+    assert tab.page.evaluate("[document.documentElement.scrollHeight, scrollY]") == [500, 0]
 
 
 def test_jobs_are_grouped_by_what_needs_the_person_and_the_filter_is_in_the_address(site: Site, tab: Tab) -> None:

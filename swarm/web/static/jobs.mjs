@@ -43,7 +43,7 @@ function Older({ amount }) {
 }
 
 function matches(job, q) {
-  const text = `${job.title} ${job.workspace} ${job.id} ${job.state}`.toLowerCase();
+  const text = `${job.title} ${job.workspace} ${job.id} ${job.state} ${job.map}`.toLowerCase();
   return q
     .toLowerCase()
     .split(/\s+/)
@@ -81,6 +81,7 @@ const JobRow = memo(({ job, age }) => {
       <${State} state=${job.state} />
       ${job.questions > 0 && html`<span class="bubble b-asks">${number(job.questions, "question")}</span>`}
       ${job.unread > 0 && html`<span class="bubble b-asks">${number(job.unread, "message")}</span>`}
+      ${job.map && html`<button type="button" class="more job-map" title="Show the jobs of this map alone" onClick=${() => amend({ q: job.map })}>${job.map}</button>`}
       ${job.reason && html`<span class="job-reason">${line(job.reason, 160)}</span>`}
       <span class="job-age">${age}</span>
       <span class="job-folder">${line(job.workspace, 120)}</span>
