@@ -46,8 +46,7 @@ class Has(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     only_job: str | None = None
-    """Empty: for none now."""
-    """It is for this job alone."""
+    """It is for this job alone; empty: for none now."""
     lacks: Mapping[str, str] = {}
     """Models that it cannot use now, and why; `*`: all of them."""
     hub: str = ""

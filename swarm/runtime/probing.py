@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
@@ -11,16 +10,9 @@ from swarm.mcp.launching import Confining, FindLogin, Profile, describe_launch
 from swarm.mcp.line import INSTALL, BrokerGone, can_start_broker
 from swarm.mcp.pins import Pin, make_pin
 from swarm.mcp.servers import Server
-from swarm.permissions.sandbox import (
-    Backend,
-    CannotConfine,
-    SandboxPolicy,
-    choose_backend,
-    confine_argv,
-    toolchain_folders,
-)
-from swarm.runtime.scratch import scratch_root
-from swarm.runtime.servers import broker_folder, end_servers, line_of
+from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
+from swarm.runtime.scratch import confine
+from swarm.runtime.servers import end_servers, line_of
 from swarm.settings import Settings
 from swarm.tools import Hold
 
@@ -34,8 +26,8 @@ def probe(server: Server, workspace: Path, settings: Settings, find_login: FindL
         raise ConfigurationError(f"nothing here speaks with MCP servers; run: {INSTALL}")
     profile = Profile(f"check-{secrets.token_hex(6)}", "", str(workspace), (), read_only=False, network=network)
     line, allowed = line_of(settings), settings.mcp_variables()
-    confine = _confining(workspace, settings)
-    launch = describe_launch(server, profile, confine, line.folder, allowed, settings.network == "off", find_login)
+    confining = _confining(workspace, settings)
+    launch = describe_launch(server, profile, confining, line.folder, allowed, settings.network == "off", find_login)
     try:
         event = line.ask({"do": "start", "key": profile.key_for(server), "launch": launch})
     except BrokerGone as gone:
@@ -52,20 +44,9 @@ def _confining(workspace: Path, settings: Settings) -> Confining | None:
     if not isinstance(backend, Backend):
         return None
 
-    def confine(hold: Hold, argv: list[str]) -> list[str]:
+    def confining(hold: Hold, argv: list[str]) -> list[str]:
         assert hold.home is not None
-        policy = SandboxPolicy(
-            workspace=workspace,
-            scratch=hold.home,
-            read_only=False,
-            network=hold.network,
-            private_network=settings.network == "private",
-            readable=(*toolchain_folders(os.environ, Path.home()), *hold.readable),
-            hidden=(settings.state_folder(), scratch_root(settings), broker_folder(settings)),
-        )
-        try:
-            return confine_argv(policy, backend, argv)
-        except CannotConfine as error:
-            raise ToolError(str(error)) from error
+        policy = SandboxPolicy(workspace=workspace, scratch=hold.home, read_only=False, network=hold.network)
+        return confine(policy, backend, argv, settings, hold.readable)
 
-    return confine
+    return confining

@@ -1,4 +1,4 @@
-"""Where the agents of one swarm have their private temporary folders on this host."""
+"""Where the agents of one swarm have their private temporary folders on this host, and the sandbox that hides those of others."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ import contextlib
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
+from swarm.errors import ToolError
+from swarm.permissions.sandbox import (
+    Backend,
+    CannotConfine,
+    SandboxPolicy,
+    confine_argv,
+    resolve_hosts,
+    toolchain_folders,
+)
 from swarm.settings import Settings
+from swarm.store.connection import redis_hosts
 from swarm.tools import ToolContext
 from swarm.tools.processes import scratch_folder
 from swarm.workspace.private import make_private_folder
@@ -21,6 +33,12 @@ def scratch_root(settings: Settings) -> Path:
     scheme, _, rest = redis.rpartition("//")
     mark = hashlib.sha256(f"{scheme}//{rest.rpartition('@')[2]}\0{settings.key_prefix}".encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"swarm-{os.getuid()}-{mark}"
+
+
+def broker_folder(settings: Settings) -> Path:
+    """Where this swarm's broker on this host listens."""
+    root = scratch_root(settings)
+    return root.with_name(f"{root.name}-mcp")
 
 
 def remove_scratch(settings: Settings) -> None:
@@ -42,3 +60,24 @@ def home_folder(context: ToolContext) -> Path:
             "[user]\n\tname = swarm\n\temail = swarm@localhost\n[safe]\n\tdirectory = *\n"
         )
     return folder.resolve()
+
+
+def confine(
+    policy: SandboxPolicy, backend: Backend, argv: list[str], settings: Settings, needed: Iterable[Path] = ()
+) -> list[str]:
+    """The command that runs `argv` under this policy. What is the swarm's own is hidden, Redis out of reach; toolchains and
+    what is `needed` are shown. Raises `ToolError` where that cannot be done."""
+    hidden = (settings.state_folder(), scratch_root(settings), broker_folder(settings))
+    # What holds something that stays hidden is not shown whole: not every sandbox can take a part of it away again.
+    shown = [path for path in needed if not any(one.is_relative_to(path) for one in hidden)]
+    policy = replace(
+        policy,
+        private_network=settings.network == "private",
+        unreachable=resolve_hosts(redis_hosts(settings)) if policy.network else (),
+        readable=(*toolchain_folders(os.environ, Path.home()), *shown, *policy.readable),
+        hidden=hidden,
+    )
+    try:
+        return confine_argv(policy, backend, argv)
+    except CannotConfine as error:
+        raise ToolError(str(error)) from error

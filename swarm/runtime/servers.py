@@ -27,7 +27,7 @@ from swarm.mcp.servers import JobServers, Server, server_keys, tool_name
 from swarm.mcp.words import ABSENT, introduce
 from swarm.memory.shelves import Places
 from swarm.models.catalogue import context_tokens
-from swarm.runtime.scratch import scratch_root
+from swarm.runtime.scratch import broker_folder
 from swarm.runtime.segment import Segment
 from swarm.settings import Settings
 from swarm.tools import Tool, ToolContext
@@ -249,12 +249,6 @@ class Servers:
         document = segment.store.client.hget(segment.store.key("job", segment.spec.job_id), "memory")
         person = Places.model_validate_json(document).owner if document else ""
         return way_to(segment.settings, segment.store, person, url)
-
-
-def broker_folder(settings: Settings) -> Path:
-    """Where this swarm's broker on this host listens."""
-    root = scratch_root(settings)
-    return root.with_name(f"{root.name}-mcp")
 
 
 def line_of(settings: Settings) -> Line:

@@ -37,9 +37,7 @@ from swarm.tools.registry import validate_input
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.copies import CopyPlan
 
-_OF_NEW_AGENTS = (
-    *("fork", "teammate", "team_name", "result_schema", "name", "isolation", "kind", "mode", "cwd", "effort"),
-)
+_FOR_NEW = ("fork", "teammate", "team_name", "result_schema", "name", "isolation", "kind", "mode", "cwd", "effort")
 """Parameters that mean nothing for an agent that goes on."""
 
 
@@ -107,7 +105,7 @@ def plan_children(
 
 
 def _continuation(given: dict[str, Any], find: Callable[[str], str]) -> Continuation:
-    for name in _OF_NEW_AGENTS:
+    for name in _FOR_NEW:
         if given.get(name):
             raise ToolError(f"`{name}` is for a new agent; it cannot go with `agent_id`.")
     return Continuation(

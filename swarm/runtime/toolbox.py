@@ -21,25 +21,16 @@ from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
 from swarm.log import EventLog
 from swarm.models import Block
-from swarm.permissions.sandbox import (
-    Backend,
-    CannotConfine,
-    SandboxPolicy,
-    choose_backend,
-    confine_argv,
-    resolve_hosts,
-    toolchain_folders,
-)
+from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
 from swarm.records import AgentView
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.offering import Opening, opening_of
-from swarm.runtime.scratch import home_folder, scratch_root
+from swarm.runtime.scratch import confine, home_folder, scratch_root
 from swarm.runtime.segment import Segment
-from swarm.runtime.servers import Servers, broker_folder, end_servers
+from swarm.runtime.servers import Servers, end_servers
 from swarm.skills.keeping import VARIABLE, load_skills, read_file, unpack
 from swarm.skills.model import Skills
 from swarm.skills.skill_tool import names_in_use
-from swarm.store.connection import redis_hosts
 from swarm.store.documents import read_once
 from swarm.store.questions import Ask
 from swarm.tools import AwaitsAnswer, StartMembers, Tool, ToolContext, ToolResult
@@ -287,24 +278,15 @@ class Toolbox:
                 raise ToolError(backend.refusal)
             return argv
         settings = self._segment.settings
-        hidden = (settings.state_folder(), scratch_root(settings), broker_folder(settings))
-        # What holds something that stays hidden is not shown whole: not every sandbox can take a part of it away again.
-        needed = [path for path in hold.readable if not any(one.is_relative_to(path) for one in hidden)] if hold else []
         policy = SandboxPolicy(
             workspace=context.workspace,
             scratch=hold.home if hold is not None and hold.home is not None else home_folder(context),
             read_only=read_only,
             network=network,
-            private_network=self._segment.settings.network == "private",
-            unreachable=resolve_hosts(redis_hosts(self._segment.settings)) if network else (),
-            readable=(*toolchain_folders(os.environ, Path.home()), *needed, *_skill_folder(context)),
+            readable=_skill_folder(context),
             writable=context.folders,
-            hidden=hidden,
         )
-        try:
-            return confine_argv(policy, backend, argv)
-        except CannotConfine as error:
-            raise ToolError(str(error)) from error
+        return confine(policy, backend, argv, settings, hold.readable if hold is not None else ())
 
 
 def _skill_folder(context: ToolContext) -> tuple[Path, ...]:

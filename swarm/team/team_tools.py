@@ -47,23 +47,10 @@ def _teams(context: ToolContext) -> Teams:
     return Teams(context.store, context.job_id)
 
 
+_GIVEN = ("name", "prompt", "description", "subagent_type", "role", "model", "effort", "mode", "cwd", "isolation")
 _MEMBER: dict[str, Any] = {
     "type": "object",
-    "properties": {
-        name: {"type": "string"}
-        for name in [
-            "name",
-            "prompt",
-            "description",
-            "subagent_type",
-            "role",
-            "model",
-            "effort",
-            "mode",
-            "cwd",
-            "isolation",
-        ]
-    },
+    "properties": {name: {"type": "string"} for name in _GIVEN},
     "required": ["name", "prompt"],
     "additionalProperties": False,
 }

@@ -15,7 +15,7 @@ import pytest
 
 from swarm.agent.entries import Started, ToolFinished
 from swarm.client import Job
-from swarm.runtime.servers import broker_folder
+from swarm.runtime.scratch import broker_folder
 from swarm.web.panels.capabilities import read_servers
 from tests.fleet import Fleet
 from tests.flower import free_port
