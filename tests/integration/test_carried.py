@@ -18,6 +18,9 @@ from swarm.agent.notes import UNDONE
 from swarm.errors import NotOwner
 from swarm.gathering import gather
 from swarm.permissions.trust import TrustStore
+from swarm.replay.going_on import Wanted, go_on
+from swarm.replay.past import read_past
+from swarm.replay.scoring import Score, score
 from swarm.runtime.reading import keeping_of
 from swarm.store.values import Claim
 from swarm.workspace import changes
@@ -83,7 +86,8 @@ def test_a_job_works_on_a_copy_and_each_entry_names_what_its_call_left(hubbed: F
     steps = play(
         read("a.txt"), edit("a.txt", "uncommitted", "changed"), bash("cat a.txt; mkdir d; echo b > d/b"), bash("true")
     )
-    job = hubbed.submit("go", hubbed.rehearse(steps))
+    server = hubbed.rehearse(steps)
+    job = hubbed.submit("go", server)
     assert job.wait(40).state == "completed"
     assert (folder / "a.txt").read_text() == "uncommitted\n" and not (folder / "d").exists()
     looked, edited, ran, nothing = results(hubbed, job)
@@ -97,6 +101,12 @@ def test_a_job_works_on_a_copy_and_each_entry_names_what_its_call_left(hubbed: F
     assert listed.split() == [ran.commit, f"refs/heads/{branch}"]
     view = job.view()
     assert (view.files, view.workspace) == ("carried", str(folder))
+    past = read_past(hubbed.swarm.store, job.id)
+    made = go_on(hubbed.swarm, past, Wanted(past.root, 2), lambda _: server.url)
+    assert made.restored and made.job.wait(40).state == "completed"
+    assert [result.commit == edited.commit for result in results(hubbed, made.job)] == [False, True, False, False]
+    said = score(hubbed.swarm, made.job.id, made.workspace, "cat a.txt d/b | tr '\\n' ' '")
+    assert said == Score(True, "changed b"), "the files that it left, wherever it worked"
 
 
 def test_on_another_host_a_half_done_call_is_undone_and_what_was_read_is_still_known(
