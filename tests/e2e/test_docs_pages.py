@@ -66,11 +66,10 @@ rules:
 
 @dataclass
 class Place:
-    """Where a page is followed: its shell's folder, home and variables."""
+    """Where a page is followed: its shell's folder and variables."""
 
     fleet: Fleet
     folder: Path
-    home: Path
     environment: dict[str, str]
     words: dict[str, str | list[str]] = field(default_factory=dict)
     """What stands for the words in capitals; of a list one after the other."""
@@ -145,7 +144,7 @@ def place(staffed: tuple[Fleet, Path], tmp_path: Path) -> Place:
         "HOME": str(home),
         "EDITOR": "true",
     }
-    return Place(fleet, folder, home, environment)
+    return Place(fleet, folder, environment)
 
 
 def job_of(place: Place, *options: str) -> str:
