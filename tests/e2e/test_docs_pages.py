@@ -24,12 +24,13 @@ import pytest
 import yaml
 from standardwebhooks import Webhook
 
+from swarm.permissions.sandbox import Backend, choose_backend
 from tests.documents import PAGES as DOCUMENTS
 from tests.documents import ROOT, blocks
 from tests.e2e.prepared import prepared_commands
 from tests.fleet import Fleet
 from tests.flower import free_port
-from tests.needs import need_program
+from tests.needs import need, need_program
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -133,6 +134,7 @@ def staffed() -> Iterator[tuple[Fleet, Path]]:
 
 @pytest.fixture
 def place(staffed: tuple[Fleet, Path], tmp_path: Path) -> Place:
+    need(isinstance(choose_backend(), Backend), "no sandbox works here")
     fleet, commands = staffed
     folder, home = tmp_path / "work", tmp_path / "home"
     folder.mkdir()
