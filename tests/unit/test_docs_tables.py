@@ -11,8 +11,10 @@ import pytest
 from swarm.api.application import ENDPOINTS
 from swarm.definitions.hooks import EVENTS
 from swarm.definitions.model import Execution, Isolation, MemoryScope, PermissionMode
+from swarm.definitions.tools import known_tools
 from swarm.mcp.fleet.tools import TOOLS
-from tests.documents import ROOT, rows
+from swarm.permissions.rules import parse_rule
+from tests.documents import GUIDES, ROOT, rows, spans
 
 DOCS = ROOT / "docs"
 
@@ -43,3 +45,12 @@ def test_the_page_about_http_has_every_endpoint_and_no_other() -> None:
                 named.add((method, re.sub(r"[A-Z]{2,}", "{}", found[2])))
     besides = {("GET", "/v1/health"), ("GET", "/v1/openapi.json")}
     assert named == besides | {(one.method, re.sub(r"{[\w:]+}", "{}", one.path)) for one in ENDPOINTS}
+
+
+def test_every_rule_that_a_page_shows_is_one() -> None:
+    tools = "|".join(known_tools())
+    shown = {span for page in GUIDES for span in spans(page) if re.fullmatch(rf"(?:{tools})\([^…]+\)", span)}
+    quoted = re.findall(r"--(?:allow|ask|deny) '([^']+)'", "\n".join(page.read_text() for page in GUIDES))
+    assert len(shown) > 10 and quoted
+    for rule in {*shown, *(one for one in quoted if one.partition("(")[0] in known_tools())}:
+        parse_rule(rule, "deny", "a page")
