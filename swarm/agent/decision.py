@@ -11,7 +11,6 @@ from swarm.agent.compacting import Bounds, Compact, after_overflow, wants_compac
 from swarm.agent.coordination.rules import note_end
 from swarm.agent.coordination.rules import refuse_end as refuse_unverified
 from swarm.agent.cutting import TOO_LARGE
-from swarm.agent.denials import note_stubborn
 from swarm.agent.entries import Assistant, Finished, Grading, ModelFailed, Prompt, ToolFinished
 from swarm.agent.journaled import Condition
 from swarm.agent.life import OVERFLOWED, Life
@@ -183,7 +182,7 @@ def _next_action(life: Life, bounds: Bounds | None) -> Action:
     if life.messages[-1]["role"] == "assistant" or (complete and not life.context.fresh):
         # Resumed, and what the new run is about is still in the mailbox.
         return AwaitMail() if life.last is None else _next_after_reply(life, bounds)
-    if stubborn := note_stubborn(life.context.denials):
+    if stubborn := notes.note_stubborn(life.context.denials):
         return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=stubborn))
     if life.context.bare and life.last_words is None:
         return Say(notes.last_words("context", notes.CONTEXT_LEFT))

@@ -1,4 +1,7 @@
-"""What the runtime says to an agent on the way: requests, refusals, and results that it writes itself. Words only, nothing decides here."""
+"""What the runtime says to an agent on the way: requests, refusals, and results that it writes itself.
+
+Words only: nothing is decided here but how often is too often for what is denied.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,36 @@ STOPPED_BY_HOOK = "Not run: a hook has ended this run."
 NOT_APPROVED = "The call was not run. Find another way that is allowed, or say in your answer what is needed."
 NOBODY_TO_ASK = "It needs a person's permission, and nobody is there to be asked."
 NOBODY_ANSWERED = "It needed a person's answer, and nobody answered in time."
+
+# -- about what is denied again and again ----------------------------------------------------------------------
+
+TOLD_AT = 3
+"""Denials of one kind in a run, with the last of which it is told …"""
+STOPPED_AT = 6
+"""… and after which it is stopped: what it spends from there on is lost."""
+_MAX_DENIED = 200
+
+
+def denied_as(tool: str, about: str) -> str:
+    """What denials have in common: the tool, and the rule that denied it, or else what the call was about."""
+    return f"{tool} {' '.join(about.split())}".strip()[:_MAX_DENIED]
+
+
+def advise_denied(count: int) -> str:
+    """What is added to the words of the `count`th denial of one kind; mostly nothing."""
+    if count != TOLD_AT:
+        return ""
+    return (
+        f" This is the {TOLD_AT}rd time, and it will not be allowed: do not try it again in other words. Do what can be done without it; "
+        f"if nothing can, end now and say what is needed. After {STOPPED_AT} times you are stopped."
+    )
+
+
+def note_stubborn(denials: Mapping[str, int]) -> str:
+    """Why an agent is stopped; empty if it is not."""
+    kind = next((kind for kind, count in denials.items() if count >= STOPPED_AT), "")
+    return f"it was stopped, for it tried {STOPPED_AT} times what is denied: {kind}" if kind else ""
+
 
 # -- about files that follow their agent -----------------------------------------------------------------------
 

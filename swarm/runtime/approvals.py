@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent import notes
-from swarm.agent.denials import advise, key_of
 from swarm.agent.entries import Answered, Hooked, ToolFinished
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
@@ -103,10 +102,12 @@ class Approvals:
         elif allowed:
             decision.run.append(call)
         else:
-            kind = key_of(call["name"], f"({verdict.rule.text})" if verdict.rule is not None else _subject(call))
+            kind = notes.denied_as(
+                call["name"], f"({verdict.rule.text})" if verdict.rule is not None else _subject(call)
+            )
             now = [one.denied for one in decision.settled if isinstance(one, ToolFinished)]
             count = segment.life.context.denials.get(kind, 0) + now.count(kind) + 1
-            text = f"{words} {notes.NOT_APPROVED}{advise(count)}"
+            text = f"{words} {notes.NOT_APPROVED}{notes.advise_denied(count)}"
             decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
             decision.denied.append((call, reason))
 

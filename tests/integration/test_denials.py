@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from swarm.agent.denials import STOPPED_AT, TOLD_AT, advise
 from swarm.agent.entries import Hooked, Parked, Ruled, ToolFinished
+from swarm.agent.notes import STOPPED_AT, TOLD_AT, advise_denied
 from swarm.client import Job
 from swarm.runtime.auto_mode import read_answer
 from tests.fleet import Fleet
@@ -47,7 +47,9 @@ def test_who_tries_again_what_is_denied_is_told_once_and_then_stopped(at_work: F
     assert view.reason == f"it was stopped, for it tried {STOPPED_AT} times what is denied: Bash (Bash(touch:*))"
     denied = entries(at_work, at_work.swarm.job(view.id), ToolFinished)
     assert len(denied) == STOPPED_AT
-    assert [advise(TOLD_AT).strip() in one.text for one in denied] == [n == TOLD_AT for n in range(1, STOPPED_AT + 1)]
+    assert [advise_denied(TOLD_AT).strip() in one.text for one in denied] == [
+        n == TOLD_AT for n in range(1, STOPPED_AT + 1)
+    ]
 
 
 def test_different_things_that_are_denied_stop_nobody(at_work: Fleet) -> None:
