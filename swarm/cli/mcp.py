@@ -133,7 +133,7 @@ def check_servers(
     as_json: JsonOption = False,
 ) -> None:
     """Start servers on this machine as for an agent, say what each offers, and end them. Exit code 1 if one cannot be used."""
-    from swarm.runtime.probing import probe
+    from swarm.runtime.servers import probe
 
     settings, folder = load_settings(), find_workspace(workspace)
     found = gather(folder, settings)

@@ -49,12 +49,11 @@ from swarm.runtime.commands import Calls, Commands, SettingUp
 from swarm.runtime.compacting import Compacting
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.entering import begin, enter, redefine
-from swarm.runtime.exchanging import Exchanging
 from swarm.runtime.guidance import Guidance
 from swarm.runtime.hooking import Hooking, hooking_of
 from swarm.runtime.isolation import Isolation
 from swarm.runtime.judging import Judging
-from swarm.runtime.messaging import Messaging
+from swarm.runtime.messaging import Exchanging, Messaging
 from swarm.runtime.model_call import ModelCall, Reserved, Told
 from swarm.runtime.reading import keeping_of
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Unserved, Waits

@@ -1,7 +1,8 @@
 """Messaging: taking an agent's mail in, and sending its messages.
 
 Mail enters the conversation between turns, and only the journal entry that holds it moves the cursor. A message that an agent
-sends and the result of its call are one atomic step, so neither a crash nor a repeat doubles or loses it.
+sends and the result of its call are one atomic step, so neither a crash nor a repeat doubles or loses it. A program's messages come and
+go while it runs: each is journaled in the step that takes it in or sends it.
 """
 
 from __future__ import annotations
@@ -11,20 +12,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm.agent.entries import Mail, ToolFinished, encode_entry
+from swarm.agent.entries import Exchanged, Mail, ToolFinished, encode_entry
 from swarm.agent.notes import left_in_copy
 from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, ToolError
 from swarm.ids import request_id
 from swarm.mailbox import Message, Receiver, check_body, render_mail, render_note
 from swarm.models import Block
+from swarm.runtime.approvals import REQUEST_SECONDS, judge_call
 from swarm.runtime.evidence import add_to_mail
 from swarm.runtime.segment import Segment
 from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage
 from swarm.tools.messages import SEND_MESSAGE
 from swarm.tools.registry import validate_input
 
-REQUEST_SECONDS = 3_600.0
-"""How long a request for a shutdown can be answered."""
+PROGRAM_SECONDS = 1_800.0
+"""How long a program may run that says nothing else."""
+_MARGIN_SECONDS = 60.0
+"""Before a process that is taken for hung is killed."""
 MAX_REQUEST_ID = 100
 _SHOWN_RECEIVERS = 20
 
@@ -211,3 +215,50 @@ class _Outgoing:
 
 def _with_verdict(body: str, given: dict[str, Any]) -> str:
     return f"{'Approved' if given['approve'] else 'Rejected'}. {body}"
+
+
+class Exchanging:
+    """The messages of one running program."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment, self._journal, self._store = segment, segment.journal, segment.store
+        wanted = segment.spec.definition.timeout_seconds or PROGRAM_SECONDS
+        self.limit_seconds = max(1.0, min(wanted, segment.settings.hard_limit_seconds - _MARGIN_SECONDS))
+
+    def receive(self) -> Sequence[Message]:
+        """What has come since. A program that dies before it reads them has had them: its end says that it was interrupted."""
+        messages = self._store.mail(self._segment.spec.agent_id, self._journal.life.cursor)
+        if messages:
+            self._journal.take_in(Exchanged(text=render_mail(messages), cursor=messages[-1].id), messages)
+        return messages
+
+    def send(self, to: str, text: str) -> str:
+        """Send a message as the agent; returns why it was not sent, or nothing."""
+        spec, given = self._segment.spec, {"to": to, "message": text}
+        if (verdict := judge_call(self._segment, SEND_MESSAGE.name, given, sandboxed=True)).action != "allow":
+            return f"not allowed: {verdict.reason}"
+        try:
+            receivers = self._store.directory(spec.job_id).find(to, spec.agent_id)
+            body = check_body(text)
+        except (MessageRefused, ToolError) as error:
+            return str(error)
+        if len(receivers) != 1:
+            return "a program writes to one receiver at a time"
+        entry = self._journal.stamp(Exchanged(text=body, to=receivers[0].name))
+        letter = OutgoingMessage(
+            job=spec.job_id,
+            sender=spec.agent_id,
+            name=spec.called,
+            kind="message",
+            body=body,
+            to=(receivers[0].id,),
+            entry=encode_entry(entry),
+        )
+        sent = self._store.send_from(
+            self._segment.claim, self._journal.next_number, [letter], {receivers[0].id: receivers[0].name}
+        )
+        self._segment.publish(sent.effect)
+        if sent.refusal is not None:
+            return str(sent.refusal)
+        self._journal.life.apply(entry)
+        return ""

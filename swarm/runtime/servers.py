@@ -1,11 +1,13 @@
 """The MCP servers of one running agent: which it has, the tools that it is given of them when it begins, and their calls.
 
-A worker imports nothing of the protocol: it speaks with its host's broker, which is started by the first call.
+A worker imports nothing of the protocol: it speaks with its host's broker, which is started by the first call. So does `probe`, which
+starts a server as a worker would for an agent, asks it what it offers, and ends it.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
@@ -16,21 +18,23 @@ from swarm.agent.coordination.words import explain_servers
 from swarm.agent.needs import offer, read_workers
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, matches_tool
-from swarm.errors import ToolError
+from swarm.errors import ConfigurationError, ToolError
 from swarm.mcp.calling import Access, Calling, ServerAway
-from swarm.mcp.line import Line, can_start_broker
+from swarm.mcp.launching import Confining, FindLogin, Profile, describe_launch
+from swarm.mcp.line import INSTALL, BrokerGone, Line, can_start_broker
 from swarm.mcp.logins import way_to
-from swarm.mcp.pins import Pin, PinnedTool, Pins
+from swarm.mcp.pins import Pin, PinnedTool, Pins, make_pin
 from swarm.mcp.reading import wanted_servers
 from swarm.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
 from swarm.mcp.servers import JobServers, Server, server_keys, tool_name
 from swarm.mcp.words import ABSENT, introduce
 from swarm.memory.shelves import Places
 from swarm.models.catalogue import context_tokens
-from swarm.runtime.scratch import broker_folder
+from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
+from swarm.runtime.scratch import broker_folder, confine
 from swarm.runtime.segment import Segment
 from swarm.settings import Settings
-from swarm.tools import Tool, ToolContext
+from swarm.tools import Hold, Tool, ToolContext
 from swarm.workspace.private import make_private_folder
 
 _MAX_TOLD = 500
@@ -278,3 +282,38 @@ def end_orphans(settings: Settings, is_over: Callable[[str], bool]) -> None:
     for job_id in {one["job"] for one in found}:
         if is_over(job_id):
             end_servers(settings, job=job_id)
+
+
+def probe(server: Server, workspace: Path, settings: Settings, find_login: FindLogin, *, network: bool) -> Pin:
+    """What a server offers; a process has the sandbox of agents' commands in the workspace, and the network only with `network`.
+
+    Raises `ToolError`, or `MissingVariables`, which say why it cannot be used; `ConfigurationError` where nothing speaks with servers.
+    """
+    if not can_start_broker():
+        raise ConfigurationError(f"nothing here speaks with MCP servers; run: {INSTALL}")
+    profile = Profile(f"check-{secrets.token_hex(6)}", "", str(workspace), (), read_only=False, network=network)
+    line, allowed = line_of(settings), settings.mcp_variables()
+    confining = _confining(workspace, settings)
+    launch = describe_launch(server, profile, confining, line.folder, allowed, settings.network == "off", find_login)
+    try:
+        event = line.ask({"do": "start", "key": profile.key_for(server), "launch": launch})
+    except BrokerGone as gone:
+        raise ToolError(str(gone)) from gone
+    finally:
+        end_servers(settings, job=profile.job_id)
+    if "failed" in event:
+        raise ToolError(event["why"])
+    return make_pin(server, event["about"])
+
+
+def _confining(workspace: Path, settings: Settings) -> Confining | None:
+    backend = choose_backend(settings.sandbox)
+    if not isinstance(backend, Backend):
+        return None
+
+    def confining(hold: Hold, argv: list[str]) -> list[str]:
+        assert hold.home is not None
+        policy = SandboxPolicy(workspace=workspace, scratch=hold.home, read_only=False, network=hold.network)
+        return confine(policy, backend, argv, settings, hold.readable)
+
+    return confining
