@@ -19,12 +19,14 @@ import pytest
 from swarm import Job, Limits, stream
 from swarm.agent.blocks import hold_image
 from swarm.agent.cutting import SUMMARIZE
-from swarm.agent.entries import Compacted, CompactionFailed, Entry
+from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry
 from swarm.agent.life import Life, fold
 from swarm.errors import AgentCancelled, ConfigurationError, UnknownAgent
 from swarm.ids import root_agent_id
 from swarm.models.anthropic import AnthropicModel
 from swarm.rehearsal.server import RehearsalServer
+from swarm.replay.going_on import Wanted, go_on
+from swarm.replay.past import read_past
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, Outcome, Waits
 from swarm.store.values import Claim
@@ -160,6 +162,16 @@ def test_a_long_life_is_cut_where_the_last_request_is_read_from_the_cache(short:
     assert view.usage == life.usage, "summaries are paid for"
     assert sum(play.server.stats()["tokens"].values()) == view.usage.total_tokens
     assert view.turns == 25, "and are no turns"
+
+    def sent() -> list[str]:
+        return [entry.request_sha for entry in play.journal() if isinstance(entry, Assistant)]
+
+    # From a turn after a cut, in another job: the very same requests, and the next cuts.
+    before, past = sent(), read_past(short.swarm.store, play.job.id)
+    play.job = go_on(short.swarm, past, Wanted(past.root, 20, files="here"), lambda _: play.server.url).job
+    play.agent_id = play.job.view().root_id
+    play.completed()
+    assert sent() == before and len(play.cuts()) == len(cuts)
 
 
 def test_where_the_server_makes_no_blocks_a_message_does_it(short: Fleet) -> None:
