@@ -66,6 +66,11 @@ class Version(BaseModel):
     """The job that was taken back by it."""
 
 
+def split_lines(text: str) -> list[str]:
+    """The lines of a page, each with its end; nothing but a line feed ends one."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
 class Root(BaseModel):
     """What is left of versions that are not kept any more: the page as it was after the last of them."""
 
@@ -78,7 +83,7 @@ class Root(BaseModel):
     def lines(self) -> list[tuple[str, str]]:
         """Each line with its job."""
         jobs = (job for count, job in self.by for _ in range(count))
-        return list(zip(re.findall(r"[^\n]*\n|[^\n]+", self.text), jobs, strict=True))
+        return list(zip(split_lines(self.text), jobs, strict=True))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from swarm.errors import MemoryRefused
-from swarm.memory.pages import Author, Memories, Root, Version
+from swarm.memory.pages import Author, Memories, Root, Version, split_lines
 from swarm.memory.shelves import Shelf
 
 
@@ -90,7 +90,7 @@ def without_job(versions: Sequence[Version], job: str, root: Root | None = None)
         author = "" if at == 0 and untold else version.job
         if version.taken:
             _undo(weave, version.taken, author)
-        _add(weave, [] if version.op == "delete" else version.text.splitlines(keepends=True), author)
+        _add(weave, [] if version.op == "delete" else split_lines(version.text), author)
     return "".join(line.text for line in weave if line.brought_by != job and line.taken_by in (None, job))
 
 
