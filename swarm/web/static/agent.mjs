@@ -1,6 +1,6 @@
 // The agent that is open: its question first, then what it has lived, its mail, and what it was made from; below, a message to it.
 import { about } from "./api.mjs";
-import { cacheShare, clock, cost, count, duration, number, queueDelay, spent, tokens } from "./format.mjs";
+import { activityInWords, cacheShare, clock, cost, count, duration, number, queueDelay, spent, tokens } from "./format.mjs";
 import { html, useMemo, useState } from "./html.mjs";
 import { Mail } from "./mail.mjs";
 import { Panel } from "./panel.mjs";
@@ -70,12 +70,13 @@ function Head({ agent, state, tree }) {
   const now = serverNow();
   const delay = queueDelay(agent, now);
   const back = { job: state.id, query: {} };
+  const told = agent.reason || [agent.summary, activityInWords(agent)].filter(Boolean).join(" · ");
   return html`<header class="agent-head">
     <nav class="crumbs agent-crumbs" aria-label="Above this agent"><span class="only-narrow"><${Link} to=${back}>‹ Agents<//></span>
       ${pathTo(state.agents, agent.id).map((id) => html`<${Link} key=${id} to=${{ job: state.id, agent: id }}>${line(state.agents.get(id).label || "root", 40)}<//>`)}</nav>
     <div class="agent-title"><h2>${agent.name && html`<span class="agent-name">${plain(agent.name)}</span> `}${line(agent.label, 200) || agent.id}</h2>
       ${!about.read_only && sums?.alive > 0 && html`<button type="button" class="btn btn-sm sw-no" onClick=${() => setEnds(true)}>Cancel …</button>`}</div>
-    <p class="agent-state"><${State} agent=${agent} /> ${agent.reason || agent.summary || agent.activity ? html`<span class="row-aside">${line(agent.reason || [agent.summary, agent.activity].filter(Boolean).join(" · "), 300)}</span>` : null}</p>
+    <p class="agent-state"><${State} agent=${agent} /> ${told ? html`<span class="row-aside">${line(told, 300)}</span>` : null}</p>
     <dl class="facts facts-small">
       <${Fact} name="Turns">${agent.turns}<//><${Fact} name="Tokens">${count(tokens(agent))}<//>
       <${Fact} name="Cached">${cacheShare(agent) || "–"}<//>

@@ -38,10 +38,16 @@ export function copyInWords(agent) {
   return (isOver(agent.state) && COPIES[agent.merge]) || "in its own copy";
 }
 
+/** What it does now, without the word of its state, which stands before it. */
+export function activityInWords(agent) {
+  const [told, word] = [agent.activity ?? "", stateInWords(agent)];
+  return told.startsWith(word) ? told.slice(word.length).trim() : told;
+}
+
 /** What stands behind the state: the reason of an end, or what is done now; and how its copy stands. */
 export function aside(agent) {
   if (agent.unserved && agent.state === "queued") return agent.unserved;
-  return [isOver(agent.state) ? agent.reason : agent.summary || agent.activity, copyInWords(agent)].filter(Boolean).join(" · ");
+  return [isOver(agent.state) ? agent.reason : agent.summary || activityInWords(agent), copyInWords(agent)].filter(Boolean).join(" · ");
 }
 
 /** 950, 12.3k, 4.1M. */

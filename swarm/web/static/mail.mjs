@@ -23,7 +23,12 @@ export function Letter({ message, job, children }) {
 
 const sort = ({ kind, notice }) => (notice ? told(notice) : kind === "message" ? "" : kind.replaceAll("_", " "));
 
-function told({ what, state }) {
+/** What the board tells, by what it is. */
+const TASKS = { offer: "a task is open to it", given: "a task is given to it" };
+
+function told({ what, state, task, subject }) {
+  const about = TASKS[what];
+  if (about) return `${about}: ${line(`#${task} ${subject}`, 200)}`;
   return what === "ended"
     ? `has ${state === "timed_out" ? "timed out" : plain(state ?? "ended")}`
     : what === "idle"
@@ -34,7 +39,7 @@ function told({ what, state }) {
 /** What the runtime tells: the words of the one it is about. */
 function Notice({ notice }) {
   return html`${notice.reason && html`<p class="bad">${reveal(notice.reason)}</p>`}${notice.text && html`<${Markdown} text=${notice.text} />`}
-    ${!notice.text && !notice.reason && html`<pre class="output">${reveal(JSON.stringify(notice, null, 1))}</pre>`}`;
+    ${!notice.text && !notice.reason && !TASKS[notice.what] && html`<pre class="output">${reveal(JSON.stringify(notice, null, 1))}</pre>`}`;
 }
 
 /** Who wrote, as a link where it is an agent. */

@@ -105,7 +105,7 @@ function Assistant({ item, fates, agents, job, agentId }) {
   const input = (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0);
   const figures = `${count(input)} in, ${count(usage.output_tokens ?? 0)} out${input ? `, ${Math.round((100 * (usage.cache_read_input_tokens ?? 0)) / input)}% cached` : ""}, ${cost(item.cost_usd)}, ${duration(item.duration_seconds ?? 0)}`;
   let call = 0;
-  return html`<${Title} item=${item} what=${`turn ${item.turn}`}><span class="aside" title=${`stopped: ${item.stop_reason}, ${item.model}`}>${figures}</span><//>
+  return html`<${Title} item=${item} what=${`turn ${item.turn}`}><span class="aside" title=${`stopped: ${item.stop_reason}, ${item.model}`}>${item.model === "program" ? "of a program" : figures}</span><//>
     ${item.content.map((block, at) =>
       block.type === "tool_use"
         ? html`<${Call} key=${block.id} call=${block} fate=${fates[call++]} agents=${agents} job=${job} agentId=${agentId} />`
@@ -160,7 +160,7 @@ function Finished({ item, agentId, repeats }) {
 }
 
 const Grading = ({ item, job }) =>
-  html`<p class="thin">attempt ${item.attempt} is judged by <${Link} to=${{ job, agent: item.grader }}>a grader<//> <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
+  html`<p class="thin"><span>attempt ${item.attempt} is judged by <${Link} to=${{ job, agent: item.grader }}>a grader<//></span> <span class="item-at">${clock(item.at, serverNow())}</span></p>`;
 
 function Verdict({ item, agentId }) {
   const what = `${item.by} of attempt ${item.attempt} ${item.passed ? "passed" : item.void ? "could not be had" : "refused"}`;

@@ -118,7 +118,7 @@ const Row = memo(({ row, since, delay, chosen, active, fold }) => {
     <span class="twist" aria-hidden="true" onClick=${(event) => twist(event, row, fold)}>${row.open === null ? "" : row.open ? "▾" : "▸"}</span>
     <span class="row-top"><span class="row-title">${rowTitle(agent)}</span><${Bubbles} row=${row} />
       <span class="row-cost" title=${total}>${cost(sums.cost)}<span class="visually-hidden">${below ? " with all below" : ""}</span></span></span>
-    <span class="row-sub"><${State} agent=${agent} />${doing ? html`<span class="row-aside">${line(doing, 160)}</span>` : null}${since ? html`<span class="row-since">${since}</span>` : null}
+    <span class="row-sub"><${State} agent=${agent} /> ${doing ? html`<span class="row-aside">${line(doing, 160)}</span>` : null}${since ? html`<span class="row-since">${since}</span>` : null}
       <span class="row-figures">${delay ? html`<span class=${`row-delay ${agent.state === "queued" ? "" : "row-delay-past"}`} title="time in the queue">${agent.state === "queued" ? "" : "queued "}${delay}</span>` : null}
         <span title="turns">${number(agent.turns, "turn")}</span><span title="tokens of its own">${count(tokens(agent))} tok</span><span class="row-cache" title="share of its input that came from the prompt cache">${cacheShare(agent) && `${cacheShare(agent)} cached`}</span></span></span>
   </div>`;
