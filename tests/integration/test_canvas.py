@@ -12,7 +12,7 @@ from celery import chain, chord, group
 from celery.canvas import Signature, maybe_signature
 
 import swarm
-from swarm import JobFailed, Limits
+from swarm import Job, JobFailed, Limits
 from swarm.canvas import fill, job_id_of
 from swarm.errors import ConfigurationError, UnknownBroker
 from tests.fleet import Fleet
@@ -61,6 +61,13 @@ def world() -> Iterator[World]:
         yield world
 
 
+def job_of(world: World, step_id: str) -> Job:
+    """The job of a step that says it has one: it says so first."""
+    swarm, job_id = world.fleet.swarm, job_id_of(step_id)
+    wait_for("the step's job is there", lambda: swarm.store.has_job(job_id))
+    return swarm.job(job_id)
+
+
 def test_a_job_in_the_middle_of_a_chain_takes_the_result_before_and_gives_its_own(world: World) -> None:
     steps = chain(world.task("fetch", 7), world.job("say {result}"), world.task("keep"), app=world.shop.app)
     last = steps.apply_async()
@@ -79,7 +86,7 @@ def test_nobody_waits_for_a_job_in_a_process(world: World) -> None:
         assert step.info == {"job_id": job_id_of(step.id)}
     assert world.shop.wait(world.task("fetch", 1).apply_async()) == "SUCCESS"
     for step in waiting:
-        world.fleet.swarm.job(job_id_of(step.id)).cancel("no longer wanted")
+        job_of(world, step.id).cancel("no longer wanted")
     # Whoever cancels the job fails the step.
     for step in waiting:
         assert world.shop.wait(step) == "FAILURE"
@@ -121,8 +128,8 @@ def test_a_member_that_fails_fails_the_chord(world: World) -> None:
 def test_a_step_that_is_revoked_cancels_its_job(world: World) -> None:
     step = world.job("wait for long").apply_async()
     world.shop.wait(step, "SWARM")
+    job = job_of(world, step.id)
     step.revoke()
-    job = world.fleet.swarm.job(job_id_of(step.id))
     assert job.wait(30).state == "cancelled"
     assert world.shop.wait(step, "REVOKED") == "REVOKED"
 
