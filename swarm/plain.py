@@ -19,6 +19,9 @@ TOO_DEEP = "(nested too deeply to be kept)"
 Kept = TypeVar("Kept")
 
 
+_AS_THEY_ARE = frozenset({type(None), bool, int})
+
+
 def clean_text(text: str) -> str:
     """The text, without what UTF-8 cannot express."""
     try:
@@ -56,14 +59,17 @@ def find_unfit(data: Any) -> str:
 
 
 def _clean(value: Any, depth: int) -> Any:
+    if value.__class__ in _AS_THEY_ARE:
+        return value
     if isinstance(value, str):
         return clean_text(value)
-    if value is None or isinstance(value, bool | int):
+    if isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, BaseModel):
-        changed = {name: new for name, old in value if (new := _clean(old, depth)) is not old}
+        fields = value.__dict__ if value.model_extra is None else dict(value)
+        changed = {name: new for name, old in fields.items() if (new := _clean(old, depth)) is not old}
         return value.model_copy(update=changed) if changed else value
     if not isinstance(value, dict | list | tuple):
         return clean_text(str(value))
