@@ -114,9 +114,14 @@ class Job(_OnThread):
 
     async def wait(self, timeout_seconds: float | None = None) -> JobView:
         """Wait for the end and return the finished job. Raises `TimeoutError`; the job goes on then."""
-        async with asyncio.timeout(timeout_seconds):
-            async for _ in self.follow():
-                pass
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                async for _ in self.follow():
+                    pass
+        except TimeoutError:
+            if not (view := await self.view()).ended:
+                raise
+            return view
         return await self.view()
 
 

@@ -110,6 +110,7 @@ def test_an_asynchronous_wait_can_be_given_up_and_the_job_goes_on(at_work: Fleet
             job = await swarm.submit(TREE, agent="general-purpose", workspace=at_work.workspace, base_url=url)
             with pytest.raises(TimeoutError):
                 await job.wait(timeout_seconds=0.2)
+            assert (await job.wait(60)) == (await job.wait(0)), "a job that has ended is not waited for"
             return job.id
 
     assert at_work.swarm.job(asyncio.run(give_up())).wait(60).state == "completed"

@@ -19,6 +19,7 @@ def test_siblings_stand_in_the_order_of_their_calls(at_work: Fleet) -> None:
 def test_a_rehearsal_costs_nothing_and_says_what_it_would_have_cost(at_work: Fleet) -> None:
     job = at_work.submit("TREE depth=1 fanout=1 steps=1", at_work.rehearse())
     view = job.wait(60)
+    assert job.wait(0) == view, "a job that has ended is not waited for"
     root, child = job.agents()
     assert (view.rehearsed, root.rehearsed, child.rehearsed) == (True, True, True)
     assert (view.cost_usd, root.subtree_cost_usd, child.cost_usd) == (0, 0, 0)
