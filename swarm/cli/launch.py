@@ -27,7 +27,7 @@ from swarm.local.keeping import JobStack, job_stack
 from swarm.local.processes import tail_log
 from swarm.local.records import load_records
 from swarm.local.stack import StackStatus, has_worker, status
-from swarm.models.connecting import explain_missing, find_credentials
+from swarm.models.connecting import explain_missing
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.records import AgentView, JobView
 from swarm.rehearsal.scenario import load_scenario
@@ -312,7 +312,7 @@ class _Watching:
 def require_credentials(settings: Settings) -> None:
     """Raise `ConfigurationError` if workers of this machine would have no key; workers that run already have theirs."""
     missing = explain_missing(settings)
-    if not missing or (find_credentials(settings) is None and has_worker(settings)):
+    if not missing or (settings.provider == "anthropic" and has_worker(settings)):
         return
     without = ", or try `swarm demo`, which needs none" if settings.provider == "anthropic" else ""
     raise ConfigurationError(f"{missing}{without}")

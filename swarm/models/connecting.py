@@ -57,6 +57,8 @@ def certificates() -> ssl.SSLContext:
 def connect(settings: Settings, *, rehearsing: bool) -> Client:
     """A client of the provider's. Raises `ConfigurationError` where it cannot be made."""
     check_packages(settings.provider)
+    if not rehearsing and (why := _misset(settings)):
+        raise credentials_failure(settings.provider, why)
     import anthropic
     import httpx2
 
@@ -109,6 +111,20 @@ def explain_missing(settings: Settings) -> str:
         return str(error)
     if find_credentials(settings) is None:
         return "there is no key for the model: set ANTHROPIC_API_KEY"
+    return _misset(settings)
+
+
+def _misset(settings: Settings) -> str:
+    """What no request could be made with, and looks like a server that is away once it is tried; empty if nothing is."""
+    for name in _KEY_VARIABLES:
+        if not (key := os.environ.get(name, "")).isascii() or not key.isprintable():
+            return f"{name} holds a line break or another character that no key has"
+    for name, url in (
+        ("SWARM_BASE_URL", settings.base_url),
+        ("ANTHROPIC_BASE_URL", os.environ.get("ANTHROPIC_BASE_URL")),
+    ):
+        if url and not url.startswith(("http://", "https://")):
+            return f"{name} does not begin with http:// or https://"
     return ""
 
 

@@ -22,6 +22,7 @@ from swarm.errors import ConfigurationError, ModelError, PermanentModelError, Tr
 from swarm.ids import reply_span_id, trace_id, traceparent
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
+from swarm.models.connecting import explain_missing
 from swarm.models.request import build_request
 from swarm.settings import Settings, load_settings
 
@@ -564,6 +565,20 @@ def test_without_credentials_the_variable_to_set_is_named(
     # A name that is never looked up: without credentials no request leaves.
     with fails(PermanentModelError, "authentication", "set ANTHROPIC_API_KEY"):
         model_for(script, base_url="http://models.invalid").complete(a_request())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ANTHROPIC_API_KEY", "secret\n"), ("ANTHROPIC_AUTH_TOKEN", "ключ"), ("ANTHROPIC_BASE_URL", "host")],
+)
+def test_what_no_request_can_be_sent_with_is_named_and_not_waited_for(
+    script: Script, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert name in explain_missing(Settings())
+    with fails(PermanentModelError, "authentication", name) as caught:
+        model_for(script).complete(a_request())
+    assert value.strip() not in str(caught.value)
 
 
 def test_a_real_key_is_sent_to_the_configured_server_but_never_to_one_a_job_names(
