@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -29,6 +29,7 @@ from swarm.agent.entries import (
     Assistant,
     Entry,
     Finished,
+    Journaled,
     Mail,
     ModelFailed,
     Prompt,
@@ -377,3 +378,9 @@ def test_a_call_of_a_reply_that_did_not_come_to_its_end_is_not_run(stop_reason: 
     assert isinstance(action, Settle) and action.results[0].text == notes.NOT_RUN
     life.apply(action.results[0])
     assert _finish(life).state == "failed"
+
+
+def test_every_kind_of_entry_that_can_be_written_can_be_read() -> None:
+    union, _ = get_args(Entry)
+    written = {kind for one in Journaled.__subclasses__() for kind in (one, *one.__subclasses__())}
+    assert written == set(get_args(union)) and len(written) > 20
