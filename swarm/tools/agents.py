@@ -237,7 +237,7 @@ AGENT = Tool(
     ),
     parameters={
         "description": string("What it is for, in 3 to 5 words."),
-        "prompt": string("The whole task: it sees nothing else."),
+        "prompt": string("The whole task: it sees nothing else.", minLength=1),
         "subagent_type": string(f"One of the types above; default {DEFAULT_TYPE}. fork: as `fork`."),
         "model": string("haiku, sonnet, opus or a full model id; default: the type's own."),
         "effort": choice(get_args(Effort), "How hard it thinks; default: the type's own."),

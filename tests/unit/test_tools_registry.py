@@ -21,6 +21,7 @@ from tests.tool_world import make_world, tool_named
         ("Read", {"file_path": "x", "offset": 0}, "Read: offset: 0 is less than the minimum of 1"),
         ("Read", {"file_path": 3}, "Read: file_path: 3 is not of type 'string'"),
         ("Read", ["x"], "must be an object"),
+        ("Agent", {"description": "x", "prompt": ""}, "Agent: prompt: '' should be non-empty"),
         ("TodoWrite", {"todos": [{"content": "a", "status": "pending"}]}, r"in todos\[0\], .*'activeForm' is missing"),
     ],
 )
