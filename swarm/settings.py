@@ -283,3 +283,8 @@ def load_settings() -> Settings:
         first = error.errors()[0]
         name = "SWARM_" + "_".join(str(part) for part in first["loc"]).upper()
         raise ConfigurationError(f"{name}: {first['msg']}. Correct or unset the variable.") from error
+
+
+def http_address(host: str, port: int) -> str:
+    """The URL of a server at an address; one of IPv6 stands in brackets."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

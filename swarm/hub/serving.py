@@ -17,7 +17,7 @@ from swarm.hub.depot import Depot
 from swarm.hub.server import make_folder, make_server
 from swarm.hub.upkeep import EVERY_SECONDS, YOUNG_SECONDS, Jobs, Upkeep
 from swarm.log import begin_logging
-from swarm.settings import Settings
+from swarm.settings import Settings, http_address
 from swarm.store.connection import connect
 
 _GRACE_SECONDS = 10.0
@@ -37,7 +37,7 @@ def serve(settings: Settings, folder: Path | None, host: str, port: int, *, told
         sockets = bind_sockets(port, host)
     except OSError as error:
         raise ConfigurationError(
-            f"the hub cannot start: {error}; name others with --folder, --host and --port"
+            f"the hub cannot start: {error.strerror or error}; name others with --folder, --host and --port"
         ) from error
     asyncio.run(_serve(settings, where, sockets, told))
 
@@ -52,8 +52,7 @@ async def _serve(settings: Settings, folder: Path, sockets: list[socket], told: 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    address = sockets[0].getsockname()
-    told(f"http://{address[0]}:{address[1]}")
+    told(http_address(*sockets[0].getsockname()[:2]))
     await stop.wait()
     upkeep.cancel()
     await _end(server)

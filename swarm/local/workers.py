@@ -20,7 +20,7 @@ import psutil
 from swarm.errors import ConfigurationError
 from swarm.local.processes import is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
 from swarm.local.records import READY_VARIABLE, ProcessRecord, ready_file, remove_record, save_record, stack_folder
-from swarm.settings import LOOPBACK, Settings
+from swarm.settings import LOOPBACK, Settings, http_address
 from swarm.store.connection import redis_url
 
 APP = "swarm.tasks"
@@ -67,7 +67,7 @@ def start_hub(settings: Settings, address: tuple[str, int], *, temporary: bool) 
     """Start the hub at an address of this machine and note it."""
     host, port = address
     arguments = ["swarm", "hub", "--host", host, "--port", str(port)]
-    return _start(settings, "hub", arguments, settings.base_url, url=f"http://{host}:{port}", temporary=temporary)
+    return _start(settings, "hub", arguments, settings.base_url, url=http_address(host, port), temporary=temporary)
 
 
 def flower_arguments(address: str, port: int) -> list[str]:

@@ -15,6 +15,7 @@ from swarm.rehearsal.connection import format_response, read_request
 from swarm.rehearsal.endpoints import Endpoints
 from swarm.rehearsal.ledger import Ledger, RequestRecord
 from swarm.rehearsal.scenario import Scenario
+from swarm.settings import http_address
 
 _log = EventLog(__name__)
 
@@ -41,7 +42,7 @@ class RehearsalServer:
     def url(self) -> str:
         """The base URL to give to a client."""
         host, port = self._listener.server_address[:2]
-        return f"http://[{host!s}]:{port}" if ":" in str(host) else f"http://{host!s}:{port}"
+        return http_address(str(host), int(port))
 
     @property
     def requests(self) -> deque[RequestRecord]:

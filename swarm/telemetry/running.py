@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import redis
 
 from swarm.log import EventLog, begin_logging
-from swarm.settings import Settings
+from swarm.settings import Settings, http_address
 from swarm.store.agents import Store
 from swarm.store.connection import connect
 from swarm.telemetry.metrics import read_metrics
@@ -58,7 +58,7 @@ def run(
 
     begin_logging(settings.log_format)
     reader, store = make_reader(settings, collector)
-    told(f"http://{host}:{serve(host, port, lambda: read_metrics(store))}/metrics")
+    told(f"{http_address(host, serve(host, port, lambda: read_metrics(store)))}/metrics")
     over = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())

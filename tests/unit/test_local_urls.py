@@ -1,4 +1,4 @@
-"""URLs of Redis, in our form and in the broker's. Nothing here connects."""
+"""URLs of Redis, in our form and in the broker's, and of our own servers. Nothing here connects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kombu import Connection
 from redis.sentinel import SentinelConnectionPool
 
 from swarm.errors import ConfigurationError
-from swarm.settings import Settings
+from swarm.settings import Settings, http_address
 from swarm.store.connection import (
     broker_transport_options,
     broker_url,
@@ -21,6 +21,14 @@ from swarm.store.connection import (
     local_url,
     socket_path,
 )
+
+
+def test_the_url_of_a_server_can_be_used_whatever_its_address_is() -> None:
+    assert [http_address(host, 80) for host in ("::1", "10.0.0.5", "hub")] == [
+        "http://[::1]:80",
+        "http://10.0.0.5:80",
+        "http://hub:80",
+    ]
 
 
 def _settings(state: Path, **values: str) -> Settings:
