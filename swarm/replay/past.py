@@ -170,7 +170,7 @@ def read_lines(lines: Iterable[str], source: str) -> Past:
             record = json.loads(line)
             match record["t"]:
                 case "swarm-export" if record["v"] == VERSION and past is None:
-                    past = Past(record["job"], {}, redacted=record.get("redacted", ""))
+                    past = Past(_checked("job", record["job"]), {}, redacted=record.get("redacted", ""))
                 case "swarm-export":
                     raise ConfigurationError(f"{source} is of version {record['v']}; this one reads {VERSION}")
                 case "end" if record["records"] == number - 1 and past is not None and past.fields:
@@ -182,6 +182,13 @@ def read_lines(lines: Iterable[str], source: str) -> Past:
     raise ConfigurationError(f"{source} ends after line {number} and is not whole: export the job again")
 
 
+def _checked(kind: str, id: str) -> str:
+    """The id, if it is one: folders are named by it, on hosts that whoever wrote the file has no business on."""
+    if not re.fullmatch(rf"{kind}-[0-9a-f]{{1,16}}", id):
+        raise ValueError(f"{id!r} is no id of {kind}s")
+    return id
+
+
 def _take(kind: str, record: dict[str, Any], past: Past | None, agent: PastAgent | None) -> PastAgent | None:
     if past is None:
         raise ValueError("it begins without a header")
@@ -191,7 +198,8 @@ def _take(kind: str, record: dict[str, Any], past: Past | None, agent: PastAgent
         case "document":
             past.documents[record["digest"]] = record["text"]
         case "agent":
-            agent = past.agents[record["id"]] = PastAgent(record["id"], dict(record["fields"]))
+            agent = PastAgent(_checked("agent", record["id"]), dict(record["fields"]))
+            past.agents[agent.id] = agent
         case "event":
             past.events.append((record["id"], dict(record["fields"])))
         case "entry" if agent is not None:

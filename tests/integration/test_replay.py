@@ -352,6 +352,10 @@ def test_a_file_that_was_cut_off_or_is_none_is_refused() -> None:
         read_lines(io.StringIO(whole), "f")
     with pytest.raises(ConfigurationError, match="f, line 1: no record of an exported job"):
         read_lines(io.StringIO("hello\n"), "f")
+    with pytest.raises(ConfigurationError, match=r"'job-\.\./x' is no id of jobs"):
+        read_lines(io.StringIO(whole.replace("job-1", "job-../x")), "f")
+    with pytest.raises(ConfigurationError, match=r"line 3: .*'agent-\.\./x' is no id of agents"):
+        read_lines(io.StringIO(whole + '{"t":"agent","id":"agent-../x","fields":{}}\n'), "f")
     with pytest.raises(ConfigurationError, match="of version 2"):
         read_lines(io.StringIO('{"t":"swarm-export","v":2,"job":"j"}\n'), "f")
 
