@@ -27,6 +27,7 @@ class Forked:
     """A process as `subprocess.Popen` shows it, as far as tests look."""
 
     def __init__(self, argv: list[str], *, env: Mapping[str, str], cwd: Path, log: Path) -> None:
+        log.touch()
         self._original = _original()
         self.pid: int = self._original.ask(argv=argv, env=dict(env), cwd=str(cwd), log=str(log))
         self.returncode: int | None = None
