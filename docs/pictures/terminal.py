@@ -42,7 +42,7 @@ class Run:
 
 RUNS: dict[str, Callable[[Jobs], Run]] = {
     "terminal-run": lambda jobs: Run(
-        ("run", "--rehearse", "team", "Describe this workspace in a short report"), until="writer", alone=True
+        ("run", "--rehearse", "team", "Describe this workspace in a short report"), until="report.md", alone=True
     ),
     "terminal-ask": lambda jobs: Run(
         ("run", "--rehearse", "ask", "--mode", "plan", "Greet me"), until="kip?", alone=True

@@ -52,6 +52,9 @@ do
 
   -- An agent that asks for its first slot: 'read', if the cache holds what its request begins with; 'open', if it is the first; 'wait'.
   function governor.may_begin(id, prefix)
+    -- It was to write another one, as whoever made it thought: those who wait for that wait in vain.
+    local expected = field(id, 'opens')
+    if expected and expected ~= prefix then governor.forsake(id, expected) end
     -- An entry that is read lives on.
     if redis.call('EXPIRE', P .. ':warm:' .. prefix, WARM_SECONDS) == 1 then return 'read' end
     if is_opened_by_another(id, prefix) then

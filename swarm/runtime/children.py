@@ -137,9 +137,12 @@ class Children:
     def _name_prefixes(self, children: Sequence[AgentSpec | Continuation]) -> dict[str, str]:
         """By id, the prefixes of new children; of those only that its parent's requests do not have in the cache already.
 
-        They are made here as if the children ran on this worker. On another one they may differ, and the waiting is in vain.
+        They are made here as if the children ran on this worker, and had no MCP servers, which are asked for their tools when an agent
+        begins: where there are some nobody is held back here, and whoever asks for a slot is.
         """
-        prices, named = self._segment.settings.prices_file, {}
+        prices, named = self._segment.settings.prices_file, dict[str, str]()
+        if self._toolbox.servers.all:
+            return named
         own, _ = name_prefix(self._spec, self._journal.life.system, self._journal.life.tools, prices)
         for child in children:
             # A fork begins with its parent's conversation, and one that goes on with its own.

@@ -8,6 +8,7 @@ from swarm.agent.entries import Spawned
 from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.share import GATE_SECONDS
 from swarm.store.agents import Store
+from swarm.store.slots import SlotWish
 from swarm.store.values import Claim, Signals
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
@@ -113,6 +114,20 @@ def test_what_the_cache_holds_is_waited_for_by_nobody(store: Store, unmanned: Fl
     _, ids = _spawn(world, {"one": "warm", "two": "warm"})
     assert set(_states(store, ids).values()) == {"queued"}
     assert world.take_claim(ids["one"]).opens == ""
+
+
+def test_nobody_waits_for_a_first_whose_requests_begin_otherwise_than_was_thought(
+    store: Store, unmanned: Fleet
+) -> None:
+    world = StoredJob(store, unmanned)
+    _, ids = _spawn(world, {"one": "E", "two": "E", "three": "E"})
+    store.ask_for_slot(world.take_claim(ids["one"]), SlotWish("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F"))
+    assert sorted(_states(store, {call: ids[call] for call in ("two", "three")}).values()) == ["parked", "queued"]
+    second = "two" if store.agent(ids["two"]).state == "queued" else "three"
+    store.ask_for_slot(
+        world.take_claim(ids[second]), SlotWish("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F")
+    )
+    assert "parked" not in _states(store, ids).values()
 
 
 def test_a_first_that_says_nothing_is_waited_for_by_a_timer_only(store: Store, unmanned: Fleet) -> None:
