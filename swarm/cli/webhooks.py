@@ -74,5 +74,8 @@ def resend(name: NameArgument) -> None:
 def _find(swarm: Swarm, name: str) -> AddressView:
     known = {one.name: one for one in Webhooks(swarm.store).addresses()}
     if name not in known:
-        raise ConfigurationError(f"no worker delivers to {name!r}; they do to: {', '.join(known) or 'nothing'}")
+        there = ", ".join(known) or "nothing"
+        raise ConfigurationError(
+            f"no worker delivers to {name!r}; they do to: {there}. SWARM_WEBHOOKS of workers says where to"
+        )
     return known[name]
