@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import AllowOption, AskOption, DenyOption, JsonOption, ModeOption, NetworkOption, WorkspaceOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
@@ -18,10 +19,11 @@ from swarm.definitions.names import canonical_tool
 from swarm.definitions.tools import all_rows, known_tools, row_of
 from swarm.errors import ConfigurationError
 from swarm.orders import Order, PreparedJob, prepare_order
-from swarm.permissions.judge import Verdict, judge
-from swarm.permissions.modes import always_rule
+from swarm.permissions.judge import Call, Verdict, find_plain_look, judge
+from swarm.permissions.lasting import always_rule
 from swarm.permissions.rules import Rule, Rules
 from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.permissions.shell.patterns import escape_pattern
 from swarm.runtime.approvals import describe_call
 from swarm.runtime.offering import choose_tools
 from swarm.settings import Settings, load_settings
@@ -46,6 +48,10 @@ def show_permissions(
     ask: AskOption = None,
     deny: DenyOption = None,
     network: NetworkOption = False,
+    job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="List a job's lasting approvals.")] = None,
+    withdraw: Annotated[
+        int | None, typer.Option("--withdraw", metavar="NUMBER", help="With --job: take this one back.", min=1)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the permission rules that hold in a workspace; with a tool, say what becomes of a call.
@@ -53,6 +59,9 @@ def show_permissions(
     Deny goes before ask, ask before allow; what no rule decides, the mode does. For a call the answer is as on this machine, with
     or without its sandbox.
     """
+    if job is not None or withdraw is not None:
+        _list_lasting(job, withdraw, as_json=as_json)
+        return
     order = Order(
         prompt="(only explained)",
         agent=agent,
@@ -99,6 +108,28 @@ def _list(prepared: PreparedJob, *, as_json: bool) -> None:
     print_note(f"{show_number(len(ordered), 'rule')}; what none decides, the mode {mode} does")
 
 
+def _list_lasting(job: str | None, number: int | None, *, as_json: bool) -> None:
+    """What people have allowed for good in a job, with the numbers by which it is taken back."""
+    if job is None:
+        raise typer.BadParameter("say of which job: --job JOB", param_hint="--withdraw")
+    with open_swarm() as swarm:
+        found = find_job(swarm, job)
+        rules = swarm.questions.lasting(found.id)
+        if number is not None:
+            if number > len(rules) or not swarm.questions.withdraw(found.id, rules[number - 1]):
+                raise ConfigurationError(
+                    f"{found.id} has no lasting approval {number}; `swarm permissions --job {found.id}`"
+                )
+            print_line(f"withdrawn: {plain(rules[number - 1].promise)}")
+            return
+    if as_json:
+        print_json([{**_describe_rule(rule), "promise": rule.promise} for rule in rules])
+        return
+    for place, rule in enumerate(rules, 1):
+        print_line(f"{place}. {plain(rule.promise)}")
+    print_note(f"{show_number(len(rules), 'lasting approval')} in {found.id}, until it ends")
+
+
 def _describe_rule(rule: Rule) -> dict[str, Any]:
     return {"action": rule.action, "rule": rule.text, "unless": list(rule.unless), "source": rule.source}
 
@@ -116,16 +147,25 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     backend = choose_backend(settings.sandbox)
     sandboxed = isinstance(backend, Backend)
 
+    def describe(rules: Rules) -> Call:
+        return describe_call(name, given, spec, rules=rules, mode=spec.mode, sandboxed=sandboxed)
+
     def decide(rules: Rules) -> Verdict:
-        return judge(describe_call(name, given, spec, rules=rules, mode=spec.mode, sandboxed=sandboxed))
+        return judge(describe(rules))
 
     verdict = decide(prepared.rules)
+    looks = verdict.look and (sandboxed or find_plain_look(describe(prepared.rules)) is not None)
     narrow = always_rule(name, given, workspace=Path(spec.workspace))
     would_allow = verdict.action == "ask" and decide(prepared.rules + Rules(rules=(narrow,))).action == "allow"
-    lasting = narrow.text if would_allow else ""
+    lasting = ""
+    if would_allow:  # as people write it, a rule for a kind of command would allow more than that
+        lasting = f"{name}({escape_pattern(str(given[row_of(name).subject]).strip())})" if narrow.plain else narrow.text
     if as_json:
-        print_json(_describe_verdict(verdict, spec.mode, lasting, sandboxed=sandboxed))
+        print_json({**_describe_verdict(verdict, spec.mode, lasting, sandboxed=sandboxed), "look": looks})
         return
+    if looks:
+        how = "with files read-only and without network" if sandboxed else "without a shell, for it only looks"
+        print_line(f"look: it is first run {how}; if that is not enough:")
     print_line(f"{verdict.action}: {plain(verdict.reason)}")
     where = (
         f"in the sandbox {backend.name}" if isinstance(backend, Backend) else f"without a sandbox ({backend.reason})"

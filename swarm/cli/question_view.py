@@ -43,8 +43,8 @@ def is_cut(question: Question) -> bool:
 
 
 def read_always(question: Question) -> str:
-    """The rule that a lasting approval adds, as people write it; empty where there is none."""
-    return one_line(question.lasting_rule, 200)
+    """All that a lasting approval allows, in words, never cut; empty where there is none."""
+    return one_line(question.lasting_rule, MAX_DETAIL_CHARACTERS)
 
 
 def _cut(line: str) -> str:

@@ -26,6 +26,8 @@ class Verdict:
     rule: Rule | None = None
     by_person: bool = False
     """Of a question: none but a person answers it."""
+    look: bool = False
+    """First the call is tried where nothing can come of it; this verdict is for when that is not enough."""
 
 
 @dataclass(frozen=True)

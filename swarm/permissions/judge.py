@@ -5,7 +5,7 @@ survives every mode, and nothing but a person gets past a rule that asks.
 
 | mode | what no rule decides |
 |---|---|
-| `default`, `bubble` | looking is allowed; edits, shell commands that do more than look, and the network are asked about |
+| `default`, `bubble` | looking is allowed; edits and the network are asked about, and shell commands for which a look is not enough |
 | `acceptEdits` | edits in the workspace too, and shell commands that a sandbox holds to it |
 | `auto` | as `acceptEdits`; of what would be asked about, a small model may allow or deny what it is sure of |
 | `plan` | looking only, and the plan file |
@@ -15,15 +15,17 @@ survives every mode, and nothing but a person gets past a rule that asks.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from swarm.definitions.tools import READ
-from swarm.permissions.calls import Call, Verdict, judge_call, matches_file
+from swarm.permissions.calls import Call, Verdict, judge_call, matches_file, rules_against_reading
+from swarm.permissions.path_rules import compile_paths
 from swarm.permissions.rules import Rules
-from swarm.permissions.shell.judge import judge_shell
+from swarm.permissions.shell.judge import find_plain_look, judge_shell
 
-__all__ = ["Call", "Verdict", "judge", "may_read"]
+__all__ = ["Call", "Verdict", "find_plain_look", "find_unreadable", "judge", "may_read"]
 
 
 def judge(call: Call) -> Verdict:
@@ -39,5 +41,20 @@ def judge(call: Call) -> Verdict:
 
 def may_read(path: Path, rules: Rules, workspace: Path) -> bool:
     """Whether no rule denies reading this file: for tools that search many."""
-    denying = (rule for rule in rules.about("deny", READ) if rule.spec is not None)
-    return not any(matches_file(rule, str(path), workspace, folder=False) for rule in denying)
+    return not any(matches_file(rule, str(path), workspace, folder=False) for rule in rules_against_reading(rules))
+
+
+def find_unreadable(folders: Iterable[Path], rules: Rules, workspace: Path) -> Iterator[Path]:
+    """What lies below the folders and may not be read: each file, or a folder of which nothing may be read."""
+    specs = [rule.spec for rule in rules_against_reading(rules) if rule.spec is not None]
+    patterns = [compile_paths(spec, workspace, broad=True) for spec in specs]
+    for folder in folders if patterns else ():
+        for place, below, files in os.walk(folder):
+            for names, is_folder in ((below, True), (files, False)):
+                denied = {
+                    name
+                    for name in names
+                    if any(one.matches(f"{place}/{name}", broad=True, folder=is_folder) for one in patterns)
+                }
+                yield from (Path(place, name) for name in sorted(denied))
+                names[:] = [name for name in names if name not in denied]

@@ -61,6 +61,17 @@ class Rule(BaseModel):
     """Where it was written, in words: `project settings (.claude/settings.json)`."""
     unless: tuple[str, ...] = ()
     """Entries (`Bash(git log:*)`, `Read`) whose calls the rule leaves alone."""
+    plain: bool = False
+    """Of commands: only with plain words, and options that start no program and write no file."""
+
+    @property
+    def promise(self) -> str:
+        """All that it allows, in words: what a person decides by who gives it."""
+        return (
+            f"{self.text}, only with plain words, and no option that starts a program or names a file"
+            if self.plain
+            else self.text
+        )
 
     @property
     def text(self) -> str:

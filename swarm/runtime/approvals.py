@@ -21,8 +21,9 @@ from swarm.definitions.tools import Kind, row_of
 from swarm.ids import question_id
 from swarm.mailbox import render_event
 from swarm.models import Block
-from swarm.permissions.judge import Call, Verdict, judge
-from swarm.permissions.modes import always_rule, at_most
+from swarm.permissions.judge import Call, Verdict, find_plain_look, judge
+from swarm.permissions.lasting import always_rule
+from swarm.permissions.modes import at_most
 from swarm.permissions.rules import Rules
 from swarm.runtime.auto_mode import AutoMode
 from swarm.runtime.segment import Segment
@@ -54,6 +55,7 @@ class Approvals:
     def __init__(self, segment: Segment, toolbox: Toolbox, auto: AutoMode | None = None) -> None:
         self._segment, self._toolbox, self._auto = segment, toolbox, auto
         self._questions = Questions(segment.store)
+        self._looked: dict[str, str] = {}
 
     def decide(self, calls: Sequence[Block]) -> Decision:
         """Decide about each call; those that must be asked about are asked about one at a time."""
@@ -78,14 +80,25 @@ class Approvals:
             else f"Not allowed: {verdict.reason}. Make an {call['name']} call of its own."
         )
 
-    def _judge(self, call: Block) -> Verdict:
+    def _describe(self, call: Block) -> Call:
         given = call["input"] if isinstance(call["input"], dict) else {}
         looks = self._segment.life.kinds.get(call["name"]) == "look"
-        return judge_call(self._segment, call["name"], given, sandboxed=self._toolbox.is_sandboxed(), looks=looks)
+        return replace(
+            _describe(self._segment, call["name"], given, sandboxed=self._toolbox.is_sandboxed()), looks=looks
+        )
+
+    def _judge(self, call: Block) -> Verdict:
+        return judge(self._describe(call))
 
     def _decide(self, call: Block, decision: Decision) -> None:
         segment = self._segment
         verdict = _hear_hooks(self._judge(call), segment.life.hooks.leave.get(call["id"]))
+        if verdict.look and not self._is_asked(call):
+            looked = self._look(call)
+            if isinstance(looked, ToolFinished):
+                decision.settled.append(looked)
+                return
+            verdict = replace(verdict, reason=f"{verdict.reason}; a look was not enough: {looked}")
         ruled = self._auto.rule(call, verdict) if verdict.action == "ask" and self._auto is not None else None
         if ruled is not None and ruled.answer != "ask":
             allowed, reason = ruled.answer == "allow", f"{ruled.reason} (a small model says so, in the mode auto)"
@@ -111,6 +124,21 @@ class Approvals:
             text = f"{words} {notes.NOT_APPROVED}{notes.advise_denied(count)}"
             decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
             decision.denied.append((call, reason))
+
+    def _is_asked(self, call: Block) -> bool:
+        """Whether somebody is asked about the call already, or was."""
+        asked_id = question_id(self._segment.spec.agent_id, call["id"])
+        return call["id"] in self._segment.life.answers or self._questions.find(asked_id) is not None
+
+    def _look(self, call: Block) -> ToolFinished | str:
+        """The result of a call that is tried where nothing can come of it, once; or why that was not enough."""
+        if call["id"] not in self._looked:
+            argv = None if self._toolbox.is_sandboxed() else find_plain_look(self._describe(call))
+            looked = self._toolbox.look(call, argv)
+            if isinstance(looked, ToolFinished):
+                return looked
+            self._looked[call["id"]] = looked
+        return self._looked[call["id"]]
 
     def _change_mode(self, call: Block, mode: PermissionMode, decision: Decision) -> None:
         """A call that does nothing but change the mode in force: the tools, and all of the requests' beginning, stay as they are."""
@@ -188,16 +216,19 @@ def _hear_hooks(verdict: Verdict, hooked: Hooked | None) -> Verdict:
         said = f": {hooked.reason}" if hooked.reason else ""
         return Verdict("ask", f"a hook wants a person asked{said}", by_person=True)
     if hooked.decision == "ask":
-        return replace(verdict, by_person=True)
+        return replace(verdict, by_person=True, look=False)
     if hooked.decision == "allow" and verdict.action == "ask" and verdict.rule is None and not verdict.by_person:
         return Verdict("allow", f"a hook allows it{f': {hooked.reason}' if hooked.reason else ''}")
     return verdict
 
 
-def judge_call(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool, looks: bool = False) -> Verdict:
-    """What rules and the mode in force say of a call; `looks`: what its server says of the tool is believed, that it changes nothing."""
-    described = describe_call(tool, given, segment.spec, rules=segment.rules, mode=segment.mode, sandboxed=sandboxed)
-    return judge(replace(described, looks=looks))
+def judge_call(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> Verdict:
+    """What rules and the mode in force say of a call."""
+    return judge(_describe(segment, tool, given, sandboxed=sandboxed))
+
+
+def _describe(segment: Segment, tool: str, given: dict[str, Any], *, sandboxed: bool) -> Call:
+    return describe_call(tool, given, segment.spec, rules=segment.rules, mode=segment.mode, sandboxed=sandboxed)
 
 
 def describe_call(

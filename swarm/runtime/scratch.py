@@ -75,7 +75,7 @@ def confine(
         private_network=settings.network == "private",
         unreachable=resolve_hosts(redis_hosts(settings)) if policy.network else (),
         readable=(*toolchain_folders(os.environ, Path.home()), *shown, *policy.readable),
-        hidden=hidden,
+        hidden=(*hidden, *policy.hidden),
     )
     try:
         return confine_argv(policy, backend, argv)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import shutil
@@ -21,6 +22,7 @@ from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
 from swarm.log import EventLog
 from swarm.models import Block
+from swarm.permissions.judge import find_unreadable
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
 from swarm.records import AgentView
 from swarm.runtime.consulting import Consulting
@@ -38,6 +40,7 @@ from swarm.tools.background import kill_shells
 from swarm.tools.outputs import Outputs, fit
 from swarm.tools.program import Exchange
 from swarm.tools.registry import check_object, load_tool, validate_input
+from swarm.tools.shell import run_look, try_look
 from swarm.tools.web.reach import Reach, find_reach
 from swarm.workspace import is_output
 from swarm.workspace.merging import Strategy
@@ -47,6 +50,8 @@ log = EventLog("swarm.tools")
 _MAX_TOLD_CHARACTERS = 2_000
 _MAX_LINE_CHARACTERS = 120
 _TELL_SECONDS = 0.25
+_MAX_DENIED = 300
+"""Files and folders that are hidden from a command one by one."""
 Found = TypeVar("Found")
 
 
@@ -145,6 +150,31 @@ class Toolbox:
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
         spent = self._consulting.spent(call["id"]) if self._consulting is not None else {}
         return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
+
+    def look(self, call: Block, argv: list[str] | None) -> ToolFinished | str:
+        """The result of a shell command that is tried where nothing can come of it; or in a line why that was not enough.
+
+        That is a sandbox; without one `argv`, if the command is a program that only looks.
+        """
+        began = time.monotonic()
+        context = self.context_of(call["id"])
+
+        def try_it(tool: Tool, given: dict[str, Any]) -> ToolResult | str:
+            given = from_workspace(tool.row, given, context.spec.cwd)
+            if self.is_sandboxed():
+                self._provide_skills(context, str(given.get(tool.row.subject, "")))
+                return try_look(context, given)
+            return "there is no sandbox to try it in" if argv is None else run_look(context, given, argv)
+
+        looked = self._attempt(call, try_it)
+        if isinstance(looked, ToolFinished):
+            return looked.text
+        if isinstance(looked, str):
+            return looked
+        seconds = time.monotonic() - began
+        return ToolFinished(
+            tool_use_id=call["id"], text=looked.text, is_error=looked.is_error, duration_seconds=seconds
+        )
 
     def _provide_skills(self, context: ToolContext, command: str) -> None:
         """Put the files of skills in use where the command finds them."""
@@ -271,6 +301,7 @@ class Toolbox:
         network = self._segment.spec.network
         if hold is not None:
             read_only, network = read_only or hold.read_only, hold.network and self._segment.ceiling.network
+        looks = hold is not None and hold.looks
         if not isinstance(backend, Backend):
             if hold is not None and hold.needed:
                 raise ToolError(f"this tool runs in a sandbox only, and this host has none: {backend.reason}")
@@ -278,6 +309,8 @@ class Toolbox:
                 raise ToolError(backend.refusal)
             return argv
         settings = self._segment.settings
+        # Landlock hides nothing in a folder that it gives: there it holds for a look, which is then not to be had.
+        denied = self._denied(context) if looks or backend.name == "bubblewrap" else ()
         policy = SandboxPolicy(
             workspace=context.workspace,
             scratch=hold.home if hold is not None and hold.home is not None else home_folder(context),
@@ -285,8 +318,18 @@ class Toolbox:
             network=network,
             readable=_skill_folder(context),
             writable=context.folders,
+            kept=home_folder(context) if looks else None,
+            hidden=denied,
         )
         return confine(policy, backend, argv, settings, hold.readable if hold is not None else ())
+
+    def _denied(self, context: ToolContext) -> tuple[Path, ...]:
+        """What rules deny to be read of what a command would see. Raises `ToolError` for a look that cannot have all of it hidden."""
+        found = find_unreadable((context.workspace, *context.folders), self._segment.rules, context.workspace)
+        denied = [*itertools.islice(found, _MAX_DENIED + 1)]
+        if len(denied) > _MAX_DENIED and context.hold is not None and context.hold.looks:
+            raise ToolError(f"rules deny more than {_MAX_DENIED} files to be read; deny their folder instead")
+        return tuple(path for path in denied[:_MAX_DENIED] if not path.is_symlink())
 
 
 def _skill_folder(context: ToolContext) -> tuple[Path, ...]:

@@ -93,8 +93,8 @@ class Question(BaseModel):
 
     @property
     def lasting_rule(self) -> str:
-        """The rule that a lasting approval adds, as people write it; empty where there is none."""
-        return Rule.model_validate_json(self.always).text if self.always else ""
+        """All that a lasting approval allows, in words; empty where there is none."""
+        return Rule.model_validate_json(self.always).promise if self.always else ""
 
 
 class Questions:
@@ -154,6 +154,15 @@ class Questions:
                 f"{mode!r} is no permission mode; there are: {', '.join(get_args(PermissionMode))}"
             )
         return self._close(question_id, "answered", answer, reason, mode, by, "1" if always else "")
+
+    def lasting(self, job_id: str) -> list[Rule]:
+        """What lasting approvals allow in a job, oldest first."""
+        return [Rule.model_validate_json(rule) for rule in self._store.permissions(job_id).added]
+
+    def withdraw(self, job_id: str, rule: Rule) -> bool:
+        """Take a lasting approval back; False if it is not there. It ends where an agent of the job next gives its process back."""
+        answer: list[str] = self._store.run("withdraw_rule", job_id, rule.model_dump_json())
+        return answer == ["ok"]
 
     def expire(self, question_id: str) -> None:
         """Close a question that nobody answered in time; one that was closed meanwhile stays as it is."""

@@ -69,6 +69,8 @@ class Hold:
     """Further files and folders that it must see."""
     home: Path | None = None
     """Its HOME and TMPDIR, where they are not the agent's."""
+    looks: bool = False
+    """It is tried where nothing can come of it: the agent's HOME can only be read, TMPDIR is `home`, and what rules deny is hidden."""
     needed: bool = True
     """It runs in a sandbox or not at all; else, where there is none, as the agent's shell would."""
 

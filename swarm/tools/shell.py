@@ -6,6 +6,11 @@ it: not after its end, not after its time limit, not after the death of the work
 
 from __future__ import annotations
 
+import re
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from swarm.definitions.tools import SHELL, row_of
@@ -13,7 +18,7 @@ from swarm.errors import ToolError
 from swarm.permissions.sandbox.backend import WORK_ON_ITSELF
 from swarm.permissions.sandbox.host import own_folders
 from swarm.permissions.sandbox.obeyed import HELD
-from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools import Hold, Tool, ToolContext, ToolResult
 from swarm.tools.background import find_shell, kill_shell, shell_state, start_shell, take_output
 from swarm.tools.outputs import fit
 from swarm.tools.processes import MAX_OUTPUT_BYTES, Outcome, hold_planted, run_command, scratch_folder
@@ -23,7 +28,24 @@ from swarm.workspace import shown
 
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = int((row_of(SHELL).timeout_seconds or 600) * 1000)
+LOOK_SECONDS = 10.0
+LOOKED = "[looked: files were read-only, there was no network; with `changes` it is run for real]"
 _MAX_HELD = 20
+_MAX_REFUSAL = 300
+_NOT_GIVEN = (
+    rb"Read-only file system|EROFS|Network is unreachable|ENETUNREACH|Could not resolve host|Temporary failure in name resolution"
+    rb"|Name or service not known|nodename nor servname|ENOTFOUND|EAI_AGAIN|getaddrinfo|failed to lookup address"
+)
+_REFUSED = re.compile(rb"[^\n]*(" + _NOT_GIVEN + rb")[^\n]*", re.IGNORECASE)
+"""What programs print that needed what a look does not have, in a sandbox …"""
+_FAILED = re.compile(
+    rb"[^\n]*("
+    + _NOT_GIVEN
+    + rb"|Permission denied|Operation not permitted|EACCES|EPERM|Connection refused|ECONNREFUSED"
+    rb"|Failed to connect)[^\n]*",
+    re.IGNORECASE,
+)
+"""… and what is taken for that only where the command failed."""
 
 
 def run_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
@@ -35,8 +57,35 @@ def run_shell(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
     if given.get("run_in_background"):
         shell = start_shell(ctx, given["command"], ctx.confine)
         return ToolResult(text=f"Started in the background as {shell.id}; BashOutput reads it, KillShell ends it.")
-    limit_seconds = min(int(given.get("timeout", DEFAULT_TIMEOUT_MS)), MAX_TIMEOUT_MS) / 1000
+    limit_seconds = _limit(given, MAX_TIMEOUT_MS / 1000)
     return _told(ctx, run_command(ctx, given["command"], ctx.confine, limit_seconds), limit_seconds)
+
+
+def try_look(ctx: ToolContext, given: dict[str, Any]) -> ToolResult | str:
+    """Run a command where nothing can come of it; its result, or in a line why that was not enough."""
+    folder = Path(tempfile.mkdtemp(prefix="look-", dir=scratch_folder(ctx)))
+    try:
+        looking = replace(ctx, hold=Hold(read_only=True, home=folder, looks=True))
+        outcome = run_command(looking, given["command"], ctx.confine, _limit(given, LOOK_SECONDS))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if outcome.timed_out:
+        return f"it did not end within {LOOK_SECONDS:g} s"
+    refused = (_REFUSED if outcome.exit_code == 0 else _FAILED).search(outcome.output)
+    if refused is not None:
+        return " ".join(_text(refused[0]).split())[:_MAX_REFUSAL]
+    told = _told(ctx, outcome, LOOK_SECONDS)
+    return told.model_copy(update={"text": f"{told.text}\n{LOOKED}"})
+
+
+def run_look(ctx: ToolContext, given: dict[str, Any], argv: list[str]) -> ToolResult:
+    """Run a program that only looks, without a shell."""
+    limit_seconds = _limit(given, MAX_TIMEOUT_MS / 1000)
+    return _told(ctx, run_command(ctx, "", None, limit_seconds, argv=argv), limit_seconds)
+
+
+def _limit(given: dict[str, Any], most: float) -> float:
+    return min(int(given.get("timeout", DEFAULT_TIMEOUT_MS)) / 1000, most)
 
 
 def _activity(given: dict[str, Any]) -> str:
@@ -139,6 +188,9 @@ BASH = Tool(
         "timeout": integer("Time limit in milliseconds.", minimum=1),
         "description": string("What the command does, in 5 to 10 words."),
         "run_in_background": boolean("Return at once and let it run."),
+        "changes": boolean(
+            "It changes something or needs the network. Else it may be tried first where it has neither."
+        ),
     },
     required=["command"],
     run=run_shell,

@@ -1,32 +1,36 @@
-"""Commands that are taken for ones that only look, carried out by the real Bash: nothing may change, and nothing else may run.
+"""Generated commands against the real Bash: what is allowed unasked changes nothing and runs nothing else.
 
-They run in a container of namespaces whose root is read-only. Each has a folder of its own to write to: a project with files
-that are called like options, hold code where numbers are expected, and are programs; a home, a temporary folder and a log.
-What is on the list of programs that look is on its PATH; every other name there leads to a recorder that writes to the log.
-So whatever a command of these tests can be talked into leaves a trace, for all that they hold either writes a file, or is
-called by a name that PATH resolves, or is the recorder itself.
+Three ways lead to a command that nobody was asked about, and each is tried. A look runs in the product's own read-only sandbox;
+without one, as a program without a shell; and a rule may allow it. The last two run in a container of namespaces whose root is
+read-only. Each command has a folder there: a project with files that are called like options, hold code where numbers are expected,
+and are programs; a home, a temporary folder and a log. The programs that rules name are on its PATH; every other name leads to a
+recorder that writes to the log. So whatever a command can be talked into leaves a trace.
+
+`SWARM_FUZZ_SEED` repeats a run; the long form makes a million commands, or `SWARM_FUZZ_COMMANDS`.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
-from swarm.permissions.shell.options import PROGRAMS
-from swarm.permissions.shell.rules import is_read_only_command
+from swarm.permissions.judge import Call, find_plain_look, judge
+from swarm.permissions.rules import Rules, parse_rule
+from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend, confine_argv
+from swarm.permissions.shell.looks import LOOKS
 from tests.needs import need
 from tests.unit.test_permissions_shell_attacks import EVALUATED
 from tests.unit.test_permissions_shell_everyday import EVERYDAY
 
 BWRAP = shutil.which("bwrap")
+PROGRAMS = (*sorted(LOOKS), "find", "tree", "xxd", "od", "printf", "test", "sleep")
 RECORDER = '#!/bin/bash -p\necho "$0 $*" >> "$SWARM_LOG"\n'
 LISTED = frozenset((*PROGRAMS, "find", "sed", "git", "xargs", "ps", "awk", "mawk", "gawk", "bash", "env", "gzip")) | {
     *("time", "timeout", "nice", "nohup", "stdbuf"),
@@ -67,8 +71,8 @@ class Container:
         for name in ("touch", "rm", "make", "curl", "tee", "evil"):
             (self._programs / name).unlink(missing_ok=True)
             (self._programs / name).symlink_to("/recorder")
-        self._project = folder / "project"
-        _plant_project(self._project)
+        self.project = folder / "project"
+        _plant_project(self.project)
         self._runs = 0
         refusal = self._start(folder / "programs", "true").stderr
         need(not refusal, f"no container of namespaces can be had: {refusal.strip()[:200]}")
@@ -90,7 +94,7 @@ class Container:
         for root in roots:
             for name in ("home", "tmp"):
                 (root / name).mkdir(parents=True)
-            shutil.copytree(self._project, root / "work", symlinks=True)
+            shutil.copytree(self.project, root / "work", symlinks=True)
             (root / "log").write_text("")
         (world / "commands").write_bytes("\0".join(commands).encode() + b"\0")
         before = [_take_picture(root) for root in roots]
@@ -213,10 +217,11 @@ def _plant_project(root: Path) -> None:
     (root / "a.py").write_text("import sys\n")
 
 
-def _take_picture(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file below but the log: what kind it is, its rights, and what is in it."""
+def _take_picture(root: Path, *, without: str = "") -> dict[str, tuple[int, bytes]]:
+    """Every file below but the log, and one folder: what kind it is, its rights, and what is in it."""
     picture = {}
     for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name != without]
         for name in (*folders, *files):
             path = Path(folder, name)
             # Git keeps there what it has last seen of the files.
@@ -506,41 +511,155 @@ class Author:
         return text
 
 
-def _read_only_commands(seed: int) -> Iterator[str]:
-    """Commands that are taken for ones that look."""
+ALLOWED = Rules(
+    rules=tuple(
+        parse_rule(f"Bash({name}:*)", "allow", "a test")
+        for name in (*PROGRAMS, "git log", "git diff", "git status", "git show", "git grep", "git blame", "sed -n")
+        if name not in ("date", "rg", "sleep")
+    )
+)
+"""Rules for programs that look, as people write them."""
+CHANGE = frozenset(("uniq", "xxd"))
+"""Of these a second word is a file that is written, and a rule that allows them allows that."""
+SEED = int(os.environ.get("SWARM_FUZZ_SEED") or random.SystemRandom().randrange(2**32))
+LONG = int(os.environ.get("SWARM_FUZZ_COMMANDS") or 1_000_000)
+
+
+def _generate(seed: int, count: int) -> Iterator[str]:
     author = Author(seed)
-    while True:
-        command = author.command()
-        if is_read_only_command(command):
-            yield command
+    return (author.command() for _ in range(count))
+
+
+def _call(command: str, workspace: Path, rules: Rules | None = None) -> Call:
+    return Call("Bash", {"command": command}, rules or Rules(), "default", workspace, sandboxed=False)
 
 
 def _fuzz(container: Container, seed: int, count: int) -> None:
-    commands = [command for command, _ in zip(_read_only_commands(seed), range(count), strict=False)]
-    assert container.run_together(list(dict.fromkeys(commands))) == {}
+    """Make commands, and run those that a rule allows, or that are run as they stand where there is no sandbox."""
+    chosen: dict[str, None] = {}
+    ways = {"rule": 0, "plain": 0}
+    made = 0
+    for made, command in enumerate(_generate(seed, count), 1):
+        if judge(_call(command, container.project, ALLOWED)).action == "allow" and not CHANGE & {*command.split()}:
+            ways["rule"] += 1
+            chosen[command] = None
+        if (argv := find_plain_look(_call(command, container.project))) is not None:
+            ways["plain"] += 1
+            chosen["exec " + shlex.join(argv)] = None
+        if len(chosen) >= 400 or made == count:
+            found = container.run_together([*chosen])
+            assert found == {}, f"SWARM_FUZZ_SEED={seed}"
+            chosen.clear()
+    print(
+        f"seed {seed}: of {made:,} commands {ways['rule']:,} were allowed by a rule, {ways['plain']:,} were plain looks; no effect"
+    )
+    assert min(ways.values()) > 0
 
 
-SETTINGS = settings(
-    deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=[*HealthCheck], derandomize=False
-)
+def _look_all(tmp_path: Path, seed: int, count: int) -> None:
+    """Have the product's own sandbox for looks run commands, whatever they are, and compare all that is there."""
+    backend = choose_backend("auto")
+    need(isinstance(backend, Backend), "there is no sandbox here")
+    assert isinstance(backend, Backend)
+    project, kept, scratch = (tmp_path / name for name in ("project", "kept", "scratch"))
+    for folder in (kept, scratch):
+        folder.mkdir()
+    (kept / "note").write_text("k")
+    _plant_project(project)
+    policy = SandboxPolicy(project, scratch, read_only=True, kept=kept, max_processes=2_000)
+    # What is mounted leaves the folders that it is mounted on.
+    subprocess.run(confine_argv(policy, backend, ["true"]), cwd=project, check=True)
+    before = _take_picture(tmp_path, without="scratch")
+    commands = [command for command in _generate(seed, count) if "\0" not in command]
+    commands += [
+        "touch P",
+        "rm -rf . /tmp/*",
+        "echo x > /tmp/note",
+        "chmod 777 a.py",
+        "git commit -qam x",
+        "ln -s / l",
+        "mv src s",
+    ]
+    (tmp_path / "scratch" / "commands").write_bytes("\0".join(commands).encode("utf-8", "surrogateescape") + b"\0")
+    where = "/var/tmp" if backend.name == "bubblewrap" else str(scratch)
+    script = (
+        f"mapfile -d '' -t commands < {where}/commands\n"
+        'for index in "${!commands[@]}"; do [ $((index % 8)) -ne 0 ] || wait\n'
+        'timeout -s KILL 2 bash -c "${commands[$index]}" < /dev/null > /dev/null 2>&1 & done; wait'
+    )
+    subprocess.run(
+        confine_argv(policy, backend, ["bash", "-c", script]), cwd=project, timeout=3_000, capture_output=True
+    )
+    assert _take_picture(tmp_path, without="scratch") == before, f"SWARM_FUZZ_SEED={seed}"
 
 
-@given(seed=st.integers(0, 2**32))
-@settings(SETTINGS, max_examples=3)
-def test_a_command_that_only_looks_changes_nothing_and_runs_nothing_else(container: Container, seed: int) -> None:
-    _fuzz(container, seed, 60)
+def test_what_is_allowed_unasked_changes_nothing_and_runs_nothing_else(container: Container) -> None:
+    _fuzz(container, SEED, 4_000)
+
+
+def test_a_look_changes_nothing_whatever_the_command_is(tmp_path: Path) -> None:
+    _look_all(tmp_path, SEED, 1_000)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
-@given(seed=st.integers(0, 2**32))
-@settings(SETTINGS, max_examples=200)
-def test_many_commands_that_only_look_change_nothing_and_run_nothing_else(container: Container, seed: int) -> None:
-    _fuzz(container, seed, 100)
+@pytest.mark.timeout(7_200)
+def test_many_commands_that_are_allowed_unasked_change_nothing_and_run_nothing_else(container: Container) -> None:
+    _fuzz(container, SEED, LONG)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7_200)
+def test_many_looks_change_nothing_whatever_the_commands_are(tmp_path: Path) -> None:
+    for number in range(LONG // 20_000):
+        place = tmp_path / str(number)
+        place.mkdir()
+        _look_all(place, SEED + number, 20_000)
+        shutil.rmtree(place)
 
 
 def test_everyday_commands_that_are_allowed_change_nothing_and_run_nothing_else(container: Container) -> None:
-    assert container.run_together([command for command in EVERYDAY if is_read_only_command(command)]) == {}
+    plain = [argv for command in EVERYDAY if (argv := find_plain_look(_call(command, container.project))) is not None]
+    assert len(plain) > 50
+    assert container.run_together([shlex.join(argv) for argv in plain]) == {}
+
+
+GLOBS = (
+    "link",
+    "li[n]k",
+    "[^b]ink",
+    "[[:lower:]]ink",
+    "li[n\\]]k",
+    "[!a]*",
+    "li[^x]k",
+    "?ink",
+    "l*",
+    "{link,x}",
+    "[^z]/up/out*",
+    "[a-m]ink",
+)
+
+
+def test_no_pattern_for_file_names_leads_out_of_the_workspace_unasked(tmp_path: Path) -> None:
+    secret, project = tmp_path / "secret", tmp_path / "project"
+    secret.write_text("SECRET")
+    (project / "many" / "up").mkdir(parents=True)
+    for place in (project, project / "many"):
+        (place / "link").symlink_to(secret)
+    rules = Rules(rules=(parse_rule(f"Read(/{secret})", "deny", "a test"),))
+    author = random.Random(SEED)
+    pieces = ("l", "i", "n", "k", "*", "?", "[^b]", "[!b]", "[a-z]", "[[:alpha:]]", "[n\\]]", "many/", "../", "\\", "x")
+    made = [*GLOBS, *("".join(author.choices(pieces, k=author.randint(1, 5))) for _ in range(300))]
+    for command in (f"{program} {glob}" for glob in made for program in ("cat", "head -3", "grep .", "cat <")):
+        if (argv := find_plain_look(_call(command, project))) is not None:
+            said = subprocess.run(argv, cwd=project, capture_output=True, stdin=subprocess.DEVNULL)
+            assert b"SECRET" not in said.stdout, (command, argv)
+        # A rule that denies the file by its name holds for each pattern that Bash expands to it.
+        allowed = (
+            judge(Call("Bash", {"command": command}, rules, "bypassPermissions", project, False)).action == "allow"
+        )
+        if allowed:
+            said = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, stdin=subprocess.DEVNULL)
+            assert b"SECRET" not in said.stdout, f"{command!r}, SWARM_FUZZ_SEED={SEED}"
 
 
 def test_holes_that_there_once_were_are_found_by_running_the_commands(container: Container) -> None:

@@ -13,7 +13,8 @@ from swarm.definitions.model import AgentDefinition, PermissionMode
 from swarm.errors import SwarmError
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.judge import Call, Verdict, judge, may_read
-from swarm.permissions.modes import MODES, always_rule, at_most
+from swarm.permissions.lasting import always_rule
+from swarm.permissions.modes import MODES, at_most
 from swarm.permissions.rules import Action, InvalidRule, Rule, Rules, parse_rule
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
@@ -344,24 +345,25 @@ FETCH, MCP, SPAWN = ("WebFetch", {"url": "https://x.y"}), ("mcp__a__b", {}), ("A
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
-        #                    EDIT    OUTSIDE  LOOK     MAKE   sandboxed  FETCH    MCP     SPAWN
-        ("default", ("ask", "ask", "allow", "ask", "ask", "ask", "ask", "allow")),
-        ("bubble", ("ask", "ask", "allow", "ask", "ask", "ask", "ask", "allow")),
-        ("acceptEdits", ("allow", "ask", "allow", "ask", "allow", "ask", "ask", "allow")),
-        ("auto", ("allow", "ask", "allow", "ask", "allow", "ask", "ask", "allow")),
-        ("plan", ("deny", "deny", "allow", "deny", "deny", "ask", "deny", "allow")),
-        ("dontAsk", ("deny", "deny", "allow", "deny", "deny", "deny", "deny", "allow")),
+        #                    EDIT    OUTSIDE  LOOK          MAKE   sandboxed  FETCH    MCP     SPAWN
+        ("default", ("ask", "ask", "look, ask", "look, ask", "look, ask", "ask", "ask", "allow")),
+        ("bubble", ("ask", "ask", "look, ask", "look, ask", "look, ask", "ask", "ask", "allow")),
+        ("acceptEdits", ("allow", "ask", "look, ask", "look, ask", "allow", "ask", "ask", "allow")),
+        ("auto", ("allow", "ask", "look, ask", "look, ask", "allow", "ask", "ask", "allow")),
+        ("plan", ("deny", "deny", "look, deny", "look, deny", "look, deny", "ask", "deny", "allow")),
+        ("dontAsk", ("deny", "deny", "look, deny", "look, deny", "look, deny", "deny", "deny", "allow")),
         ("bypassPermissions", ("allow",) * 8),
     ],
 )
 def test_what_a_mode_does_where_no_rule_speaks(mode: PermissionMode, expected: tuple[str, ...], tmp_path: Path) -> None:
-    got = [
-        call(*one, rules(), tmp_path, mode=mode, sandboxed=sandboxed).action
+    verdicts = [
+        call(*one, rules(), tmp_path, mode=mode, sandboxed=sandboxed)
         for one, sandboxed in (
             *((EDIT, False), (OUTSIDE, False), (LOOK, False), (MAKE, False)),
             *((MAKE, True), (FETCH, False), (MCP, False), (SPAWN, False)),
         )
     ]
+    got = [f"look, {verdict.action}" if verdict.look else verdict.action for verdict in verdicts]
     assert tuple(got) == expected
     assert call("Read", {"file_path": "a"}, rules(), tmp_path, mode=mode).action == "allow"
 
@@ -461,13 +463,23 @@ def test_a_stricter_mode_never_allows_more(
 @pytest.mark.parametrize(
     ("tool", "given_", "text", "other"),
     [
-        ("Bash", {"command": "npm test -- x"}, "Bash(npm test:*)", {"command": "npm publish"}),
-        ("Bash", {"command": "npm run build"}, "Bash(npm run build:*)", {"command": "npm run deploy"}),
+        ("Bash", {"command": "npm test -- x"}, "Bash(npm test -- x)", {"command": "npm test -- y"}),
+        ("Bash", {"command": "npm run build"}, "Bash(npm run build)", {"command": "npm run build -- x"}),
         ("Bash", {"command": "uv run python a.py"}, "Bash(uv run python a.py)", {"command": "uv run python -c x"}),
         ("Bash", {"command": "npm exec node a.js"}, "Bash(npm exec node a.js)", {"command": "npm exec node b.js"}),
-        ("Bash", {"command": "gh pr comment 1"}, "Bash(gh pr comment:*)", {"command": "gh pr merge 1"}),
+        ("Bash", {"command": "gh pr comment 1"}, "Bash(gh pr comment 1)", {"command": "gh pr comment 2"}),
         ("Bash", {"command": "gh api graphql"}, "Bash(gh api graphql)", {"command": "gh api graphql -X DELETE"}),
-        ("Bash", {"command": "git stash push"}, "Bash(git stash push:*)", {"command": "git stash drop"}),
+        ("Bash", {"command": "git stash push"}, "Bash(git stash push)", {"command": "git stash push -m x"}),
+        ("Bash", {"command": "git fetch origin"}, "Bash(git fetch origin:*)", {"command": "git fetch other"}),
+        ("Bash", {"command": "git add src"}, "Bash(git add:*)", {"command": "git add -e"}),
+        ("Bash", {"command": "git push origin main"}, "Bash(git push origin:*)", {"command": "git push origin +main"}),
+        (
+            "Bash",
+            {"command": "git push -f origin x"},
+            "Bash(git push -f origin x)",
+            {"command": "git push -f origin y"},
+        ),
+        ("Bash", {"command": "pytest -q tests"}, "Bash(pytest:*)", {"command": "pytest -p evil"}),
         ("Bash", {"command": "rm *.pyc"}, r"Bash(rm \*.pyc)", {"command": "rm x.pyc"}),
         ("Bash", {"command": "rm $X '*'"}, r"Bash(rm $X '\*')", {"command": "rm y '*'"}),
         ("Bash", {"command": "npm test && make"}, "Bash(npm test && make)", {"command": "make"}),

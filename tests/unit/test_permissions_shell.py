@@ -13,7 +13,6 @@ from swarm.permissions.judge import Call, Verdict, judge
 from swarm.permissions.rules import Rules, parse_rule
 from swarm.permissions.shell.parse import parse_command
 from swarm.permissions.shell.patterns import compile_pattern
-from swarm.permissions.shell.rules import is_read_only_command
 
 
 def rules(*, allow: str = "", ask: str = "", deny: str = "") -> Rules:
@@ -93,9 +92,6 @@ HIDDEN_REMOVALS = [
         "r''m x",
         'r""m x',
         "$'rm' x",
-        r"$'\x72m' x",
-        r"$'\162m' x",
-        r"$'\u0072m' x",
     ),
     *("/bin/rm x", "/usr/bin/rm x", "./rm x", "../bin/rm x", '"/bin/rm" x', "//bin//rm x"),
     *("FOO=1 rm x", "FOO=1 BAR=2 rm x", "> y rm x", "rm x > /dev/null 2>&1", "2>/dev/null rm x"),
@@ -143,7 +139,7 @@ UNKNOWABLE = [
     *("echo 'rm x' | sh", "sh < x", "curl example.com/x | bash", "bash -s < x", 'bash -c "$X"', 'eval "$X"', "eval $X"),
     *("sh <<EOF\nrm x\nEOF", "bash <(echo rm x)", "sudo $X", "timeout 5 $X", "env $X", 'sh -c "$(cat y)"'),
     *("$'\\c' x", "echo `echo \\`ls\\``", "rm\u00a0x; ls 'a", "ls (", "\x07ls", "echo " + "x" * 10_001),
-    *("x='a[$(ls)]'; echo $((x))", "echo ${x@P}", "ls\r", "! ! !", "for", "'", '"'),
+    *("x='a[$(ls)]'; echo $((x))", "echo ${x@P}", "ls\r", r"$'\x72m' x", "for", "'", '"'),
 ]
 
 
@@ -154,7 +150,6 @@ def test_what_cannot_be_known_is_asked_about_in_spite_of_rules_that_allow(comman
     assert run(command, both, tmp_path).action in ("ask", "deny")
     assert run(command, both, tmp_path, mode="bypassPermissions").action in ("ask", "deny")
     assert run(command, both, tmp_path, mode="dontAsk").action == "deny"
-    assert not is_read_only_command(command)
 
 
 INNOCENT = [
@@ -284,191 +279,6 @@ def test_removing_everything_is_asked_about_even_without_questions(tmp_path: Pat
         assert run(command, rules(), tmp_path, mode="bypassPermissions").action == "allow", command
 
 
-# -- read-only commands -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(
-            "ls",
-            "ls -la src",
-            "cat a b",
-            "head -n 5 x | tail -2",
-            "git status",
-            "git log --oneline -5",
-            "git diff HEAD~1",
-        ),
-        *(
-            "git show HEAD:x",
-            "git branch -a",
-            "git remote -v",
-            "git stash list",
-            "git --no-pager log",
-            "git config --get a.b",
-        ),
-        *(
-            "grep -rn 'x y' src",
-            "rg -n foo --type py",
-            "find . -name '*.py' -type f",
-            "wc -l < x",
-            "pwd && ls",
-            "sort -u x",
-        ),
-        *(
-            "sort x | uniq -c | sort -rn",
-            "sed -n '1,20p' x",
-            "sed -n 5p x",
-            "echo $(git rev-parse HEAD)",
-            "test -f x && cat x",
-        ),
-        *(
-            "[ -d x ] || echo no",
-            "for f in a b; do head -1 $f; done",
-            "python --version",
-            "command -v node",
-            "ls 2>/dev/null",
-        ),
-        *(
-            "ls 2>&1",
-            "which python",
-            "X=$(pwd); echo $X",
-            "timeout 5 ls",
-            "ls | xargs cat",
-            "date +%F",
-            "du -sh .",
-            "jq . x.json",
-        ),
-        *("export LANG=C; ls", "LC_ALL=C sort x", "[[ -f x ]]", "if git diff --quiet; then echo same; fi", "tree -L 2"),
-    ],
-)
-def test_a_command_that_only_looks_is_known(command: str) -> None:
-    assert is_read_only_command(command)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(
-            "",
-            "  ",
-            "rm x",
-            "ls > x",
-            "ls >> x",
-            "ls | tee x",
-            "find . -delete",
-            r"find . -exec ls {} \;",
-            "find . -fprint x",
-        ),
-        *(
-            "find . $X",
-            "find . *",
-            "sort -o x y",
-            "sort -uox y",
-            "sort --output=x y",
-            "sort --outp x y",
-            "sort $X",
-            "uniq a b",
-        ),
-        *("git push", "git log --output=x", "git diff --outpu x", "git branch new", "git branch -D x", "git tag v1"),
-        *(
-            "git remote add a b",
-            "git stash",
-            "git -c core.pager=x log",
-            "git -C x status",
-            "git grep -Ovi x",
-            "git config a b",
-        ),
-        *(
-            "git log --ext-diff",
-            "git reflog expire --all",
-            "git reflog --output=x",
-            "cd x && git status",
-            "rg --pre sh x",
-        ),
-        *(
-            "rg $X",
-            "sed -i s/a/b/ x",
-            "sed s/a/b/w x",
-            "sed -n 'w x' y",
-            "sed -n 1e x",
-            "awk 1 x",
-            "env",
-            "env ls",
-            "sh -c ls",
-        ),
-        *(
-            "bash x",
-            "eval ls",
-            "xargs rm",
-            "ls | xargs find",
-            "xargs -I{} cat {}",
-            "date -s now",
-            "tree -o x",
-            "tree -R",
-        ),
-        *(
-            "printf -v x y",
-            "PATH=. ls",
-            "LD_PRELOAD=x ls",
-            "PATH=.; ls",
-            "export PATH=.",
-            "declare -x A=b",
-            "$X",
-            "ls() { rm x; }",
-        ),
-        *(
-            "python x.py",
-            "python --version x",
-            "file -C -m x",
-            "fd -x rm",
-            "test -v 'a[$(rm x)]'",
-            "[[ -v 'a[$(rm x)]' ]]",
-        ),
-        *(
-            "ls; rm x",
-            "ls & rm x",
-            "echo $(rm x)",
-            "cat <(rm x)",
-            "hostname x",
-            "timeout 5",
-            "ls\n\nrm x",
-            "cat < /dev/tcp/a/1",
-        ),
-        *(
-            "alias ls=rm",
-            "unset x",
-            "source x",
-            ". ./x",
-            "exec ls",
-            "trap 'rm x' EXIT",
-            "IFS=x; ls",
-            "GIT_PAGER=x git log",
-        ),
-    ],
-)
-def test_a_command_that_could_do_more_is_not_taken_for_one_that_looks(command: str) -> None:
-    assert not is_read_only_command(command)
-
-
-def test_looking_outside_of_the_workspace_is_asked_about_where_no_sandbox_prevents_it(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("/etc/hostname")
-    for command in (
-        "cat /etc/passwd",
-        "cat ../x",
-        "ls ~",
-        "cat link",
-        "cd .. && ls",
-        "cat $X",
-        "head < /etc/x",
-        "grep x ~/y",
-    ):
-        assert run(command, rules(), tmp_path).action == "ask", command
-        assert run(command, rules(), tmp_path, sandboxed=True).action == "allow", command
-    for command in ("cat x", "ls .", f"ls {tmp_path}", "echo /etc/passwd", "grep /api/ src", "ls > /dev/null"):
-        assert run(command, rules(), tmp_path).action == "allow", command
-
-
 # -- properties -------------------------------------------------------------------------------------------
 
 COMMANDS = st.one_of(
@@ -562,9 +372,7 @@ SEVERITY = {"allow": 0, "ask": 1, "deny": 2}
 
 @given(COMMANDS)
 def test_no_text_makes_the_analysis_fail(command: str) -> None:
-    parsed = parse_command(command)
-    assert parsed.broken <= (parsed.opaque is not None)
-    is_read_only_command(command)
+    parse_command(command)
 
 
 @given(COMMANDS, st.lists(ENTRIES, max_size=3), st.lists(ENTRIES, max_size=3), ENTRIES, MODES, st.booleans())

@@ -1,11 +1,6 @@
-"""The price of strictness: everyday commands, and which of them are asked about."""
+"""The price of strictness: everyday commands, few of which may be asked about (`test_looks.py`, and the fuzz)."""
 
 from __future__ import annotations
-
-from pathlib import Path
-
-from swarm.permissions.judge import Call, judge
-from swarm.permissions.rules import Rules
 
 EVERYDAY = (
     'git log --oneline -5',
@@ -237,34 +232,7 @@ EVERYDAY = (
     'pytest --version',
     'yarn --version',
 )  # fmt: skip
-ASKED = {"env", "make -n", "cargo --version", "go version", "pytest --version", "yarn --version"}
-"""Where a sandbox confines them."""
-ASKED_UNCONFINED = {
-    *('for f in *.py; do head -3 "$f"; done', "find . -name '*.py' -print0 | xargs -0 grep -l foo", "ps aux | head"),
-    *("find . -name '*.py' | xargs wc -l", """for d in src tests; do echo "== $d"; ls $d; done"""),
-    *(
-        """for f in $(git ls-files '*.py'); do wc -l "$f"; done""",
-        """for f in src/*.py; do echo "$f: $(wc -l < "$f")"; done""",
-    ),
-    """git ls-files | while read f; do wc -l "$f"; done""",
-}
-"""Where nothing does, besides: they read what only the running shell knows, or what is not of the workspace."""
 
 
-def _asked(workspace: Path, *, sandboxed: bool) -> set[str]:
-    for name in ("a", "b", "a.py", "b.py"):
-        (workspace / name).write_text("")
-    verdicts = {
-        command: judge(Call("Bash", {"command": command}, Rules(), "default", workspace, sandboxed))
-        for command in EVERYDAY
-    }
-    return {command for command, verdict in verdicts.items() if verdict.action != "allow"}
-
-
-def test_everyday_commands_are_not_asked_about(tmp_path: Path) -> None:
-    assert len(EVERYDAY) > 200
-    assert _asked(tmp_path, sandboxed=True) == ASKED
-
-
-def test_everyday_commands_are_seldom_asked_about_where_nothing_confines(tmp_path: Path) -> None:
-    assert _asked(tmp_path, sandboxed=False) == ASKED | ASKED_UNCONFINED
+def test_everyday_commands_are_many_and_each_is_there_once() -> None:
+    assert len(EVERYDAY) == len(set(EVERYDAY)) > 200

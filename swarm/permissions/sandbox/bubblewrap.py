@@ -31,6 +31,8 @@ from swarm.permissions.sandbox.words import common_words, enter_argv, watch_word
 
 PROTECTED = (".claude", ".codex", ".opencode", ".swarm")
 """Folders in a workspace whose content decides what agents may do; where one is missing, an empty one is made."""
+_SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
+"""Where the private folder is seen; the first place is the home, too."""
 _FILES = ("config", "config.worktree")
 _MAX_GUARDED = 150
 """Git folders, and files of other kinds, that are mounted over, those nearest to the root first; the supervisor looks at all."""
@@ -82,9 +84,10 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     for mount in _mounts(policy, looked):
         bwrap += mount.words()
     # The kernel's settings belong to root, who needs no capability to write them, even in a namespace.
-    bwrap += [word for place in ("/proc", "/dev", "/") for word in ("--remount-ro", place)]
+    closed = ("/proc", "/dev", "/", *([_SCRATCH[0]] if policy.kept is not None else []))
+    bwrap += [word for place in closed for word in ("--remount-ro", place)]
     bwrap += ["--chdir", str(policy.workspace)]
-    words = [*common_words(policy, scratch="/tmp"), "outer=1"]
+    words = [*common_words(policy, scratch=_SCRATCH[policy.kept is not None], home=_SCRATCH[0]), "outer=1"]
     words += [word for root, found in looked.items() for word in watch_words(root, found)]
     code = make_filter("namespaces", network=policy.network, read_only=policy.read_only, abi=backend.abi)
     if code:
@@ -110,7 +113,9 @@ def _mounts(policy: SandboxPolicy, looked: dict[Path, Obeyed]) -> list[_Mount]:
     mounts = [_Mount(CONFIGURATION, "read")]
     mounts += [_Mount(path, "hide") for path in private_configuration()]
     # Much is written to /tmp by name, and shared memory and semaphores are files too.
-    mounts += [_Mount(Path(place), "write", policy.scratch) for place in ("/tmp", "/var/tmp", "/dev/shm")]
+    mounts += [_Mount(Path(place), "write", policy.scratch) for place in _SCRATCH]
+    if policy.kept is not None:
+        mounts.append(_Mount(Path(_SCRATCH[0]), "write", policy.kept))
     readable = [*python_folders(), *(path.resolve() for path in policy.readable)]
     mounts += [_Mount(path, "read") for path in readable]
     if policy.network and (place := name_server_place()) is not None:

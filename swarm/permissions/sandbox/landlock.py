@@ -51,8 +51,9 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
         )
     readable = [*SYSTEM_FOLDERS, *public_configuration(), PROCESSORS, *python_folders(), *policy.readable]
     writable = [policy.scratch]
+    readable += [policy.kept] if policy.kept is not None else []
     (readable if policy.read_only else writable).extend(given)
-    words = common_words(policy, scratch=str(policy.scratch))
+    words = common_words(policy, scratch=str(policy.scratch), home=str(policy.kept or policy.scratch))
     # Of root the kernel counts no processes; the supervisor does.
     words += [] if os.geteuid() == 0 else [f"processes={policy.max_processes}"]
     words += ["drop=1", f"landlock={backend.abi}", "read=/proc"]

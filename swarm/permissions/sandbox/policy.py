@@ -37,6 +37,8 @@ class SandboxPolicy:
     """Further folders and files, toolchains for example."""
     writable: tuple[Path, ...] = ()
     """Further folders, for example the common git folder of a worktree; only readable for read-only agents."""
+    kept: Path | None = None
+    """A private folder that may be read as HOME and not written: what is in `scratch` is then thrown away afterwards."""
     hidden: tuple[Path, ...] = ()
     """Out of reach even where a folder above is not: the runtime's own files, credentials in a home that is a workspace."""
 

@@ -15,13 +15,13 @@ _CPU, _FILE_SIZE, _DATA, _CORE = 0, 1, 2, 4
 """Numbers of `setrlimit`. Private memory, not address space, is limited: runtimes reserve far more than they use."""
 
 
-def common_words(policy: SandboxPolicy, *, scratch: str) -> list[str]:
-    """Limits and variables; `scratch` is where the command sees its private folder."""
+def common_words(policy: SandboxPolicy, *, scratch: str, home: str) -> list[str]:
+    """Limits and variables; `scratch` is where the command sees its private folder, `home` what it has for a home."""
     limits = [(_DATA, policy.memory_bytes), (_FILE_SIZE, policy.file_size_bytes), (_CORE, 0)]
     if policy.cpu_seconds is not None:
         limits.append((_CPU, policy.cpu_seconds))
     words = [f"limit={kind}:{value}" for kind, value in limits]
-    words += [f"set={name}={scratch}" for name in ("HOME", "TMPDIR")]
+    words += [f"set=HOME={home}", f"set=TMPDIR={scratch}"]
     return words + [f"unset={name}" for name in UNSET]
 
 

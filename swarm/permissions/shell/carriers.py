@@ -1,20 +1,21 @@
-"""Options and settings under which an ordinary program runs a command that its words, or its input, hold.
+"""What options of a program do besides: start another program, or name a file to write. The one table of it.
 
-They are not taken apart: a rule that denies or asks about a command cannot be held against them, so that a
-person is asked where there is such a rule.
+A rule that allows a program by a prefix does not mean these options, unless it names them. A rule that denies or asks about a command
+cannot be held against what they start, so where there is such a rule, a person is asked.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from swarm.permissions.shell.sed import may_execute
-from swarm.permissions.shell.words import literal
+from swarm.permissions.shell.parse import GLOB_MARKS, UNKNOWN, literal
 
 Words = tuple[str, ...]
 
-_CARRYING: dict[str, re.Pattern[str]] = {
-    **dict.fromkeys(("vim", "vi", "nvim", "view", "gvim", "vimdiff", "rvim"), re.compile(r"\+|-[cSsuwWV]|--cmd")),
+_EDITORS = re.compile(r"\+|-[cSsuwWV]|--cmd")
+_RUNS: dict[str, re.Pattern[str]] = {
+    **dict.fromkeys(("vim", "vi", "nvim", "view", "gvim", "vimdiff", "rvim"), _EDITORS),
     **dict.fromkeys(("ex", "ed", "emacs", "crontab", "at", "batch"), re.compile("")),
     **dict.fromkeys(("less", "more", "most"), re.compile(r"\+|--?lesskey|-k|--cmd")),
     "man": re.compile(r"-[a-zA-Z]*[PHl]|--(pag|ht|loc)"),
@@ -23,26 +24,59 @@ _CARRYING: dict[str, re.Pattern[str]] = {
     "hash": re.compile(r"-[a-z]*p"),
     "rsync": re.compile(r"-[a-zA-Z]*e|--rsh|--rsync-path"),
     **dict.fromkeys(("scp", "sftp"), re.compile(r"-[a-zA-Z]*[SoD]")),
+    "rg": re.compile(r"--(pre|hostname)"),
+    "sort": re.compile(r"--co"),
     "git": re.compile(
-        r"-c|--config|--exec(-path)?=|--(upload|receive)-pack|filter-branch|--extcmd|--ext-diff|-O|--open-files|.*-filter"
-        r"|ext::|(core|alias|diff|merge|filter|gpg|credential|pager|sequence|interactive|include)\.|instaweb|send-email|daemon"
-        r"|--edit"
+        r"-c|--config|--exec(-path)?=|--(upload|receive)-pack|filter-branch|--ext-d|--extc|--textc|--filters|-O|--open|.*-filter"
+        r"|--show-sig|--(format|pretty)=(?s:.*)%G|ext::|instaweb|send-email|daemon|--edit"
+        r"|(core|alias|diff|merge|filter|gpg|credential|pager|sequence|interactive|include)\."
     ),
     "enable": re.compile("-f"),
+    "make": re.compile(r"-[a-zA-Z]*[fEC]|--(fi|makef|ev|dir)|SHELL="),
+    "go": re.compile(r"--?(exec|toolexec)"),
+    "cargo": re.compile(r"--config"),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), re.compile(r"--?script-shell")),
+    "bun": re.compile(r"-r|--preload"),
+    "gradle": re.compile(r"-[a-zA-Z]*I|--init"),
 }
 """Words under which a program runs a command that its words, or its input, hold."""
+_WRITES: dict[str, tuple[str, ...]] = {
+    "find": ("-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"),
+    "sort": ("-o", "--output"),
+    "tree": ("-o", "--output", "-R"),
+    "git": ("--output",),
+}
+"""Options that write a file, or change one."""
+FINDERS: dict[str, tuple[str, ...]] = {
+    "find": ("-exec", "-execdir", "-ok", "-okdir"),
+    **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec", "--exec-batch")),
+    "git": ("run", "foreach", "--exec", "-x", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter"),
+}
+"""Programs that run another one named behind such a word."""
 _PLAIN_SETTING = re.compile(
     r"(color|advice|user|init|log|column|push|pull|fetch|rebase|status|i18n|http\.\w+|commit|tag|branch|safe|protocol)\..*"
     r"|core\.(quote[pP]ath|autocrlf|eol|abbrev|fileMode|filemode|ignorecase|safecrlf|longpaths|commentChar)=.*"
     r"|diff\.(renames|algorithm|noprefix|context|colorMoved)=.*|merge\.(conflict[sS]tyle|ff|renames)=.*"
 )
+_TEXT_OPTIONS = frozenset(("-m", "-am", "--message"))
+"""Options whose value is a text, whatever it begins with."""
+_UNSETTLED = (UNKNOWN, *GLOB_MARKS.values())
+
+_SED_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\[^\n])*/)"
+_SED_COMMAND = re.compile(
+    rf"(?:{_SED_ADDRESS}(?:,\s*{_SED_ADDRESS})?)?\s*!?\s*"
+    r"(?:[pdqD=]|s(?P<by>[/|#,@:_])(?:(?!(?P=by))[^\\\n]|\\[^\n])*(?P=by)(?:(?!(?P=by))[^\\\n]|\\[^\n])*(?P=by)[gpiI\d]*)"
+    r"\s*(?:;\s*|$)"
+)
+_SED_EXECUTES = re.compile(r"(^|[;{}\n\d$!/|#,@:_~+gpiImM])\s*e")
+"""Where an `e` may be the command, or the flag, that runs something."""
 
 
 def find_carried_code(name: str, words: Words) -> str | None:
     """Why a call of this program may run a command that is not seen, or nothing."""
-    if name == "sed" and may_execute(words):
+    if name == "sed" and any(map(_may_execute, _sed_scripts(words))):
         return "its script may run a command"
-    carrying = _CARRYING.get(name)
+    carrying = _RUNS.get(name)
     if carrying is None:
         return None
     if carrying.pattern == "":
@@ -51,6 +85,38 @@ def find_carried_code(name: str, words: Words) -> str | None:
         if carrying.match(literal(word)) and (name != "git" or _carries_in_git(place, words)):
             return f"{name} may run a command for {literal(word)[:30]}"
     return None
+
+
+def hides_option(named: Sequence[str], words: Words, settled: Words) -> bool:
+    """Whether a command has an option, or may grow one, that its program's name does not stand for and `named` does not name.
+
+    `settled` are the words, those that the shell may turn into several being unknown.
+    """
+    name = words[0]
+    besides = (*_WRITES.get(name, ()), *FINDERS.get(name, ()))
+    for place, word in enumerate(settled[1:], 1):
+        if word == "--" and name != "find":
+            return False
+        option = word.partition("=")[0]
+        unread = word.startswith("-") and (UNKNOWN in option or literal(option) != option)
+        if besides and (unread or (word.startswith(_UNSETTLED) and settled[place - 1] not in _TEXT_OPTIONS)):
+            return True
+        if word in named:
+            continue
+        if (word.startswith("-") and word in besides) or (name != "find" and has_option(word, besides)):
+            return True
+        if find_carried_code(name, (*words[:1], *settled[1:place], literal(word), *settled[place + 1 : place + 2])):
+            return True
+    return False
+
+
+def has_option(word: str, options: Sequence[str]) -> bool:
+    """Whether the word gives one of the options: in full, shortened, with a value, or among other letters."""
+    if word.startswith("--"):
+        name = word.partition("=")[0]
+        return len(name) > 2 and any(option.startswith(name) for option in options if option.startswith("--"))
+    letters = {option[1] for option in options if len(option) == 2 and option.startswith("-")}
+    return word.startswith("-") and not letters.isdisjoint(word[1:].partition("=")[0])
 
 
 def _carries_in_git(place: int, words: Words) -> bool:
@@ -67,3 +133,18 @@ def _carries_in_git(place: int, words: Words) -> bool:
     if word in ("filter-branch", "instaweb", "send-email", "daemon"):
         return place == 1 or before.startswith("-")
     return True
+
+
+def _sed_scripts(words: Words) -> list[str]:
+    """The scripts among the words of a call; files of scripts are programs of their own."""
+    scripts = [word for before, word in zip(words, words[1:], strict=False) if before in ("-e", "--expression")]
+    attached = [re.sub(r"^(-e|--expression=)", "", word) for word in words[1:] if re.match("-e.|--expression=", word)]
+    return [*scripts, *attached] or [word for word in words[1:] if not word.startswith("-")][:1]
+
+
+def _may_execute(script: str) -> bool:
+    """Whether a script for `sed` may run a command: it does more than print, delete and replace, and has an `e` where that does."""
+    text, place = literal(script).strip(), 0
+    while place < len(text) and (match := _SED_COMMAND.match(text, place)):
+        place = match.end()
+    return place < len(text) and (UNKNOWN in script or _SED_EXECUTES.search(text) is not None)

@@ -1,29 +1,30 @@
-"""Judges one shell command: as strictly as the strictest of its parts and of the files that it writes to."""
+"""Judges one shell command: by rules where its text is understood, else by what it can do where it is tried.
+
+What neither a rule nor the mode allows is tried first where nothing can come of it (`Verdict.look`): in a read-only sandbox without
+network, or, without a sandbox, as one of few programs that only look. Only what that is not enough for is asked about.
+"""
 
 from __future__ import annotations
 
-import itertools
 import os
 from dataclasses import replace
 from pathlib import Path
 
 from swarm.definitions.tools import EDIT, READ, SHELL
 from swarm.permissions.calls import Call, Verdict, by_rule, judge_call, matches, rules_against_reading
-from swarm.permissions.path_rules import is_protected
+from swarm.permissions.path_rules import is_inside, is_protected
 from swarm.permissions.rules import Rule
-from swarm.permissions.shell.parse import ShellCommand, parse_command
+from swarm.permissions.shell.looks import is_harmless_part, plain_look
+from swarm.permissions.shell.parse import UNKNOWN, ShellCommand, literal, parse_command
 from swarm.permissions.shell.paths import (
     folders_of,
-    looks_outside,
     named_paths,
     removes_critical_folder,
     resolve_home,
-    uses_loose_repository,
     written_targets,
 )
-from swarm.permissions.shell.readonly import enters_repository, is_read_only_part
 from swarm.permissions.shell.rules import allowing_rule, find_rule, whole_rule
-from swarm.permissions.shell.words import UNKNOWN, literal
+from swarm.permissions.shell.views import strip_transparent
 
 
 def judge_shell(call: Call) -> Verdict:
@@ -37,75 +38,87 @@ def judge_shell(call: Call) -> Verdict:
     # `$HOME/x` names what `~/x` does.
     resolved = parse_command(resolve_home(text))
     folders = folders_of(resolved, call.workspace)
-    looks = _only_looks(command, call.workspace)
-    on_paths = _judge_paths(command, resolved, call, folders, looks=looks)
+    on_paths = _judge_paths(command, resolved, call, folders)
     if on_paths is not None and on_paths.action == "deny":
         return on_paths
-    if call.mode == "plan" and not (looks or call.read_only_sandbox):
-        return Verdict("deny", "in plan mode only commands that change nothing are carried out")
+    may_look = not (call.given.get("run_in_background") or call.given.get("changes"))
+    looks = replace(Verdict("ask", "no rule allows it"), look=may_look)
+    if call.mode == "plan" and not call.read_only_sandbox:
+        return replace(looks, action="deny", reason="in plan mode only commands that change nothing are carried out")
     if denied is not None:
         return Verdict("ask", f"{_doubtful(denied.rule)}: {denied.doubt}", denied.rule)
     asked = find_rule(command, call.rules.about("ask", SHELL))
     if asked is not None:
         return by_rule("ask", asked.rule)
     if on_paths is not None:
-        return on_paths
+        return replace(on_paths, look=on_paths.by_person and may_look)
     if removes_critical_folder(command, call.workspace):
         return Verdict(
             "ask", "it removes a whole system folder, home or workspace; that is always asked about", by_person=True
         )
     if call.mode == "bypassPermissions":
         return Verdict("allow", "allowed in the mode bypassPermissions")
-    return _allow_shell(command, call, folders, looks=looks)
+    return _allow_shell(command, call, folders) or looks
 
 
-def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None, *, looks: bool) -> Verdict:
+def find_plain_look(call: Call) -> list[str] | None:
+    """The program and its words of a command that only looks, and may be run as it stands where nothing confines it."""
+    text = call.given.get(call.row.subject)
+    guarded = bool(rules_against_reading(call.rules))
+
+    def may_read(name: str) -> bool:
+        inside = any(is_inside(name, folder, call.workspace) for folder in (call.workspace, *call.folders))
+        return inside and judge_call(replace(call, tool=READ, given={"file_path": name})).action == "allow"
+
+    return plain_look(parse_command(str(text)), call.workspace, may_read, guarded=guarded)
+
+
+def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) -> Verdict | None:
+    """Why it may run at once; None if nothing allows it."""
     allowing = call.rules.about("allow", SHELL)
     whole = whole_rule(command, allowing)
     if whole is not None:
         return by_rule("allow", whole)
-    confined = call.sandboxed or call.read_only_sandbox
-    reads_elsewhere = not all(is_read_only_part(part, confined=confined) for part in command.parts)
-    outside = not confined and ((looks and reads_elsewhere) or looks_outside(command, call.workspace))
-    if looks and not outside:
-        return Verdict("allow", "the command changes nothing")
     if call.read_only_sandbox:
         return Verdict("allow", "the command runs in a sandbox in which it can change nothing")
     if call.mode == "acceptEdits" and call.sandboxed:
         return Verdict("allow", "the command runs in a sandbox that holds it to the workspace")
-    if looks:
-        return Verdict("ask", "it may look at files outside of the workspace, and no rule allows it")
-    if command.opaque:
-        return Verdict("ask", f"the command is not understood: {command.opaque}")
+    if command.doubt or not command.parts:
+        return None
     covering: Rule | None = None
     for part in command.parts:
         rule = allowing_rule(part, allowing)
-        reads = not outside and is_read_only_part(part, confined=confined) and not enters_repository(command)
-        if rule is None and (not reads or uses_loose_repository(command, call.workspace)):
-            shown = part.raw if len(part.raw) <= 100 else f"{part.raw[:99]}…"
-            return Verdict("ask", f"no rule allows this part of the command: {shown}")
         covering = covering or rule
+        if rule is None and not is_harmless_part(part):
+            return None
+        # A folder may be the inside of another repository, whose settings have Git run programs.
+        if strip_transparent(part.words)[:1] == ("git",) and not _stays_in_repository(folders, call.workspace):
+            return None
+    if covering is None:
+        return None
     for target in written_targets(command):
-        edit = _judge_target(target, call, folders)
-        if edit.action != "allow":
-            return (
-                edit if edit.rule else replace(edit, reason=f"no rule allows writing its output to {literal(target)}")
-            )
-    if covering is not None:
-        return by_rule("allow", covering)
-    return Verdict("allow", "every part of the command is allowed")
+        if _judge_target(target, call, folders).action != "allow":
+            return None
+    return by_rule("allow", covering)
 
 
-def _only_looks(command: ShellCommand, workspace: Path) -> bool:
-    if command.opaque or written_targets(command) or enters_repository(command):
-        return False
-    if uses_loose_repository(command, workspace):
-        return False
-    return bool(command.text.strip()) and all(is_read_only_part(part) for part in command.parts)
+def _stays_in_repository(folders: list[Path] | None, workspace: Path) -> bool:
+    """Whether Git finds the same repository in each of the folders that a command goes to."""
+    for folder in folders or [Path("/")]:
+        real = Path(os.path.realpath(folder))
+        while real != Path(os.path.realpath(workspace)):
+            if (
+                not real.is_relative_to(os.path.realpath(workspace))
+                or (real / ".git").exists()
+                or (real / "HEAD").exists()
+            ):
+                return False
+            real = real.parent
+    return True
 
 
 def _judge_paths(
-    command: ShellCommand, resolved: ShellCommand, call: Call, folders: list[Path] | None, *, looks: bool
+    command: ShellCommand, resolved: ShellCommand, call: Call, folders: list[Path] | None
 ) -> Verdict | None:
     """What rules about files say of the files that the command names: deny before ask, nothing if they are silent."""
     worst: Verdict | None = None
@@ -120,28 +133,32 @@ def _judge_paths(
         reading = [rule for rule in call.rules.about(action, READ) if rule.spec is not None]
         editing = [rule for rule in call.rules.about(action, EDIT) if rule.spec is not None]
         for rules, tool, writers_only in ((reading, READ, False), (editing, EDIT, True)):
-            if not rules or (writers_only and looks) or (action == "ask" and worst is not None):
+            if not rules or (action == "ask" and worst is not None):
                 continue
-            if folders is None and worst is None and _names_relative(resolved, writers_only=writers_only):
-                doubt = f"{_doubtful(rules[0])}: the folder that it goes to is known only when it runs"
-                worst = Verdict("ask", doubt, rules[0])
-            paths = (
-                named_paths(one, looked_from, writers_only=writers_only, attached=True) for one in (command, resolved)
-            )
-            for path in dict.fromkeys(itertools.chain(*paths)):
+            paths = [
+                *named_paths(command, looked_from, writers_only=writers_only),
+                *named_paths(resolved, looked_from, writers_only=writers_only),
+            ]
+            for path in dict.fromkeys(path for path in paths if UNKNOWN not in path):
                 named = replace(call, tool=tool, given={"file_path": path})
-                for rule in rules:
-                    if matches(rule, named):
-                        verdict = by_rule(action, rule)
-                        if action == "deny":
-                            return verdict
-                        worst = worst or verdict
-    if worst is None and call.mode != "bypassPermissions" and not looks:
-        named_files = [*named_paths(command, looked_from, writers_only=True)]
+                rule = next((rule for rule in rules if matches(rule, named)), None)
+                if rule is not None and action == "deny":
+                    return by_rule(action, rule)
+                worst = worst or (by_rule(action, rule) if rule is not None else None)
+            unknown = (
+                command.doubt
+                or command.braces
+                or UNKNOWN in paths
+                or (folders is None and _names_relative(resolved, writers_only=writers_only))
+            )
+            if worst is None and unknown:
+                doubt = f"{_doubtful(rules[0])}: which file it is about is known only when it runs"
+                worst = Verdict("ask", doubt, rules[0])
+    if worst is None and call.mode != "bypassPermissions":
         targets = [
             str(folder / os.path.expanduser(target)) for folder in looked_from for target in written_targets(command)
         ]
-        for path in (*named_files, *targets):
+        for path in (*named_paths(command, looked_from, writers_only=True), *targets):
             if UNKNOWN not in path and is_protected(path, call.workspace):
                 return Verdict(
                     "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True

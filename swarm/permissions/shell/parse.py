@@ -1,79 +1,48 @@
-"""Takes a shell command apart into its simple commands and redirections, with Bash's real grammar.
+"""Reads a shell command as far as it is plain: its simple commands, their words, and the files that it redirects to.
 
-Guarantee: whatever cannot be understood with certainty is said (`ShellCommand.opaque`), never guessed. The
-grammar's few known differences from Bash (joined lines, nested backquotes) count as not understood.
+The reader knows a strict part of Bash: words, quotes, plain variables, substitutions, pipes and lists, loops, redirections. Whatever else
+stands in a command is a doubt (`ShellCommand.doubt`), never a guess that could allow something. `parts` then holds also what may
+be commands, so that a rule that denies still finds them.
 
-A word is given as the value that Bash would hand to the program: `r\\m`, `"rm"` and `$'rm'` are all `rm`. What
-only a running shell knows is one `UNKNOWN` character; a pattern for file names keeps its own marks.
+A word is given as the value that Bash would hand to the program: `r\\m`, `"rm"` and `'r'm` are all `rm`. What only a running shell knows is
+one `UNKNOWN` character; an unquoted pattern for file names keeps marks of its own.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-import threading
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from swarm.permissions.shell.evaluation import Evaluation
-from swarm.permissions.shell.variables import is_harmless
-from swarm.permissions.shell.words import UNKNOWN, hides_substitution, may_split, word_value
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
-
+UNKNOWN = "\ue000"
+"""Any text at all: a variable, a substitution, a brace expansion."""
+GLOB_MARKS = {"*": "\ue003", "?": "\ue004", "[": "\ue005"}
+"""Unquoted characters that the shell replaces by file names."""
 MAX_COMMAND = 10_000
-"""Characters beyond which a command is not analysed."""
+"""Characters beyond which a command is not read."""
 
-_PRIVATE = re.compile(r"[\ue000-\uf8ff]")
-_ODD_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]|[^\S \t\n]")
-_JOINED_LINE = re.compile(r"(?:\S|\\[ \t])\\\n\S")
-_WORD_METACHARACTERS = frozenset(";|&<>()` \t\n")
-_FILE_DESCRIPTOR = re.compile(r"[0-9]+-?|-")
-
-_WORDS = frozenset(
-    (
-        *("word", "number", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation"),
-        *("simple_expansion", "expansion", "command_substitution", "process_substitution"),
-        *("arithmetic_expansion", "brace_expression", "variable_name", "special_variable_name", "regex"),
-    )
+_LITERAL_GLOBS = str.maketrans({mark: character for character, mark in GLOB_MARKS.items()})
+_ODD = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ue000-\uf8ff]|[^\S \t\n]")
+_META = frozenset(" \t\n;&|<>()")
+_SKIPPED = frozenset(("!", "{", "}", "if", "then", "else", "elif", "fi", "while", "until", "do", "done"))
+"""Words that only give a list of commands its form: what stands behind them is a command."""
+_UNREAD = frozenset(("case", "esac", "select", "function", "coproc", "[[", "]]", "in"))
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_ASSIGNMENT = re.compile(rf"({_NAME})\+?=")
+_VARIABLE = re.compile(
+    rf"\$({_NAME}|[0-9@*#?$!-])|\$\{{#?{_NAME}\}}|\$\{{{_NAME}(:?[-+?]|##?|%%?|//?)[\w./, *?@:%+=-]*\}}"
 )
-_HARMLESS = frozenset(
-    (
-        *("program", "list", "pipeline", "subshell", "compound_statement", "if_statement", "elif_clause"),
-        *("else_clause", "while_statement", "for_statement", "c_style_for_statement", "case_statement", "case_item"),
-        *("do_group", "negated_command", "redirected_statement", "command_name", "variable_assignments", "array"),
-        *("comment", "heredoc_start", "heredoc_body", "heredoc_content", "heredoc_end", "heredoc_redirect"),
-        *("herestring_redirect", "file_descriptor", "string_content", "subscript", "extglob_pattern"),
-        *("binary_expression", "unary_expression", "postfix_expression", "ternary_expression"),
-        *("parenthesized_expression", "test_operator", "test_command"),
-    )
-)
-"""Parts of the grammar that run nothing by themselves; their children are looked at."""
-_QUOTED = frozenset({"string", "heredoc_body", "heredoc_redirect"})
-"""Parts whose text is not all in their children."""
-_EXPANSIONS = frozenset({"expansion", "simple_expansion", "subscript", "translated_string"})
-_DELIMITER = re.compile(r"(?P<quote>['\"]?)(?P<word>\w+)(?P=quote)")
-_HERE_DOCUMENT = re.compile(rb"(?<!<)<<(?!<)")
-_GAP = re.compile(rb"(?:[ \t\n]|\\\n)*")
-_UNBROKEN = frozenset({"concatenation", "variable_assignment", "simple_expansion", "translated_string"})
-"""Parts without a blank in them, except inside their children."""
-_ONE_LINE = frozenset(
-    ("command", "redirected_statement", "declaration_command", "unset_command", "file_redirect", "negated_command")
-) | {"variable_assignments", "herestring_redirect"}
-"""Parts that an end of line ends, unless a backslash stands before it."""
-_LINE_GAP = re.compile(rb"(?:[ \t]|\\\n)*")
-_REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
-_BEFORE_WORD = _WORDS | _REDIRECTS | {"command_name", "variable_assignment"}
-_AT_WORD = _WORDS | {"command_name", "command", "variable_assignment"}
-_RESERVED = frozenset(
-    (
-        *("!", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac"),
-        *("in", "function", "select", "[[", "]]"),
-    )
-)
-"""Words that are never the name of a program unless quoted."""
+"""An expansion that runs nothing: no code, no arithmetic and no other expansion can be in it."""
+_CALCULATION = re.compile(r"\$\(\((?!.*(\+\+|--))((\$?\w+|[ +*/%()-])*?)\)\)")
+"""Arithmetic that sets nothing. A variable in it is evaluated in turn, so none may hold what is known only when it runs."""
+_FILLS = frozenset(("read", "mapfile", "readarray", "getopts", "source", ".", "printf", "eval"))
+"""Builtins that give variables values from elsewhere."""
+_BRACES = re.compile(r"\{.*(,|\.\.).*\}", re.DOTALL)
+_REDIRECT = re.compile(r"&>>|&>|<<<|<<-|<<|<>|<&|<|>>|>&|>\||>")
+_DELIMITER = re.compile(r"(?P<quote>['\"]?)(?P<word>\w+)(?P=quote)(?=[ \t\n;&|)]|$)")
+_SEPARATORS = re.compile(r"[;&|\n(){}<>`]|\$\(")
+_TARGET = re.compile(r">[>|&]?\s*([^\s;&|<>()]+)")
+_QUOTES = re.compile(r"\\\n|[\\'\"]|\$(?=['\"])")
 
 
 @dataclass(frozen=True)
@@ -87,16 +56,9 @@ class SimpleCommand:
     """Places of the words that the shell may turn into several, or into none."""
 
     @property
-    def is_dynamic(self) -> bool:
-        """Whether only the running shell knows which program it is."""
-        return bool(self.words) and _PRIVATE.search(self.words[0]) is not None
-
-    @property
     def settled_words(self) -> tuple[str, ...]:
         """The words with those that may become several wholly unknown: any of these may be an option."""
-        return tuple(
-            UNKNOWN if index in self.splitting and UNKNOWN in word else word for index, word in enumerate(self.words)
-        )
+        return tuple(UNKNOWN if index in self.splitting else word for index, word in enumerate(self.words))
 
 
 @dataclass(frozen=True)
@@ -108,224 +70,353 @@ class ShellCommand:
     writes: tuple[str, ...] = ()
     """Files that output is redirected to."""
     reads: tuple[str, ...] = ()
-    opaque: str | None = None
-    """Why it is not understood as a whole, in words for a person; the parts that were found are there all the same."""
-    broken: bool = False
-    """Not even taken apart: `parts` may lack commands."""
+    doubt: str | None = None
+    """Why it is not understood as a whole, in words for a person; `parts` then has what may be commands of it."""
+    braces: bool = False
+    """It has words of which the shell makes several, `{a,b}`."""
+
+
+class _Doubt(Exception):
+    """The command uses what is not read here; the message says what."""
 
 
 @functools.lru_cache(maxsize=512)
 def parse_command(text: str) -> ShellCommand:
     """Take a command line apart; never raises."""
     if len(text) > MAX_COMMAND:
-        return ShellCommand(text, opaque=f"it is longer than {MAX_COMMAND} characters", broken=True)
-    if _PRIVATE.search(text) or _ODD_CHARACTERS.search(text):
-        return ShellCommand(text, opaque="it contains control characters or unusual blanks", broken=True)
-    if _JOINED_LINE.search(text):
-        return ShellCommand(text, opaque="a backslash joins two lines inside a word", broken=True)
-    source = text.encode()
-    root = _parser().parse(source).root_node
-    if root.has_error:
-        return ShellCommand(text, opaque="its syntax is not understood", broken=True)
-    walk = _Walk(source, Evaluation(source))
-    walk.visit(root)
-    return ShellCommand(
-        text=text, parts=tuple(walk.parts), writes=tuple(walk.writes), reads=tuple(walk.reads), opaque=walk.opaque
-    )
+        return ShellCommand(
+            text, (*_guess_parts(text[:MAX_COMMAND]),), doubt=f"it is longer than {MAX_COMMAND} characters"
+        )
+    reader, doubt = _Reader(text), None
+    try:
+        if _ODD.search(text):
+            raise _Doubt("it contains control characters or unusual blanks")
+        reader.read_list("")
+        if reader.calculates and (reader.foreign or any(_FILLS.intersection(part.words) for part in reader.parts)):
+            raise _Doubt("it calculates with what is known only when it runs")
+    except _Doubt as found:
+        doubt = str(found)
+    except RecursionError:
+        doubt = "it is nested too deeply"
+    if doubt is not None:
+        reader.parts += _guess_parts(text)
+        reader.writes += _TARGET.findall(_QUOTES.sub("", text))
+    parts, writes, reads = tuple(reader.parts), tuple(reader.writes), tuple(reader.reads)
+    return ShellCommand(text, parts, writes, reads, doubt, reader.braces)
 
 
-_local = threading.local()
+def literal(word: str) -> str:
+    """The word with the marks of file patterns as the characters that they were."""
+    return word.translate(_LITERAL_GLOBS)
 
 
-def _parser() -> Parser:
-    parser: Parser | None = getattr(_local, "parser", None)
-    if parser is None:
-        import tree_sitter_bash
-        from tree_sitter import Language, Parser
-
-        parser = _local.parser = Parser(Language(tree_sitter_bash.language()))
-    return parser
+def is_plain_name(text: str) -> bool:
+    """Whether it is the name of a variable and no more: no index, nothing to replace."""
+    return re.fullmatch(_NAME, text) is not None
 
 
 @dataclass
-class _Walk:
-    """Collects from the tree, without recursion: a command may be nested thousands deep."""
+class _Word:
+    """A word while it is read."""
 
-    source: bytes
-    evaluation: Evaluation
-    parts: list[SimpleCommand] = field(default_factory=list)
-    writes: list[str] = field(default_factory=list)
-    reads: list[str] = field(default_factory=list)
-    opaque: str | None = None
+    pieces: list[str] = field(default_factory=list)
+    bare: list[str] = field(default_factory=list)
+    """The same, with what was quoted or replaced as blanks: the grammar looks at no other characters."""
+    splits: bool = False
 
-    def give_up(self, reason: str) -> None:
-        self.opaque = self.opaque or reason
+    def add(self, piece: str, *, bare: bool = False) -> None:
+        self.pieces.append(piece)
+        self.bare.append(piece if bare else " ")
 
-    def visit(self, root: Node) -> None:
-        pending = [root]
-        while pending:
-            node = pending.pop()
-            self._take(node)
-            pending.extend(reversed(node.children))
-        for name in dict.fromkeys(self.evaluation.assigned):
-            if not is_harmless(name):
-                self.parts.append(SimpleCommand((), f"{name}=", (name,)))
-        if self.evaluation.reason:
-            self.give_up(self.evaluation.reason)
+    @property
+    def value(self) -> str:
+        return UNKNOWN if _BRACES.search(self.unquoted) else "".join(self.pieces)
 
-    def _take(self, node: Node) -> None:
-        if not node.is_named:
-            return
-        kind = node.type
-        self.evaluation.inspect(node)
-        if kind == "command":
-            self._take_command(node)
-        elif kind == "declaration_command":
-            self._take_declaration(node)
-        elif kind == "unset_command":
-            self.parts.append(SimpleCommand(("unset", *map(self._value, node.named_children)), self._text(node)))
-        elif kind == "variable_assignment":
-            if node.parent is not None and node.parent.type not in ("command", "declaration_command"):
-                self.parts.append(SimpleCommand((), self._text(node), (self._assigned(node),)))
-        elif kind == "file_redirect":
-            self._take_redirect(node)
-        elif kind == "function_definition":
-            self.give_up("it defines a function")
-        elif kind == "command_substitution":
-            if self._text(node).startswith("`") and "\\" in self._text(node):
-                self.give_up("it has backslashes inside backquotes")
-        elif kind == "heredoc_redirect":
-            self._check_here_document(node)
-        elif kind == "translated_string":
-            self.give_up("it has a text that is translated before it is read")
-        elif kind not in _HARMLESS and kind not in _WORDS:
-            self.give_up(f"it uses a construct that is not known ({kind})")
-        if hides_substitution(node):
-            self.give_up("it has a substitution in a place that is not understood")
-        if kind == "word":
-            self._check_word(self._text(node))
-        else:
-            self._check_gaps(node)
+    @property
+    def unquoted(self) -> str:
+        return "".join(self.bare)
 
-    def _check_here_document(self, node: Node) -> None:
-        """The grammar misses backquotes in such a text, and now and then its end."""
-        pieces = {child.type: child for child in node.named_children}
-        start, body, end = (pieces.get(f"heredoc_{name}") for name in ("start", "body", "end"))
-        if start is None or end is None or len(_HERE_DOCUMENT.findall(self.source)) > 1:
-            self.give_up("its here-documents are not understood")
-            return
-        delimiter = _DELIMITER.fullmatch(self._text(start))
-        content = "" if body is None else self._text(body)
-        closing = f"{self._text(end)}{self.source[end.end_byte : end.end_byte + 1].decode(errors='replace')}"
-        word = delimiter["word"] if delimiter else ""
-        early = any(line.lstrip("\t") == word for line in content.split("\n"))
-        if not delimiter or early or closing.rstrip("\n") != word or (not delimiter["quote"] and "`" in content):
-            self.give_up("a here-document is not understood")
 
-    def _take_command(self, node: Node) -> None:
-        words: list[str] = []
-        nodes: list[Node] = []
-        splitting: set[int] = set()
-        assigned: list[str] = []
-        last: Node | None = None
-        for child in [*node.children, *self._words_behind_redirects(node)]:
-            follows = last is not None and last.end_byte == child.start_byte and last.type in _BEFORE_WORD
-            if child.type == "variable_assignment":
-                assigned.append(self._assigned(child))
-            elif child.type == "command_name":
-                if self._text(child) in _RESERVED:
-                    self.give_up("its syntax is not understood")
-                words.append(self._value(child.named_children[0]) if child.named_children else UNKNOWN)
-                nodes.append(child)
-            elif child.type not in _REDIRECTS and child.type != "comment":
-                if not child.is_named:  # a word such as `==`, behind which the grammar reads on as in a test
-                    self.give_up("its words are not understood")
-                if follows and last is not None and last.type in (*_WORDS, "command_name"):
-                    # One word, which the grammar takes for two; braces may span both.
-                    braces = b"{" in self.source[last.start_byte : child.end_byte]
-                    words[-1] = UNKNOWN if braces else words[-1] + self._value(child)
-                    splitting.update({len(words) - 1} if braces else ())
-                    follows = False
-                else:
-                    words.append(self._value(child))
-                    nodes.append(child)
-                if may_split(child):
-                    splitting.add(len(words) - 1)
-                    nodes[-1] = child
-            if follows and child.type in _AT_WORD:
-                self.give_up("its words are not understood")
-            last = child
-        if words and words[0] == UNKNOWN and len(words) == 1 and self._text(node).startswith(("$(", "`")):
-            self.give_up("it runs what another command prints")
-        self.evaluation.inspect_command([*zip(nodes, words, strict=True)])
-        self.parts.append(SimpleCommand(tuple(words), self._text(node), tuple(assigned), frozenset(splitting)))
+class _Reader:
+    """Reads one text from its beginning; what it finds is kept in the order in which it stands."""
 
-    def _words_behind_redirects(self, node: Node) -> list[Node]:
-        """Words of the command that the grammar has given to a redirection: `git > /dev/null push`."""
-        statement = node.parent
-        if statement is None or statement.type != "redirected_statement" or statement.named_children[0] != node:
-            return []
-        return [word for child in statement.named_children for word in _surplus_words(child)]
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+        self.parts: list[SimpleCommand] = []
+        self.writes: list[str] = []
+        self.reads: list[str] = []
+        self.braces = self.calculates = False
+        self.foreign = "[" in text
+        """Something in it comes from a program, from the names of files, or could be an index."""
+        self._documents: list[tuple[str, bool, bool]] = []
 
-    def _check_gaps(self, node: Node) -> None:
-        """Everything must belong to a part, and what belongs to two must have something in between."""
-        if node.type in _QUOTED:
-            return
-        for one, other in pairwise(node.children):
-            gap = self.source[one.end_byte : other.start_byte]
-            blank = _LINE_GAP if node.type in _ONE_LINE else _GAP
-            if gap and (node.type in _UNBROKEN or not blank.fullmatch(gap)):
-                self.give_up("its words are not understood")
-            glued = not gap and one.type in _BEFORE_WORD and other.type in _AT_WORD
-            if glued and node.type not in ("concatenation", "command", *_EXPANSIONS):
-                self.give_up("its words are not understood")
-        surplus = node.type == "redirected_statement" and any(map(_surplus_words, node.named_children))
-        if surplus and node.named_children[0].type != "command":
-            self.give_up("words behind a redirection are not understood")
-
-    def _take_declaration(self, node: Node) -> None:
-        words = [self._text(node.children[0])]
-        assigned = []
-        for child in node.named_children:
-            if child.type == "variable_assignment":
-                assigned.append(self._assigned(child))
-                words.append(f"{assigned[-1]}={UNKNOWN}")
+    def read_list(self, closing: str) -> None:
+        """Commands and what stands between them, to the end of the text or behind the character that closes them."""
+        self.foreign = self.foreign or closing == ")"
+        if closing and self._documents:
+            raise _Doubt("a here-document is not understood")
+        while True:
+            self._skip_blanks()
+            character = self._peek()
+            if character == "":
+                if closing or self._documents:
+                    raise _Doubt("something in it is not closed")
+                return
+            if character == ")":
+                if closing != ")":
+                    raise _Doubt("its syntax is not understood")
+                if self._documents:
+                    raise _Doubt("a here-document is not understood")
+                self.at += 1
+                return
+            if character == "\n":
+                self._end_line()
+            elif character in ";|":
+                if self.text.startswith((";;", ";&"), self.at):
+                    raise _Doubt("its syntax is not understood")
+                self.at += 1
+            elif character == "&" and not self.text.startswith(("&>"), self.at):
+                self.at += 1
+            elif character == "(":
+                if self.text.startswith("((", self.at):
+                    raise _Doubt("it calculates")
+                self.at += 1
+                self.read_list(")")
             else:
-                words.append(self._value(child))
-        self.parts.append(SimpleCommand(tuple(words), self._text(node), tuple(assigned)))
+                self._read_command()
 
-    def _take_redirect(self, node: Node) -> None:
-        operator = next((child.type for child in node.children if not child.is_named), "")
-        targets = [child for child in node.named_children if child.type != "file_descriptor"]
-        if not targets:
-            if not operator.endswith("&-"):
-                self.give_up("a redirection is not understood")
-            return
-        target = self._value(targets[0])
-        if operator in (">&", "<&") and _FILE_DESCRIPTOR.fullmatch(target):
-            return
-        if target.startswith(("/dev/tcp/", "/dev/udp/")):
-            self.give_up("a redirection opens a network connection")
-        (self.reads if operator in ("<", "<&") else self.writes).append(target)
+    # -- one command -----------------------------------------------------------------------------------------
 
-    def _assigned(self, node: Node) -> str:
-        name = self._text(node.named_children[0]) if node.named_children else UNKNOWN
-        return name.partition("[")[0]
+    def _read_command(self) -> None:
+        """A simple command with its redirections; words that only give a list its form are passed over."""
+        words: list[str] = []
+        assigned: list[str] = []
+        splitting: set[int] = set()
+        begin = end = self.at
+        redirected = False
+        while (character := self._peek()) not in ("", "\n", ";", "|", ")"):
+            if character == "&" and not self.text.startswith("&>", self.at):
+                break
+            if character == "(":
+                raise _Doubt("it defines a function, or its syntax is not understood")
+            if self._read_redirect():
+                redirected = True
+            else:
+                word = self._read_word()
+                bare = word.unquoted
+                if self._peek() in "<>" and self._peek() and re.fullmatch(r"\{\w+\}", bare):
+                    raise _Doubt("a redirection is not understood")
+                first = not (words or assigned or redirected)
+                if first and bare in _UNREAD:
+                    raise _Doubt(f"it uses `{bare}`")
+                if first and bare == "for":
+                    self._read_loop()
+                    return
+                if first and bare in _SKIPPED:
+                    return
+                if not words and (found := _ASSIGNMENT.match(bare)):
+                    if self._peek() == "(":
+                        raise _Doubt("it makes a list of a variable")
+                    assigned.append(found[1])
+                elif not words and re.match(rf"{_NAME}\[", literal(bare)):
+                    raise _Doubt("which variable is set is not understood")
+                else:
+                    splitting.update({len(words)} if word.splits else ())
+                    words.append(word.value)
+            end = self.at
+            self._skip_blanks()
+        if words or assigned:
+            raw = self.text[begin:end]
+            self.parts.append(SimpleCommand(tuple(words), raw, tuple(assigned), frozenset(splitting)))
 
-    def _check_word(self, raw: str) -> None:
-        if _WORD_METACHARACTERS.intersection(re.sub(r"\\.", "", raw, flags=re.DOTALL)):
-            self.give_up("its words are not understood")
+    def _read_loop(self) -> None:
+        """`for NAME in WORDS`, up to the end of its line."""
+        self._skip_blanks()
+        name = self._read_word().unquoted if self._peek() not in ("", *_META) else ""
+        if not is_plain_name(name):
+            raise _Doubt("its loop is not understood")
+        self.parts.append(SimpleCommand((), f"{name}=", (name,)))
+        self._skip_blanks()
+        while self._peek() not in ("", "\n", ";"):
+            if self._peek() in _META:
+                raise _Doubt("its loop is not understood")
+            self._read_word()
+            self._skip_blanks()
 
-    def _value(self, node: Node) -> str:
-        return word_value(node, self.source)
+    def _read_redirect(self) -> bool:
+        """A redirection, if one stands here."""
+        digits = re.compile(r"\d*").match(self.text, self.at)
+        assert digits
+        operator = _REDIRECT.match(self.text, digits.end())
+        if operator is None or (operator[0] in "<>" and self.text.startswith("(", operator.end())):
+            return False
+        if digits[0] and operator[0].startswith("&"):
+            return False
+        self.at = operator.end()
+        if operator[0] in ("<<", "<<-"):
+            self._skip_blanks()
+            delimiter = _DELIMITER.match(self.text, self.at)
+            if delimiter is None:
+                raise _Doubt("a here-document is not understood")
+            self.at = delimiter.end()
+            self._documents.append((delimiter["word"], bool(delimiter["quote"]), operator[0] == "<<-"))
+            return True
+        self._skip_blanks()
+        if self._peek() in ("", *(_META - {"<", ">"})):
+            raise _Doubt("a redirection is not understood")
+        word = self._read_word()
+        if operator[0] == "<<<" or (operator[0] in (">&", "<&") and re.fullmatch(r"\d+-?|-", word.unquoted)):
+            return True
+        if literal(word.value).startswith(("/dev/tcp/", "/dev/udp/")):
+            raise _Doubt("a redirection opens a network connection")
+        (self.reads if operator[0] in ("<", "<&") else self.writes).append(word.value)
+        return True
 
-    def _text(self, node: Node) -> str:
-        return self.source[node.start_byte : node.end_byte].decode()
+    def _end_line(self) -> None:
+        """The end of a line: the texts of here-documents follow it."""
+        self.at += 1
+        for word, quoted, tabs in self._documents:
+            while True:
+                if self.at >= len(self.text):
+                    raise _Doubt("a here-document is not closed")
+                end = self.text.find("\n", self.at)
+                end = len(self.text) if end < 0 else end
+                line, self.at = self.text[self.at : end], end + 1
+                if (line.lstrip("\t") if tabs else line) == word:
+                    break
+                if not quoted and re.search(r"[`\\]|\$[({\['\"]", line):
+                    raise _Doubt("a here-document has something in it that is replaced")
+        self.at = min(self.at, len(self.text))
+        self._documents.clear()
+
+    # -- words -----------------------------------------------------------------------------------------------
+
+    def _read_word(self) -> _Word:
+        word, begin = _Word(), self.at
+        while (character := self._peek()) != "":
+            if character in "<>" and self.text.startswith("(", self.at + 1):
+                self.at += 2
+                self.read_list(")")
+                word.add(UNKNOWN)
+                continue
+            if character in _META:
+                break
+            self.at += 1
+            match character:
+                case "\\":
+                    if self._peek() == "":
+                        raise _Doubt("it ends with a backslash")
+                    escaped = self._next()
+                    if escaped != "\n":
+                        word.add(escaped)
+                case "'":
+                    word.add(self._until("'"))
+                case '"':
+                    self._read_quoted(word)
+                case "`":
+                    self._read_backquoted()
+                    word.add(UNKNOWN)
+                    word.splits = True
+                case "$":
+                    word.splits = self._read_dollar(word, quoted=False) or word.splits
+                case "*" | "?":
+                    word.add(GLOB_MARKS[character], bare=True)
+                    word.splits = self.foreign = True
+                case "[":
+                    end = re.compile(r"[^\s;&|<>()]*\]").match(self.text, self.at)
+                    word.add(GLOB_MARKS["["] if end else "[", bare=True)
+                    word.splits = word.splits or end is not None
+                case _:
+                    word.add(character, bare=True)
+        if self.at == begin:
+            raise _Doubt("its syntax is not understood")
+        if _BRACES.search(word.unquoted):
+            word.splits = self.braces = True
+        return word
+
+    def _read_quoted(self, word: _Word) -> None:
+        word.add("")
+        while (character := self._next()) != '"':
+            if character == "\\" and self._peek() in ("$", "`", '"', "\\", "\n"):
+                escaped = self._next()
+                word.add(escaped if escaped != "\n" else "")
+            elif character == "`":
+                self._read_backquoted()
+                word.add(UNKNOWN)
+            elif character == "$":
+                self._read_dollar(word, quoted=True)
+            else:
+                word.add(character)
+
+    def _read_dollar(self, word: _Word, *, quoted: bool) -> bool:
+        """What stands behind a dollar sign; whether the shell may split what comes of it."""
+        start = self.at - 1
+        calculation = _CALCULATION.match(self.text, start)
+        if found := calculation or _VARIABLE.match(self.text, start):
+            self.at = found.end()
+            self.calculates = self.calculates or calculation is not None
+            word.add(UNKNOWN)
+            return True
+        following = self._peek()
+        if following == "(" and not self.text.startswith("((", self.at):
+            self.at += 1
+            self.read_list(")")
+            word.add(UNKNOWN)
+            return True
+        if following in ("(", "{", "[") or (following in ("'", '"') and not quoted):
+            raise _Doubt("it expands something in a way that is not understood")
+        word.add("$")
+        return False
+
+    def _read_backquoted(self) -> None:
+        inner = _Reader(self._until("`"))
+        if "\\" in inner.text:
+            raise _Doubt("it has backslashes inside backquotes")
+        inner.parts, inner.writes, inner.reads = self.parts, self.writes, self.reads
+        inner.read_list("")
+        self.foreign = True
+        self.braces, self.calculates = self.braces or inner.braces, self.calculates or inner.calculates
+
+    # -- characters ------------------------------------------------------------------------------------------
+
+    def _skip_blanks(self) -> None:
+        """Blanks, joined lines, and a comment where one can stand."""
+        while True:
+            if self._peek() in (" ", "\t"):
+                self.at += 1
+            elif self.text.startswith("\\\n", self.at):
+                self.at += 2
+            elif self._peek() == "#" and (self.at == 0 or self.text[self.at - 1] in _META):
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            else:
+                return
+
+    def _peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def _next(self) -> str:
+        character = self._peek()
+        if character == "":
+            raise _Doubt("a quote in it is not closed")
+        self.at += 1
+        return character
+
+    def _until(self, closing: str) -> str:
+        end = self.text.find(closing, self.at)
+        if end < 0:
+            raise _Doubt("a quote in it is not closed")
+        text, self.at = self.text[self.at : end], end + 1
+        return text
 
 
-def _surplus_words(redirect: Node) -> list[Node]:
-    """The words of a redirection that are none of its own."""
-    if redirect.type not in _REDIRECTS:
-        return []
-    words = [child for child in redirect.named_children if child.type in _WORDS]
-    return words if redirect.type == "heredoc_redirect" else words[1:]
+def _guess_parts(text: str) -> list[SimpleCommand]:
+    """Pieces of a command that could not be read, which may be commands of it."""
+    found = []
+    for piece in _SEPARATORS.split(_QUOTES.sub("", text)):
+        words = piece.split()
+        while words and words[0] in _SKIPPED:
+            del words[0]
+        if words:
+            found.append(SimpleCommand(tuple(words), " ".join(words)))
+    return found

@@ -13,11 +13,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from swarm.permissions.path_rules import is_inside
-from swarm.permissions.shell.parse import ShellCommand
-from swarm.permissions.shell.readonly import is_null_device
+from swarm.permissions.shell.parse import GLOB_MARKS, UNKNOWN, ShellCommand, literal
 from swarm.permissions.shell.views import strip_transparent, view_command
-from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN, literal
 
 _WRITERS = frozenset(
     (
@@ -32,6 +29,7 @@ _SPEAKERS = frozenset(
 """Programs whose words name no files."""
 _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "jq"})
 """Programs whose first operand is an expression, unless an option gives it."""
+_NO_FILES = ("/dev/null", "/dev/stdout", "/dev/stderr")
 _MAX_FOLDERS = 8
 _MAX_MATCHES = 1_000
 _HOME = re.compile(r"\$\{?HOME\b")
@@ -44,7 +42,7 @@ def written_targets(command: ShellCommand) -> list[str]:
     targets = [*command.writes]
     for part in command.parts:
         targets.extend(view_command(part).writes)
-    return [target for target in dict.fromkeys(targets) if not is_null_device(target)]
+    return [target for target in dict.fromkeys(targets) if target not in _NO_FILES]
 
 
 def folders_of(command: ShellCommand, workspace: Path) -> list[Path] | None:
@@ -66,12 +64,10 @@ def folders_of(command: ShellCommand, workspace: Path) -> list[Path] | None:
     return list(dict.fromkeys(folders))
 
 
-def named_paths(
-    command: ShellCommand, folders: list[Path], *, writers_only: bool = False, attached: bool = False
-) -> Iterator[str]:
-    """Absolute paths of what its words name: file patterns are looked up, unknown words left out.
+def named_paths(command: ShellCommand, folders: list[Path], *, writers_only: bool = False) -> Iterator[str]:
+    """Absolute paths of what its words name, also behind an option's letter (`-f.env`); unknown words are left out.
 
-    With `attached`, also what may be a path behind the letter of an option: `-f.env`.
+    Of a pattern for file names at least what it stands for: `UNKNOWN` where that is too much to be looked up.
     """
     words: dict[str, None] = {} if writers_only else dict.fromkeys(command.reads)
     for part in command.parts:
@@ -83,7 +79,7 @@ def named_paths(
                 continue
             words.update(dict.fromkeys(view[1:] if view[0] not in _SEARCHERS else _without_expression(view)))
     for word in words:
-        for path in (*_paths_in(word), *([word[2:]] if attached and re.match(r"-\w[^=]", word) else ())):
+        for path in (*_paths_in(word), *([word[2:]] if re.match(r"-\w[^=]", word) else ())):
             for folder in folders:
                 yield from _look_up(path, folder)
 
@@ -106,54 +102,20 @@ def _paths_in(word: str) -> Iterator[str]:
 
 
 def _look_up(word: str, folder: Path) -> Iterator[str]:
-    plain = os.path.expanduser(literal(word))
-    joined = os.path.join(folder, plain)
+    joined = os.path.join(folder, os.path.expanduser(literal(word)))
     yield joined
-    if plain != os.path.expanduser(word) and "\0" not in joined:
+    if literal(word) != word and "\0" not in joined:
+        # What stands in brackets Bash reads in its own way: a star stands for at least as much.
+        wider = re.sub(rf"{GLOB_MARKS['[']}[^/]*", "*", os.path.join(folder, os.path.expanduser(word)))
         # Hidden files are matched only by a pattern that begins with a dot, as in the shell.
-        yield from itertools.islice(glob.iglob(joined), _MAX_MATCHES)
-
-
-def looks_outside(command: ShellCommand, workspace: Path) -> bool:
-    """Whether a command that only looks may look at files outside of the workspace."""
-    folders = folders_of(command, workspace)
-    if folders is None or not all(is_inside(str(folder), workspace) for folder in folders):
-        return True
-    for part in command.parts:
-        if part.words and part.words[0] not in _SPEAKERS and any(_is_unknown_path(word) for word in part.words[1:]):
-            return True
-    if any(UNKNOWN in read for read in command.reads):
-        return True
-    if any(_grows_option(word, folder) for part in command.parts for word in part.words[1:] for folder in folders):
-        return True
-    return any(not is_inside(path, workspace) and not is_null_device(path) for path in named_paths(command, folders))
-
-
-def _is_unknown_path(word: str) -> bool:
-    if word.startswith("~") and os.path.expanduser(word).startswith("~"):
-        return True  # `~-` and their like
-    return UNKNOWN in word
-
-
-def _grows_option(word: str, folder: Path) -> bool:
-    """Whether a file pattern stands for a name that a program would take for an option."""
-    if not word.startswith(tuple(GLOB_MARKS.values())):
-        return False
-    matches = itertools.islice(glob.iglob(literal(word), root_dir=folder), _MAX_MATCHES)
-    return any(match.startswith("-") for match in matches)
+        found = [*itertools.islice(glob.iglob(literal(wider)), _MAX_MATCHES + 1)]
+        yield from found if len(found) <= _MAX_MATCHES else [UNKNOWN]
 
 
 def resolve_home(text: str) -> str:
     """The command with the home's path for `$HOME`, as far as that can stand there."""
     home = os.path.expanduser("~")
     return _HOME_VARIABLE.sub(home.replace("\\", ""), text) if re.fullmatch(r"[\w./-]+", home) else text
-
-
-def uses_loose_repository(command: ShellCommand, workspace: Path) -> bool:
-    """Whether it uses Git in a workspace that is itself a repository's inside: files of the project are its settings."""
-    if not any("git" in strip_transparent(part.words)[:1] for part in command.parts):
-        return False
-    return (workspace / "HEAD").exists() and not (workspace / ".git").exists()
 
 
 def removes_critical_folder(command: ShellCommand, workspace: Path) -> bool:

@@ -7,41 +7,17 @@ it could be what a rule denies, a person is asked.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from swarm.definitions.tools import SHELL
 from swarm.permissions.rules import Rule
-from swarm.permissions.shell.git_options import git_hides
-from swarm.permissions.shell.options import Words, has_option
-from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
+from swarm.permissions.shell.carriers import hides_option
+from swarm.permissions.shell.kinds import kind_of
+from swarm.permissions.shell.parse import UNKNOWN, ShellCommand, SimpleCommand
 from swarm.permissions.shell.patterns import compile_pattern, is_wildcard
-from swarm.permissions.shell.readonly import is_read_only_command
 from swarm.permissions.shell.variables import SAFE_VARIABLES
 from swarm.permissions.shell.views import runs_another, strip_transparent, view_command
-from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN, literal
-
-__all__ = ["Finding", "allowing_rule", "find_rule", "is_read_only_command", "whole_rule"]
-
-_SEPARATORS = re.compile(r"[;&|\n(){}<>`]|\$\(")
-_QUOTES = re.compile(r"\\\n|[\\'\"]|\$(?=['\"])")
-_MAX_TAILS = 40
-_HIDING: Mapping[str, tuple[str, ...]] = {
-    "find": (
-        *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"),
-    ),
-    "sort": ("-o", "--output", "--compress-program"),
-    "rg": ("--pre", "--hostname-bin"),
-    "tree": ("-o", "--output", "-R"),
-    "tar": (
-        *("--to-command", "--checkpoint-action", "--use-compress-program", "--rsh-command", "--info-script"),
-        *("-I", "-F"),
-    ),
-    **dict.fromkeys(("fd", "fdfind"), ("-x", "-X", "--exec", "--exec-batch")),
-}
-"""Options under which a program does what nobody means who allows the program by its name."""
-_UNSETTLED = (UNKNOWN, *GLOB_MARKS.values())
 
 
 @dataclass(frozen=True)
@@ -87,8 +63,10 @@ def _covers(rule: Rule, part: SimpleCommand) -> bool:
     pattern = compile_pattern(rule.spec)
     if pattern.exact is not None and pattern.exact == part.raw:
         return True
-    if not part.words or part.is_dynamic or not all(SAFE_VARIABLES.fullmatch(name) for name in part.assigned):
+    if not part.words or UNKNOWN in part.words[0] or not all(map(SAFE_VARIABLES.fullmatch, part.assigned)):
         return False
+    if rule.plain:
+        return f"{kind_of(part.words)}:*" == rule.spec
     bare = strip_transparent(part.words)
     settled = part.settled_words[len(part.words) - len(bare) :]
     if bare[0] == "xargs" and len(bare) > 1 and not bare[1].startswith("-"):
@@ -100,21 +78,7 @@ def _covers(rule: Rule, part: SimpleCommand) -> bool:
     # A pattern means the program that it names, not whatever stands behind `timeout`.
     names_it = len(pattern_words) > place and not any(map(is_wildcard, pattern_words[: place + 1]))
     candidates = {bare, part.words} if names_it else {bare}
-    return any(map(pattern.matches, candidates)) and not _hides(pattern_words, bare, settled)
-
-
-def _hides(named: Sequence[str], words: Words, settled: Words) -> bool:
-    """Whether it has an option, or may grow one, that a program's name does not stand for and the pattern does not name."""
-    hidden = git_hides(words) if words[0] == "git" else _HIDING.get(words[0], ())
-    for word in settled[1:] if hidden else ():
-        name = word.partition("=")[0]
-        if word == "--" and words[0] != "find":
-            return False
-        if word.startswith(_UNSETTLED) or (word.startswith("-") and (UNKNOWN in name or literal(name) != name)):
-            return True
-        if word not in named and (word in hidden or (words[0] != "find" and has_option(word, hidden))):
-            return True
-    return False
+    return any(map(pattern.matches, candidates)) and not hides_option(pattern_words, bare, settled)
 
 
 def _may_be(part: SimpleCommand, rule: Rule) -> bool:
@@ -131,32 +95,19 @@ def _hold_against(command: ShellCommand, rule: Rule) -> Finding | None:
         return None
     parts = [part for part in command.parts if allowing_rule(part, exceptions) is None]
     if rule.spec is None:
-        return certain if parts or command.opaque or not exceptions or not command.parts else None
+        return certain if parts or command.doubt or not exceptions or not command.parts else None
     pattern = compile_pattern(rule.spec)
     if pattern.loose.fullmatch(_collapse(command.text)) and (parts or not exceptions):
         return certain
-    doubt = command.opaque or ""
+    doubt = command.doubt or ""
     for part in parts:
         views = view_command(part)
         if pattern.loose.fullmatch(_collapse(part.raw)) or any(map(pattern.matches_loosely, views.commands)):
             return certain
         if views.opaque or any(map(pattern.may_match, views.commands)):
             doubt = doubt or views.opaque or "it has words that are known only when it runs"
-    if command.broken and any(map(pattern.matches_loosely, _guess_commands(command.text))):
-        return certain
     return Finding(rule, certain=False, doubt=doubt) if doubt else None
 
 
 def _collapse(text: str) -> str:
     return " ".join(text.split())
-
-
-def _guess_commands(text: str) -> Iterable[Sequence[str]]:
-    """Pieces of a command line that could not be taken apart, which may be commands of it."""
-    for piece in _SEPARATORS.split(_QUOTES.sub("", text)):
-        words = literal(piece).split()
-        for start in range(min(len(words), _MAX_TAILS)):
-            yield words[start:]
-            name = words[start].rpartition("/")[2]
-            if name and name != words[start]:
-                yield [name, *words[start + 1 :]]

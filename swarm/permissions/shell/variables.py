@@ -15,23 +15,11 @@ CODE_VARIABLES = re.compile(
     r"\w*PAGER|LESSOPEN|LESSCLOSE|LESS|PS[0-4]|PROMPT_COMMAND|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|\w*EDITOR|VISUAL|FCEDIT"
     r"|BROWSER|GIT_(SSH\w*|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND|CONFIG\w*|EXEC_PATH|TEMPLATE_DIR)|SSH_ASKPASS|MANOPT"
     r"|LD_(PRELOAD|AUDIT|LIBRARY_PATH)|PERL5OPT|RUBYOPT|NODE_OPTIONS|TAR_OPTIONS|ZIPOPT|RIPGREP_CONFIG_PATH|RSYNC_RSH"
+    r"|S?RANDOM|HISTCMD|OPTIND|LINENO|SECONDS|EPOCHSECONDS|BASHPID|UID"
 )
-"""Variables whose value is a command, or makes a program run one."""
-_CALCULATED = frozenset(
-    ("RANDOM", "SRANDOM", "HISTCMD", "OPTIND", "LINENO", "SECONDS", "EPOCHSECONDS", "BASHPID", "UID")
-)
-
-
-def is_plain_name(text: str) -> bool:
-    """Whether it is the name of a variable and no more: no index, nothing to replace."""
-    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is not None
+"""Variables whose value is a command, makes a program run one, or is calculated by the shell."""
 
 
 def is_harmless(name: str) -> bool:
     """Whether the shell may set the variable without anything obeying it."""
     return _OWN_VARIABLES.fullmatch(name) is not None or SAFE_VARIABLES.fullmatch(name) is not None
-
-
-def is_calculated(name: str) -> bool:
-    """Whether Bash evaluates what is assigned to it as arithmetic."""
-    return name in _CALCULATED

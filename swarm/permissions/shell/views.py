@@ -11,10 +11,9 @@ import functools
 import re
 from dataclasses import dataclass, field
 
-from swarm.permissions.shell.carriers import find_carried_code
-from swarm.permissions.shell.parse import SimpleCommand, parse_command
+from swarm.permissions.shell.carriers import FINDERS, Words, find_carried_code
+from swarm.permissions.shell.parse import UNKNOWN, SimpleCommand, literal, parse_command
 from swarm.permissions.shell.variables import CODE_VARIABLES
-from swarm.permissions.shell.words import UNKNOWN, literal
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash"))
 _CODE_CARRIERS = frozenset(
@@ -49,26 +48,33 @@ _OPERANDS_FIRST = {
     **dict.fromkeys(("direnv", "mise"), 2),
 }
 """How many words that are no options stand between a wrapper and its command."""
-FINDERS = {
-    "find": ("-exec", "-execdir", "-ok", "-okdir"),
-    "fd": ("-x", "-X", "--exec", "--exec-batch"),
-    "fdfind": ("-x", "-X", "--exec", "--exec-batch"),
-    "git": ("run", "foreach", "--exec", "-x", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter"),
-}
-"""Programs that run another one named behind such a word."""
 _GIT_OPTIONS_WITH_VALUE = frozenset(
     ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix", "--attr-source")
 )
 _SPLIT_OPTION = re.compile(r"-[a-zA-Z]*S|--split-string=?")
 """With it `env` takes one word for a whole command."""
 _LOADER = re.compile(r"ld(-linux|-musl|\.so|-\d|64\.so)[\w.-]*")
+_EVALUATES = {
+    **dict.fromkeys(
+        ("let", "compgen", "complete", "bind", "alias", "shopt", "mapfile", "readarray", "getopts"), re.compile("")
+    ),
+    **dict.fromkeys(
+        ("declare", "typeset", "local", "readonly", "export", "unset", "read"),
+        re.compile(r"-\w*[nip]|[^=]*[\[\ue000\ue005]|.*[`$]", re.DOTALL),
+    ),
+    "printf": re.compile(r"-v|[\ue000]"),
+    "wait": re.compile(r"-\w*p|.*[\[\ue000]"),
+    **dict.fromkeys(("source", "."), re.compile(r"[\ue000]|/dev/")),
+}
+"""Builtins under which the shell may read a word of theirs as code."""
+_TESTS = frozenset(
+    ("=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "-a", "-o", "]")
+)
 _CODE = re.compile(r"[\s;|&$`()]")
 _SETTERS = frozenset(("env", "export", "declare", "typeset", "local", "readonly"))
 _MAX_TAILS = 64
 _MAX_VIEWS = 2_000
 _MAX_DEPTH = 5
-
-Words = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -89,12 +95,21 @@ def view_command(part: SimpleCommand) -> Views:
     gathering.add(part.words, 0)
     for name in part.assigned:
         gathering.see_assigned(name)
+    if {"test", "["}.intersection(part.words) and any(UNKNOWN in part.words[place] for place in part.splitting):
+        gathering.give_up("its test has words that are known only when it runs")
     return Views(
         commands=tuple(gathering.commands),
         writes=tuple(gathering.writes),
         reads=tuple(gathering.reads),
         opaque=gathering.opaque,
     )
+
+
+def _may_name(words: Words) -> bool:
+    """Whether `test` may take a word for the name of a variable, which it evaluates."""
+    naming = not {"-v", "-R"}.isdisjoint(words)
+    pairs = zip(words[1:], words[2:], strict=False)
+    return naming or any(one.startswith(UNKNOWN) and other not in _TESTS for one, other in pairs)
 
 
 def runs_another(words: Words) -> bool:
@@ -178,6 +193,10 @@ class _Gathering:
         if name != words[0]:
             self.add((name, *words[1:]), depth)
             return
+        if (evaluated := _EVALUATES.get(name)) is not None and any(map(evaluated.match, words[1:] or ("",))):
+            self.give_up(f"{name} may read a word of it as code")
+        if name in ("test", "[") and _may_name(words):
+            self.give_up("its test may evaluate a word")
         if name in _SHELLS:
             self._look_into_shell(words, depth)
         if name in _WRAPPERS or _LOADER.fullmatch(name) or (name == "-" and len(words) > 1):
@@ -260,8 +279,8 @@ class _Gathering:
                 self.give_up("it runs code that is known only when it runs")
             code = code.replace(UNKNOWN, "$UNKNOWN")
         command = parse_command(literal(code))
-        if strict and command.opaque:
-            self.give_up(f"the code that it carries: {command.opaque}")
+        if strict and command.doubt:
+            self.give_up(f"the code that it carries: {command.doubt}")
         self.writes.extend(command.writes)
         self.reads.extend(command.reads)
         for part in command.parts:

@@ -1,0 +1,44 @@
+"""Subcommands of which one call is like the next: those that a lasting approval may mean as a kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from swarm.permissions.shell.looks import Grammar
+
+_OF_REMOTE = ("git fetch", "git pull", "git push")
+"""Their first operand says whom they speak with; it belongs to the kind."""
+_KINDS: dict[str, Grammar] = {
+    "git add": Grammar("AuvnN", "all update verbose dry-run intent-to-add"),
+    "git commit": Grammar("aqvsm:", "all amend no-edit quiet signoff allow-empty message="),
+    "git fetch": Grammar("pqvt", "prune tags quiet verbose depth="),
+    "git pull": Grammar("qv", "ff-only rebase no-rebase quiet verbose"),
+    "git push": Grammar("uqvn", "set-upstream quiet verbose dry-run"),
+    "git switch": Grammar("cq", "create quiet"),
+    **dict.fromkeys(
+        (f"cargo {name}" for name in ("build", "test", "check", "clippy")),
+        Grammar("qvrp:", "release all workspace all-targets all-features package= quiet"),
+    ),
+    "ruff check": Grammar("q", "quiet statistics"),
+    "ruff format": Grammar("q", "check diff quiet"),
+    "pytest": Grammar("qvxslk:m:", "lf ff exitfirst collect-only maxfail= tb= durations="),
+    "mypy": Grammar("v", "strict pretty"),
+}
+"""Subcommand → its options that start no program, write no file and loosen nothing."""
+_OPERAND = re.compile(r"(?!.*(^|/)\.\.(/|$))[\w.][\w./@^~-]*")
+"""A plain word: no path that leads elsewhere, no address, no refspec that forces or removes."""
+_REMOTE = re.compile(r"[\w.-]+")
+
+
+def kind_of(words: Sequence[str]) -> str:
+    """The kind of a command: its first words, which all of that kind begin with; empty if it is of none."""
+    name = next((" ".join(words[:count]) for count in (2, 1) if " ".join(words[:count]) in _KINDS), "")
+    if not name:
+        return ""
+    operands = _KINDS[name].operands_of(tuple(words[name.count(" ") + 1 :]), values=False)
+    if operands is None or not all(map(_OPERAND.fullmatch, operands)):
+        return ""
+    if name not in _OF_REMOTE:
+        return name
+    return f"{name} {operands[0]}" if operands and _REMOTE.fullmatch(operands[0]) and words[2] == operands[0] else ""

@@ -1,0 +1,181 @@
+"""Commands that no rule allows are tried where nothing can come of them; only what that is not enough for is asked about."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm.client import Job
+from swarm.permissions.sandbox import Backend, choose_backend
+from swarm.records import JobView
+from tests.fleet import Fleet
+from tests.needs import need
+from tests.unit.test_permissions_shell_everyday import EVERYDAY
+from tests.waiting import wait_for
+
+
+@pytest.fixture(autouse=True)
+def _sandbox() -> None:
+    need(isinstance(choose_backend("auto"), Backend), "there is no sandbox here")
+
+
+def make_project(root: Path) -> None:
+    """A project in which everyday commands find what they name."""
+    for folder in ("src", "tests", "node_modules"):
+        (root / folder).mkdir()
+    names = (
+        "README.md",
+        "x",
+        "y",
+        "a",
+        "b",
+        "a.py",
+        "b.py",
+        "src/a.py",
+        "src/b.ts",
+        "a.txt",
+        "a.csv",
+        "a.bin",
+        "log.txt",
+        "a.cfg",
+        "a.b",
+    )
+    for name in names:
+        (root / name).write_text("foo\n")
+    (root / "package.json").write_text('{"scripts": {"build": "x"}, "version": "1"}')
+    (root / "a.json").write_text('{"a": [{"b": 1}]}')
+    (root / "pyproject.toml").write_text("[project]\ndependencies = []\n")
+    (root / "Makefile").write_text("x:\n\techo x\n")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main")
+    for step in (
+        ("init", "-q"),
+        ("add", "."),
+        ("commit", "-qm", "first"),
+        ("commit", "-q", "--allow-empty", "-m", "second"),
+    ):
+        subprocess.run(["git", *identity, *step], cwd=root, check=True)
+
+
+def _submit(fleet: Fleet, *commands: str | dict[str, Any], **options: Any) -> Job:
+    """A job whose agent makes these calls of Bash, one after the other, and says what came of the last."""
+    inputs = [{"command": given} if isinstance(given, str) else given for given in commands]
+    rules = "".join(
+        f"  - when: {{turn: {turn}}}\n    reply: {{tools: [{{name: Bash, input: {json.dumps(given)}}}]}}\n"
+        for turn, given in enumerate(inputs)
+    )
+    server = fleet.rehearse(f"name: looks\nrules:\n{rules}  - reply: {{text: '{{last_result}}'}}\n")
+    options = {"mode": "default", "ask_seconds": 0} | options
+    return fleet.swarm.submit("go", agent="general-purpose", workspace=fleet.workspace, base_url=server.url, **options)
+
+
+def _run(fleet: Fleet, *commands: str | dict[str, Any], **options: Any) -> JobView:
+    return _submit(fleet, *commands, **options).wait(60)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'for f in *.txt; do wc -l "$f"; done | sort',
+        "python3 -c 'print(sum(range(10)))'",
+        "x=$(cat a.txt); [[ $x == one ]] && echo same",
+        "cat <<EOF | tr a-z A-Z\nword\nEOF",
+        "mktemp -d >/dev/null && echo made",
+    ],
+)
+def test_a_look_is_not_asked_about_however_it_is_written(at_work: Fleet, command: str) -> None:
+    (at_work.workspace / "a.txt").write_text("one\n")
+    view = _run(at_work, command)
+    assert "[looked: files were read-only" in view.text and "Not allowed" not in view.text
+    assert at_work.swarm.questions.of_job(view.id) == []
+
+
+def test_a_search_that_finds_nothing_is_a_look_that_failed_and_not_a_question(at_work: Fleet) -> None:
+    text = _run(at_work, "grep -rn nowhere . || exit 3").text
+    assert "[exit code 3]" in text and "[looked:" in text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "touch made",
+        "echo x > made",
+        "touch made || true",
+        'python3 -c \'open("made", "w")\'',
+        "echo x > /tmp/made",
+        "echo x > ~/made",
+        {"command": "sleep 30", "timeout": 300},
+        {"command": "true", "changes": True},
+        {"command": "true", "run_in_background": True},
+    ],
+)
+def test_what_a_look_is_not_enough_for_is_asked_about_and_then_run_for_real(
+    at_work: Fleet, command: str | dict[str, Any]
+) -> None:
+    job = _submit(at_work, command, "ls; ls /tmp ~", ask_seconds=60)
+    question = wait_for("a question is asked", lambda: next(iter(at_work.swarm.questions.open(job.id)), None))
+    assert not (at_work.workspace / "made").exists()
+    at_work.swarm.answer(question.id, "allow")
+    text = job.wait(60).text
+    if "made" in str(command):
+        assert "made" in text
+
+
+def test_the_question_says_what_the_look_did_not_have(at_work: Fleet) -> None:
+    text = _run(at_work, "touch made").text
+    assert "a look was not enough" in text and "Read-only file system" in text
+
+
+def test_the_network_is_nothing_that_a_look_has(at_work: Fleet) -> None:
+    command = "python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80), 3)'"
+    text = _run(at_work, command, mode="acceptEdits", network=True).text
+    assert "a look was not enough" in text and "unreachable" in text
+
+
+def test_a_silent_failure_says_that_it_was_only_a_look(at_work: Fleet) -> None:
+    text = _run(at_work, "touch made 2>/dev/null; true").text
+    assert "[looked: files were read-only" in text
+    assert not (at_work.workspace / "made").exists()
+
+
+def test_what_a_rule_denies_to_be_read_is_hidden_from_every_command(at_work: Fleet) -> None:
+    (at_work.workspace / ".env").write_text("SECRET\n")
+    (at_work.workspace / "keys").mkdir()
+    (at_work.workspace / "keys" / "a").write_text("SECRET\n")
+    backend = choose_backend("auto")
+    assert isinstance(backend, Backend)
+    for mode in ("default", "acceptEdits") if backend.name == "bubblewrap" else ("default",):
+        for command in (
+            "grep -rs . . ; true",
+            "python3 -c 'import glob; print(open(glob.glob(\".e*\")[0]).read())'; ls keys",
+        ):
+            text = _run(at_work, command, deny=["Read(.env)", "Read(/keys/**)"], mode=mode).text
+            assert "SECRET" not in text, (mode, command)
+
+
+def test_an_agent_in_the_mode_dont_ask_looks_and_is_denied_the_rest(at_work: Fleet) -> None:
+    assert "[looked:" in _run(at_work, "ls | sort", mode="dontAsk").text
+    assert "nobody is asked" in _run(at_work, "touch made", mode="dontAsk").text
+
+
+def test_a_rule_that_denies_or_asks_is_not_tried_first(at_work: Fleet) -> None:
+    for options in ({"deny": ["Bash(id:*)"]}, {"ask": ["Bash(id:*)"]}):
+        for command in ("id", "[ x ]# ; id", "x=1; echo ${x/<(id)/b}", "echo ${x#{a}; id }"):
+            assert "uid=" not in _run(at_work, command, **options).text, (command, options)
+
+
+def test_hardly_any_everyday_command_is_asked_about(at_work: Fleet) -> None:
+    make_project(at_work.workspace)
+    calls = ", ".join(json.dumps({"name": "Bash", "input": {"command": command}}) for command in EVERYDAY)
+    server = at_work.rehearse(
+        f"name: everyday\nrules:\n  - when: {{turn: 0}}\n    reply: {{tools: [{calls}]}}\n  - reply: {{text: done}}\n"
+    )
+    job = at_work.swarm.submit(
+        "go", agent="general-purpose", workspace=at_work.workspace, base_url=server.url, mode="default", ask_seconds=0
+    )
+    job.wait(120)
+    denied = [event.fields for event in job.follow() if event is not None and event.kind == "denied"]
+    assert len(denied) <= 6, [(fields["call"], fields["why"]) for fields in denied]
