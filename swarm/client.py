@@ -81,7 +81,7 @@ class Swarm:
         return patient
 
     def within(self, ceiling: Ceiling) -> Swarm:
-        """The same for somebody who may not do everything: what is submitted, written or answered by it is held to the ceiling."""
+        """A client whose submissions, messages and answers are held to a ceiling: what goes beyond it raises `BeyondCeiling`."""
         bounded = copy.copy(self)
         bounded.ceiling = ceiling
         return bounded
@@ -354,7 +354,7 @@ class Swarm:
         return self.store.want_summary(agent_id, wanted)
 
     def hold_job(self, job_id: str) -> None:
-        """Raise `BeyondCeiling` for a job that could not have been started within the ceiling: whoever writes to it has what it has."""
+        """Raise `BeyondCeiling` for a job that could not have been started within the ceiling: a writer directs what the job may do."""
         if self.ceiling != UNLIMITED:
             from swarm.orders import wanted_of
 

@@ -118,7 +118,7 @@ class Job(Correspondence):
         return self.view()
 
     def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
-        """As `Correspondence.deliver`. Raises `BeyondCeiling` where the caller could not have started the job."""
+        """As `send`; returns who got the message, and who of a broadcast did not. Raises `BeyondCeiling` as `Swarm.hold_job` does."""
         self._swarm.hold_job(self.id)
         return super().deliver(to, text, reply_to=reply_to)
 
