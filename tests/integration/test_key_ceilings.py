@@ -155,8 +155,10 @@ def test_the_tools_of_the_mcp_server_are_held_as_the_api_is(served: Served) -> N
             assert found.is_error and "base_url: Extra inputs" in str(found.content[0].text)  # type: ignore[union-attr]
             assert (await client.call_tool("list_agent_types", {"workspace": "/"})).is_error
 
+    worker = served.fleet.start_worker(1)  # so that the server starts none
     with serving(served.fleet, "swarm", "mcp", "serve", "--http", "--workspace", str(workspace)) as url:
         asyncio.run(drive(f"{url}/mcp"))
+    worker.stop()
 
 
 def test_what_an_order_leaves_open_stays_within_the_ceilings(served: Served) -> None:

@@ -207,7 +207,6 @@ def start_job(caller: Caller, given: NewJob) -> JobState:
 
     It returns at once with the job's id. Look at it with get_job, follow it with follow_job.
     """
-    caller.ready()
     bounds = {"budget_usd": given.budget_usd, "timeout_seconds": given.timeout_seconds}
     bounds = {name: value for name, value in bounds.items() if value is not None}
     order = given.model_dump(
@@ -222,6 +221,7 @@ def start_job(caller: Caller, given: NewJob) -> JobState:
         idempotency_key=own_key,
         **order,
     )
+    caller.ready()
     _wait(caller, job.id, given.wait_seconds, "attention", after="0" if job.new else "$")
     return show_job(caller.swarm, job.id, job.warnings)
 
