@@ -15,7 +15,6 @@ import copy
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,8 @@ from swarm.jobs import Job as Job
 from swarm.jobs import show_lack
 from swarm.log import EventLog
 from swarm.mailbox import USER
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
+from swarm.permissions.modes import AFTER_PLAN, MODES
 from swarm.records import AgentView, JobView
 from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
@@ -55,6 +56,8 @@ class Swarm:
     def __init__(self, settings: Settings | None = None, *, tell: Callable[[str], None] | None = None) -> None:
         self.settings = settings or load_settings()
         self.store = Store(connect(self.settings), self.settings.key_prefix)
+        self.ceiling: Ceiling = UNLIMITED
+        self._senders: list[Any] = []
         self.tell = tell or (lambda what: log.warning("redis.away", what=what))
         """Told that somebody waits for Redis, and for what job, whenever and as long as that is so; default: the log."""
 
@@ -76,6 +79,12 @@ class Swarm:
         patient = copy.copy(self)
         patient.store = self.store.outlasting(Outage(self.tell, who=job_id))
         return patient
+
+    def within(self, ceiling: Ceiling) -> Swarm:
+        """A client whose submissions, messages and answers are held to a ceiling: what goes beyond it raises `BeyondCeiling`."""
+        bounded = copy.copy(self)
+        bounded.ceiling = ceiling
+        return bounded
 
     def submit(
         self,
@@ -147,7 +156,7 @@ class Swarm:
         CloudEvents signed with `SWARM_WEBHOOK_SECRET`, if workers allow it (`SWARM_JOB_WEBHOOKS`).
 
         What the settings files hold that cannot be used is in the handle's `warnings`.
-        Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `RedisUnavailable`, `GitFailed`.
+        Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `BeyondCeiling`, `RedisUnavailable`, `GitFailed`.
         """
         from swarm.orders import Order, prepare_order
 
@@ -182,7 +191,7 @@ class Swarm:
             patient=patient,
             webhook=webhook,
         )
-        return self.place(prepare_order(order, self.settings))
+        return self.place(prepare_order(order, self.settings, ceiling=self.ceiling))
 
     def map(
         self,
@@ -213,8 +222,9 @@ class Swarm:
                 raise ConfigurationError(f"a map cannot be given {unfit}, which is for one job")
         lines = check_lines(over)
         prompts = fill_prompts(prompt, lines)
+        self.ceiling.hold(Wanted(budget_usd=budget_usd))
         own = {"ask_seconds": 0.0, "commands": False, "agent": PATIENT_AGENT if order.get("patient") else DEFAULT_AGENT}
-        prepared = prepare_order(Order(prompt=prompts[0], **{**own, **order}), self.settings)
+        prepared = prepare_order(Order(prompt=prompts[0], **{**own, **order}), self.settings, ceiling=self.ceiling)
         return place_map(
             self,
             prepared,
@@ -223,7 +233,7 @@ class Swarm:
             title=title or prompt,
             max_running=max_running,
             retries=retries,
-            budget_usd=budget_usd,
+            budget_usd=self.ceiling.bound_cost(budget_usd),
         )
 
     def find_map(self, map_id: str) -> Map:
@@ -299,8 +309,11 @@ class Swarm:
         """Answer a question: `allow` or `deny` for a permission or a plan, else in words; the agent goes on.
 
         `always` allows what is plainly of the same kind for the rest of the job; `mode` is what an approved plan is carried
-        out in. Raises `UnknownQuestion`, `QuestionClosed`.
+        out in. Raises `UnknownQuestion`, `QuestionClosed`, `BeyondCeiling`.
         """
+        if not mode and (most := self.ceiling.bound_mode(AFTER_PLAN)) != AFTER_PLAN:
+            mode = most
+        self.ceiling.hold(Wanted(mode=next((one for one in MODES if one == mode), None), allow=always))
         self.publish(self.questions.answer(question_id, answer, reason=reason, mode=mode, by=by, always=always))
 
     def event(self, key: str, data: str = "", *, keep_seconds: float = KEEP_SECONDS, by: str = USER) -> Happening:
@@ -332,18 +345,31 @@ class Swarm:
     def compact(self, agent_id: str, focus: str = "") -> str:
         """Have an agent's conversation summarized before its next turn, with `focus` above all; nobody is woken for it.
 
-        Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`.
+        Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`, `BeyondCeiling`.
         """
+        self.hold_job(self.store.agent(agent_id).job_id)
         if len(focus.encode()) > MAX_FOCUS_BYTES:
             raise ConfigurationError(f"the focus has more than {MAX_FOCUS_BYTES:,} bytes: say it shorter")
         wanted = json.dumps({"id": secrets.token_hex(8), "focus": focus})
         return self.store.want_summary(agent_id, wanted)
 
-    @cached_property
+    def hold_job(self, job_id: str) -> None:
+        """Raise `BeyondCeiling` for a job that could not have been started within the ceiling: a writer directs what the job may do."""
+        if self.ceiling != UNLIMITED:
+            from swarm.orders import wanted_of
+
+            job = self.store.job(job_id)
+            self.ceiling.hold(
+                wanted_of(self.store.spec(job.root_id), job.workspace, self.store.permissions(job_id).rules)
+            )
+
+    @property
     def _sender(self) -> Any:
         from swarm.tasks.app import make_app  # Celery is loaded by those who send, not by those who look
 
-        return make_app(self.settings)
+        if not self._senders:  # Copies share the one that is made.
+            self._senders.append(make_app(self.settings))
+        return self._senders[0]
 
     def publish(self, effect: Signals) -> None:
         """Carry out what a step of the store asks for: wake agents, stop them."""

@@ -106,6 +106,16 @@ class IdempotencyConflict(SwarmError):
         )
 
 
+class BeyondCeiling(SwarmError):
+    """An order asks for more than its caller may, or a caller reaches for a job that has more; nothing was done."""
+
+    def __init__(self, field: str, asked: str, most: str, remedy: str) -> None:
+        self.field = field
+        super().__init__(
+            f"{field}: {asked} goes beyond this caller's ceiling ({most}). An operator gives more with {remedy}"
+        )
+
+
 class UnknownBroker(ConfigurationError):
     """What is to follow a job's end is to be published on a broker that no worker knows."""
 

@@ -40,7 +40,7 @@ has_login = bool(given_options.basic_auth or given_options.auth)
 page_token = secrets.token_urlsafe(24) if has_login else make_token(settings)
 mount(flower_urls.handlers, flower_urls.settings, Swarm(settings), page_token)
 address = default_address(given_options.address)
-guard_routes(flower_urls.handlers, flower_urls.settings, settings, address)
+guard_routes(flower_urls.handlers, flower_urls.settings, settings, address, page_token)
 if given_options.port and not given_options.unix_socket:
     prefix = f"/{given_options.url_prefix.strip('/')}" if given_options.url_prefix else ""
     here = f"http://{address if address not in ('0.0.0.0', '::') else LOOPBACK}:{given_options.port}{prefix}"

@@ -1,8 +1,8 @@
 """What every request to Flower must pass before Flower sees it, however Flower was started; `flower_config` installs it.
 
-Flower on loopback has no login, so a web page that has its own name resolve to this machine (DNS rebinding) would read
-everything: only hosts that are known are served. Metrics and the health check tell about the fleet, too: where there is a
-login they are behind it.
+Only hosts that are known are served, so that no web page reads anything by having its own name resolve to this machine (DNS rebinding).
+Whoever asks has the login or, where none is set, the cookie of the page's token: other users of this machine reach Flower, too. Open are
+static files, and the health check and metrics if the setting names them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from tornado.routing import URLSpec
 from tornado.web import HTTPError, RequestHandler, StaticFileHandler
 
 from swarm.settings import Settings
+from swarm.web.failures import Forbidden
+from swarm.web.guard import check_site
+from swarm.web.handlers import Guarded, check_login, has_login
 
 LOOPBACK = "127.0.0.1"
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+))(?::\d+)?")
@@ -52,7 +55,7 @@ def default_address(given: str) -> str:
     return given or ("" if given_options.unix_socket else LOOPBACK)
 
 
-def guard_routes(handlers: list[Any], options: dict[str, Any], settings: Settings, address: str) -> None:
+def guard_routes(handlers: list[Any], options: dict[str, Any], settings: Settings, address: str, token: str) -> None:
     """Put Flower's routes behind the guard, and those that Tornado makes of Flower's options for its static files."""
     names = known_names(settings, address)
     open_ones = {part.strip() for part in settings.flower_open.split(",")}
@@ -63,15 +66,27 @@ def guard_routes(handlers: list[Any], options: dict[str, Any], settings: Setting
             raise HTTPError(
                 _MISDIRECTED, "This host name is not known here. Set SWARM_FLOWER_HOSTS to the names that Flower has."
             )
-        watched = isinstance(handler, Healthcheck | Metrics) and not opened & set(type(handler).__mro__)
-        if watched and isinstance(handler, BaseHandler) and not handler.current_user:
-            raise HTTPError(401)
+        # The page's handlers check more.
+        if not isinstance(handler, BaseHandler) or isinstance(handler, Guarded) or opened & set(type(handler).__mro__):
+            return
+        # Where there is a login, Flower's own ask for it, but for these two.
+        if not has_login(handler) or isinstance(handler, Healthcheck | Metrics):
+            _check_visitor(handler, token)
 
     routes = [route if isinstance(route, URLSpec) else URLSpec(*route) for route in handlers]
     handlers[:] = [
         URLSpec(route.regex.pattern, _guarded(route.handler_class, check), route.kwargs, route.name) for route in routes
     ]
     options["static_handler_class"] = _guarded(StaticFileHandler, check)
+
+
+def _check_visitor(handler: BaseHandler, token: str) -> None:
+    try:
+        check_login(handler, token)
+        if not has_login(handler) and handler.request.method not in ("GET", "HEAD"):
+            check_site(handler.request.headers, handler.request.host, acts=True)
+    except Forbidden as refusal:
+        raise HTTPError(refusal.status, "%s", refusal) from refusal
 
 
 def _guarded(kind: Any, check: Callable[[RequestHandler], None]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from swarm.agent.needs import Has, find_common_lack, read_needs
-from swarm.correspondence import Correspondence
+from swarm.correspondence import Correspondence, Delivery
 from swarm.errors import JobLost, UnknownAgent
 from swarm.ids import root_agent_id
 from swarm.mailbox import USER
@@ -116,6 +116,11 @@ class Job(Correspondence):
                     return view
                 raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it goes on")
         return self.view()
+
+    def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
+        """As `send`; returns who got the message, and who of a broadcast did not. Raises `BeyondCeiling` as `Swarm.hold_job` does."""
+        self._swarm.hold_job(self.id)
+        return super().deliver(to, text, reply_to=reply_to)
 
     def board(self) -> list[TaskView]:
         """The tasks of its board, by number."""

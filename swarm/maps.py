@@ -7,6 +7,7 @@ go on reading it.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,8 @@ from swarm.mapping.lines import Line, fill_all
 from swarm.mapping.maps import Attempt, End, LineResult, MapLine, Maps, MapView
 from swarm.memory.files import take_in
 from swarm.memory.pages import Memories
-from swarm.orders import PreparedJob, check_prompt
+from swarm.orders import PreparedJob, check_prompt, wanted_of
+from swarm.permissions.ceiling import UNLIMITED, Wanted
 from swarm.plain import clean
 from swarm.records import NANO
 from swarm.store.connection import explained
@@ -128,16 +130,25 @@ class Map:
             self._swarm.publish(signals)
 
     def retry(self) -> int:
-        """Try all lines again that failed; how many those are."""
-        found = self.failures()
+        """Try all lines again that failed; how many those are. Raises `BeyondCeiling` where the caller could not have made the map."""
         spec = self._maps.template(self.id)
         folder = Path(self.view().workspace)
+        self._hold(spec, folder)
+        found = self.failures()
         attempts = {
             each.line: _attempt(self._swarm, spec, folder, self.id, each.line, each.attempts + 1) for each in found
         }
         for signals in self._maps.retry(self.id, attempts):
             self._swarm.publish(signals)
         return len(found)
+
+    def _hold(self, template: dict[str, Any], folder: Path) -> None:
+        ceiling = self._swarm.ceiling
+        if ceiling != UNLIMITED:
+            unsaid = {**dict.fromkeys(_OWN, ""), "workspace": str(folder)}
+            spec = AgentSpec.model_validate({**unsaid, **template})
+            ceiling.hold(wanted_of(spec, str(folder), self._maps.rules(self.id)))
+            ceiling.hold(Wanted(budget_usd=self.view().budget_usd or math.inf))
 
     def cancel(self, reason: str = "its map was cancelled by a person", *, by: str = USER) -> None:
         """Begin no further lines, and cancel those that run; results that are there stay. `by` says who did."""

@@ -7,6 +7,7 @@ what an agent would be allowed sees exactly what it would be given.
 from __future__ import annotations
 
 import hashlib
+import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -35,10 +36,11 @@ from swarm.memory.files import Folder, find_memory_folders
 from swarm.memory.shelves import Places, find_places
 from swarm.models import Usage
 from swarm.models.catalogue import cost_usd, resolve_model
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
 from swarm.permissions.definition_rules import definition_rules
-from swarm.permissions.modes import first_mode
+from swarm.permissions.modes import MODES, first_mode
 from swarm.permissions.rules import Action, Rules, parse_rule
-from swarm.permissions.sources import PermissionSettings
+from swarm.permissions.sources import COMMAND_LINE, PermissionSettings
 from swarm.settings import LOOPBACK, Settings
 from swarm.skills.commands import Place, call_command
 from swarm.skills.model import Skills
@@ -198,14 +200,18 @@ def find_workspace(given: str | Path) -> Path:
     return folder
 
 
-def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -> PreparedJob:
+def prepare_order(
+    order: Order, settings: Settings, *, any_type: bool = False, ceiling: Ceiling = UNLIMITED
+) -> PreparedJob:
     """Check an order and read what it refers to, once; nothing is written. `any_type` also takes types that only agents start.
 
-    Raises `ConfigurationError` for what cannot be used, `UnknownDefinition`, `InvalidRule` for a rule that the person typed.
+    Raises `ConfigurationError` for what cannot be used, `BeyondCeiling` for what goes beyond the caller's, `UnknownDefinition`,
+    `InvalidRule` for a rule that the person typed.
     """
     # Definitions and rules may name them.
     declare_outside_tools(settings.tools)
     folder = find_workspace(order.workspace)
+    ceiling.hold(_wanted_by(order, folder))
     if not order.home_workspace:
         refuse_home(folder)
     check_prompt(order.prompt)
@@ -235,6 +241,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
             f"{order.agent!r} can only be started by other agents; `swarm agents` shows those a job can start with"
         )
     limits = order.limits or Limits()
+    limits = limits.model_copy(update={"budget_usd": ceiling.bound_cost(limits.budget_usd)})
     if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
         limits = limits.model_copy(update={"max_turns": definition.max_turns})
     if catalogue.max_depth is not None and "max_depth" not in limits.model_fields_set:
@@ -248,7 +255,7 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         copies = settings.hub is not None or (order.isolation or definition.isolation or "none") != "none"
         provider = settings.provider if order.base_url is None else "anthropic"
         refuse_more_turns(definition, provider, summaries=order.summaries, copies=copies)
-    mode = first_mode(definition, order.mode or permissions.default_mode or DEFAULT_MODE)
+    mode = first_mode(definition, ceiling.bound_mode(order.mode or permissions.default_mode or DEFAULT_MODE))
     isolation = _choose_isolation(order, definition, settings)
     job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
     spec = AgentSpec(
@@ -262,10 +269,10 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         isolation=isolation,
         files=_choose_files(order, settings, found.setup if found.trusted else None),
         mode=mode,
-        after_plan="bypassPermissions" if mode == "plan" else None,
+        after_plan=ceiling.bound_mode("bypassPermissions") if mode == "plan" else None,
         rules=definition_rules(definition),
-        folders=list(permissions.folders),
-        network=order.network or definition.network,
+        folders=ceiling.bound_folders(list(permissions.folders)),
+        network=(order.network or definition.network) and ceiling.network,
         base_url=order.base_url,
         summaries=order.summaries,
         patient=order.patient,
@@ -285,6 +292,31 @@ def prepare_order(order: Order, settings: Settings, *, any_type: bool = False) -
         places=(places := find_places(folder, settings.memory_owner)),
         memory_folders=tuple(find_memory_folders(catalogue.definitions.values(), places, folder, Path.home())),
         digest=digest,
+    )
+
+
+def _wanted_by(order: Order, folder: Path) -> Wanted:
+    return Wanted(
+        workspace=folder,
+        mode=order.mode,
+        network=order.network,
+        allow=bool(order.allow),
+        check=order.check is not None,
+        budget_usd=None if order.limits is None else order.limits.budget_usd,
+    )
+
+
+def wanted_of(spec: AgentSpec, workspace: str, rules: str) -> Wanted:
+    """What a job has, by its root, its folder and its rules (JSON), as if somebody had ordered it."""
+    known = Rules.model_validate_json(rules).rules if rules else ()
+    modes = [spec.mode, *([spec.after_plan] if spec.after_plan is not None else [])]
+    return Wanted(
+        workspace=workspace,
+        mode=max(modes, key=MODES.index),
+        network=spec.network,
+        allow=any(rule.action == "allow" and rule.source == COMMAND_LINE for rule in known),
+        check=spec.definition.outcome is not None and spec.definition.outcome.by_person,
+        budget_usd=math.inf if spec.limits.budget_usd is None else spec.limits.budget_usd,
     )
 
 
@@ -353,7 +385,7 @@ def _check_rules(order: Order) -> None:
     given: dict[Action, Sequence[str]] = {"allow": order.allow, "ask": order.ask, "deny": order.deny}
     for action, entries in given.items():
         for entry in entries:
-            parse_rule(entry, action, "the command line")
+            parse_rule(entry, action, COMMAND_LINE)
 
 
 def _find_outcome(order: Order, own: Outcome | None) -> Outcome | None:

@@ -162,10 +162,10 @@ class Settings(BaseSettings):
     flower_hosts: str = ""
     """Host names, separated by commas, under which Flower is reached, beside `localhost` and addresses."""
     flower_open: str = ""
-    """Which of `healthcheck` and `metrics` Flower shows without its login, separated by commas."""
+    """Which of `healthcheck` and `metrics` Flower shows without login and token, separated by commas."""
 
     flower_token: str | None = None
-    """What opens the page in a Flower without a login. Default: one that is made once and kept in `state_dir`."""
+    """What opens a Flower without a login. Default: one that is made once and kept in `state_dir`."""
 
     lease_seconds: float = Field(default=15.0, gt=0)
     """How long a worker may be silent before its agents are given to others."""

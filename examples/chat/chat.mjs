@@ -1,5 +1,5 @@
 // A chat with the root agent of one job. Its id stands in the address, so a reload goes on with the same conversation.
-const settings = new URLSearchParams(location.search); // ?workspace=/srv/repository, and ?model=URL for a rehearsal
+const settings = new URLSearchParams(location.search); // ?workspace=/srv/repository
 const key = sessionStorage.apiKey ??= prompt("Key of the API (`swarm keys add chat` makes one)");
 const talk = document.querySelector("#talk"), state = document.querySelector("#state");
 
@@ -90,7 +90,7 @@ document.querySelector("#say").onsubmit = async (event) => {
     if (location.hash) await call(`jobs/${location.hash.slice(1)}/messages`, { text });
     else {
       const workspace = settings.get("workspace") ?? prompt("Folder to work in");
-      const started = await call("jobs", { prompt: text, workspace, base_url: settings.get("model") });
+      const started = await call("jobs", { prompt: text, workspace });
       location.hash = started.job.id;
       follow(started.job.id).catch(tell);
     }

@@ -61,7 +61,7 @@ def _answering(endpoint: Endpoint, swarm: Swarm) -> Answering:
     async def answer(request: Request) -> Response:
         key = await run_in_threadpool(_check_key, request.headers, swarm, endpoint.scope)
         call = Call(
-            swarm=swarm,
+            swarm=swarm.within(key.ceiling),
             key=key,
             path=request.path_params,
             query=_read(endpoint.query, dict(request.query_params), "the query"),

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from swarm.client import Swarm
 from swarm.store.api_keys import ApiKey, Scope
@@ -33,11 +34,22 @@ class Wait(Body):
     """Seconds; after that what there is by then is returned."""
 
 
+def _check_absolute(folder: str) -> str:
+    if not Path(folder).is_absolute():
+        raise ValueError(f"{folder!r} is not an absolute path")
+    return folder
+
+
+Folder = Annotated[str, AfterValidator(_check_absolute)]
+"""A folder of the workers' hosts."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One request, checked."""
 
     swarm: Swarm
+    """Within the key's ceiling."""
     key: ApiKey
     path: Mapping[str, str]
     query: Any

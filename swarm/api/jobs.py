@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from swarm.agent.spec import DEFAULT_AGENT, Limits
-from swarm.api.endpoint import Body, Call, Endpoint, Refusal, Returned, Wait
+from swarm.api.endpoint import Body, Call, Endpoint, Folder, Returned, Wait
 from swarm.client import Job
 from swarm.definitions.model import PermissionMode
-from swarm.orders import find_workspace
 from swarm.records import AgentView, JobView
-from swarm.store.api_keys import ApiKey
 from swarm.team.board import TaskTexts, TaskView
 from swarm.team.scratchpad import PageView
 
@@ -24,7 +21,7 @@ class NewWork(Body):
     """What jobs and the lines of maps are ordered with; what the fields mean says `Swarm.submit`."""
 
     prompt: str
-    workspace: str
+    workspace: Folder
     """A folder of the workers' hosts."""
     title: str | None = None
     model: str | None = None
@@ -39,8 +36,6 @@ class NewWork(Body):
     instruction_files: bool = True
     """Whether its agents are given the instruction files that apply in the workspace."""
     priority: int = Field(default=1, ge=1, le=100)
-    base_url: str | None = None
-    """A rehearsal server on this host."""
 
 
 class NewJob(NewWork):
@@ -125,7 +120,6 @@ class PageText(BaseModel):
 def start_job(call: Call) -> Returned:
     """Start a job. With an idempotency key, a request that is sent again starts no second one (and returns 200)."""
     order: NewJob = call.body
-    check_workspace(call.key, order.workspace)
     key = call.headers.get(IDEMPOTENCY_HEADER.lower())
     # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
     own_key = None if key is None else f"{call.key.name}/{key}"
@@ -182,18 +176,6 @@ def get_page(call: Call) -> PageText:
 
 def _job(call: Call) -> Job:
     return call.swarm.job(call.path["job"])
-
-
-def check_workspace(key: ApiKey, workspace: str) -> None:
-    """Raises `Refusal` for a folder that the key's jobs may not work in."""
-    if not Path(workspace).is_absolute():
-        raise Refusal(400, "bad_request", f"the workspace {workspace!r} is not an absolute path")
-    if not key.workspaces:
-        return
-    folder = find_workspace(workspace)
-    if not any(folder.is_relative_to(Path(allowed).resolve()) for allowed in key.workspaces):
-        allowed = ", ".join(key.workspaces)
-        raise Refusal(403, "forbidden", f"jobs of the key {key.name!r} may not work in {folder}, only below {allowed}")
 
 
 JOB_ENDPOINTS = [

@@ -11,7 +11,9 @@ import typer
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_json, print_line, print_note
 from swarm.client import Swarm
+from swarm.definitions.model import PermissionMode
 from swarm.errors import ConfigurationError
+from swarm.permissions.ceiling import KEY_CEILING, Ceiling
 from swarm.store.api_keys import SCOPES, ApiKeys
 from swarm.store.connection import explained
 
@@ -35,12 +37,25 @@ def add_key(
             "--workspace", help="A folder that its jobs may work in or below. Default: any.", metavar="FOLDER"
         ),
     ] = None,
+    mode: Annotated[
+        PermissionMode, typer.Option("--mode", help="The most permissive mode of its jobs.")
+    ] = KEY_CEILING.mode or "default",
+    network: Annotated[bool, typer.Option("--network", help="Its jobs may use the network.")] = KEY_CEILING.network,
+    allow: Annotated[
+        bool, typer.Option("--allow-rules", help="It may allow calls by rules, and answer for good.")
+    ] = KEY_CEILING.allow,
+    check: Annotated[bool, typer.Option("--check", help="Its jobs may bring a check command.")] = KEY_CEILING.check,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", metavar="USD", help="What each of its jobs and maps may cost.", min=0.000001),
+    ] = None,
 ) -> None:
-    """Make a key and print it; it is not shown again."""
+    """Make a key and print it; it is not shown again. What its orders ask for beyond its ceilings is refused."""
     swarm = Swarm()
-    folders = [str(folder.expanduser().resolve()) for folder in workspace or ()]
+    folders = tuple(folder.expanduser().resolve() for folder in workspace or ())
+    ceiling = Ceiling(workspaces=folders, mode=mode, network=network, allow=allow, check=check, max_cost_usd=max_cost)
     with explained(swarm.store.client):
-        token = ApiKeys(swarm.store).create(name, scope or SCOPES, folders)
+        token = ApiKeys(swarm.store).create(name, scope or SCOPES, ceiling)
     print_line(token)
     print_note(f"callers send it as `Authorization: Bearer KEY`; `swarm keys remove {name}` takes it back")
 
@@ -56,9 +71,8 @@ def list_keys(as_json: JsonOption = False) -> None:
         return
     width = max((len(key.name) for key in found), default=0)
     for key in found:
-        where = f"  in {', '.join(key.workspaces)}" if key.workspaces else ""
         made = datetime.fromtimestamp(key.created_at).strftime("%Y-%m-%d")
-        print_line(f"{key.name.ljust(width)}  {made}  {','.join(key.scopes)}{where}")
+        print_line(f"{key.name.ljust(width)}  {made}  {','.join(key.scopes)}  {key.ceiling.describe()}")
     if not found:
         print_note("there are no keys; `swarm keys add NAME` makes one")
 

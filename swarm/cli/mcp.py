@@ -21,6 +21,7 @@ from swarm.mcp.adding import add_entry, make_entry
 from swarm.mcp.reading import OWN_FILE, PROJECT_FILE
 from swarm.mcp.servers import MissingVariables, Server
 from swarm.orders import find_workspace
+from swarm.permissions.ceiling import Ceiling
 from swarm.settings import load_settings
 from swarm.store.api_keys import SCOPES, ApiKey
 
@@ -216,8 +217,8 @@ def serve(
         up(settings, workers=0)
     with Swarm(settings) as swarm:
         may = tuple(known for known in SCOPES if known in (scope or SCOPES))
-        below = tuple(str(find_workspace(one)) for one in only or ())
-        local = None if http else ApiKey(name="mcp", scopes=may, workspaces=below, created_at=0)
+        below = Ceiling(workspaces=tuple(find_workspace(one) for one in only or ()))
+        local = None if http else ApiKey(name="mcp", scopes=may, ceiling=below, created_at=0)
         server = FleetServer(swarm, folder, local=local, ready=lambda: _see_to_workers(swarm))
         if not http:
             serve_stdio(server)

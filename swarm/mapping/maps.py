@@ -210,6 +210,11 @@ class Maps:
             raise UnknownMap(map_id)
         return dict(json.loads(text + "}"))
 
+    def rules(self, map_id: str) -> str:
+        """The rules that its jobs are submitted with, as JSON; empty for none."""
+        job = self._store.client.hget(self._store.key("map", map_id), "job")
+        return str(json.loads(job or "{}").get("rules", ""))
+
     def read(self, map_id: str, after: str, seconds: float) -> list[LineResult | End]:
         """The first results after that place; if there are none, they are waited for for so long.
 

@@ -92,7 +92,7 @@ class AnthropicModel:
 
     @classmethod
     def rehearsing(cls, settings: Settings, base_url: str) -> Self:
-        """A model that asks the rehearsal server a job names: on this host only, and never with the real key.
+        """A model that asks the rehearsal server a job names: on this host only, and with nothing of the worker's.
 
         Raises `ConfigurationError` for any other address.
         """

@@ -55,7 +55,10 @@ def certificates() -> ssl.SSLContext:
 
 
 def connect(settings: Settings, *, rehearsing: bool) -> Client:
-    """A client of the provider's. Raises `ConfigurationError` where it cannot be made."""
+    """A client of the provider's. Raises `ConfigurationError` where it cannot be made.
+
+    With `rehearsing` a job has named the server: it gets nothing that this process has, and is not followed elsewhere.
+    """
     check_packages(settings.provider)
     if not rehearsing and (why := _misset(settings)):
         raise credentials_failure(settings.provider, why)
@@ -75,6 +78,7 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
                 options["api_key"] = REHEARSAL_KEY
             # A proxy of the environment cannot reach this machine's own loopback address.
             transport = {"transport": httpx2.HTTPTransport(verify=certificates()), "trust_env": False}
+            transport["follow_redirects"] = not rehearsing
     options["http_client"] = anthropic.DefaultHttpxClient(timeout=timeout, **transport)
     try:
         match settings.provider:
@@ -83,7 +87,11 @@ def connect(settings: Settings, *, rehearsing: bool) -> Client:
             case "vertex":
                 return anthropic.AnthropicVertex(**options)
             case _:
-                return anthropic.Anthropic(**options)
+                client = anthropic.Anthropic(**options)
+                if rehearsing:
+                    # The SDK takes in those of ANTHROPIC_CUSTOM_HEADERS, and has no option against it.
+                    client._custom_headers = {}
+                return client
     except ValueError as error:  # what the SDK raises for a missing region or project
         raise ConfigurationError(f"provider {settings.provider}: {error}") from error
     except anthropic.AnthropicError as error:

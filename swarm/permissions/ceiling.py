@@ -1,35 +1,76 @@
-"""The most that a worker lets any agent do, whatever its record says: pure, from the worker's own settings.
+"""The most that work may have: on a worker, whatever a record says, and for the key of an API, whatever its orders ask for. Pure.
 
-A record is written by whoever may write to Redis. What it asks for is bounded here, by what no client can change.
+A worker lowers what goes beyond its ceiling (`bound_*`): records are written by whoever may write to Redis. An order that goes beyond
+its caller's ceiling is refused (`hold`), so that nobody gets less than was asked for without being told.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from swarm.definitions.model import PermissionMode
+from swarm.errors import BeyondCeiling
 from swarm.permissions.modes import at_most
 from swarm.settings import Settings
 
+_KEY_COMMAND = "`swarm keys add NAME"
+
 
 @dataclass(frozen=True)
-class Ceiling:
-    """What a worker allows at most; without values nothing is limited."""
+class Wanted:
+    """What an order asks for, or what a job has, of all that ceilings limit."""
+
+    workspace: str | Path = ""
+    mode: PermissionMode | None = None
+    network: bool = False
+    allow: bool = False
+    """It brings `allow` rules."""
+    check: bool = False
+    """It brings a command that checks the work."""
+    budget_usd: float | None = None
+    """None: nothing is said, so the ceiling's holds; infinite: it has no limit."""
+
+
+class Ceiling(BaseModel):
+    """What is allowed at most; without values nothing is limited."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     workspaces: tuple[Path, ...] = ()
     """Folders, resolved: a workspace is one of them or lies below one."""
     mode: PermissionMode | None = None
     network: bool = True
+    allow: bool = True
+    """Orders may bring `allow` rules."""
+    check: bool = True
+    """Orders may bring a command that checks the work."""
+    max_cost_usd: float | None = Field(default=None, gt=0)
+    """Of a job; of a map also in all."""
 
     def bound_mode(self, mode: PermissionMode) -> PermissionMode:
         """The mode that holds here for an agent that has this one."""
         return mode if self.mode is None else at_most(mode, self.mode)
 
+    def bound_cost(self, budget_usd: float | None) -> float | None:
+        """The budget that holds here for one of so much; None: without limit."""
+        known = [one for one in (budget_usd, self.max_cost_usd) if one is not None]
+        return min(known, default=None)
+
     def bound_folders(self, folders: list[str]) -> list[str]:
         """Those of the folders beside the workspace that agents may work in here."""
         return [folder for folder in folders if not self.refuse_workspace(folder, "")]
+
+    def describe(self) -> str:
+        """All of it in a line, for its operator."""
+        said = {"network": self.network, "allow rules": self.allow, "check": self.check}
+        cost = "any cost" if self.max_cost_usd is None else f"${self.max_cost_usd:g} at most"
+        told = [f"mode {self.mode or 'any'}", *(what if may else f"no {what}" for what, may in said.items()), cost]
+        return ", ".join(told) + (f", in {', '.join(map(str, self.workspaces))}" if self.workspaces else "")
 
     def explain_bounds(self, mode: PermissionMode, *, network: bool) -> str:
         """In words what an agent loses here that may come to this mode and has this network; empty if nothing."""
@@ -42,8 +83,7 @@ class Ceiling:
 
     def refuse_workspace(self, workspace: str, host: str) -> str:
         """Why this folder is no workspace here; empty if it may be one. Links are followed first."""
-        real = Path(os.path.realpath(workspace))
-        if not self.workspaces or any(real.is_relative_to(root) for root in self.workspaces):
+        if self._has_folder(real := Path(os.path.realpath(workspace))):
             return ""
         shown = workspace if str(real) == workspace else f"{workspace} (which is {real})"
         return (
@@ -51,6 +91,33 @@ class Ceiling:
             f"{', '.join(map(str, self.workspaces))}. Work below one of them, or add the folder to SWARM_WORKSPACES "
             "where the worker runs"
         )
+
+    def hold(self, wanted: Wanted) -> None:
+        """Raise `BeyondCeiling` for the first thing that goes beyond this ceiling."""
+        mode, budget = wanted.mode, wanted.budget_usd
+        if wanted.workspace and not self._has_folder(Path(os.path.realpath(wanted.workspace))):
+            below = f"only folders below {', '.join(map(str, self.workspaces))}"
+            remedy = f"{_KEY_COMMAND} --workspace {wanted.workspace}`, over stdio `swarm mcp serve --only {wanted.workspace}`"
+            raise BeyondCeiling("workspace", str(wanted.workspace), below, remedy)
+        if mode is not None and self.bound_mode(mode) != mode:
+            raise BeyondCeiling("mode", mode, f"{self.mode} at most", f"{_KEY_COMMAND} --mode {mode}`")
+        if wanted.network and not self.network:
+            raise BeyondCeiling("network", "true", "no network", f"{_KEY_COMMAND} --network`")
+        if wanted.allow and not self.allow:
+            raise BeyondCeiling("allow", "a rule that allows", "no such rules", f"{_KEY_COMMAND} --allow-rules`")
+        if wanted.check and not self.check:
+            raise BeyondCeiling("check", "a command", "no command that checks the work", f"{_KEY_COMMAND} --check`")
+        if budget is not None and self.bound_cost(budget) != budget:
+            asked, option = (f"${budget:g}", f" --max-cost {budget:g}") if budget < math.inf else ("no limit", "")
+            raise BeyondCeiling("budget_usd", asked, f"${self.max_cost_usd:g} at most", f"{_KEY_COMMAND}{option}`")
+
+    def _has_folder(self, real: Path) -> bool:
+        return not self.workspaces or any(real.is_relative_to(root) for root in self.workspaces)
+
+
+UNLIMITED = Ceiling()
+KEY_CEILING = Ceiling(mode="acceptEdits", network=False, allow=False, check=False)
+"""Of a key for which nothing else was said."""
 
 
 def read_ceiling(settings: Settings) -> Ceiling:

@@ -11,6 +11,8 @@ MODES: tuple[PermissionMode, ...] = ("plan", "dontAsk", "bubble", "default", "ac
 lift its denials; `bubble` asks exactly where `default` does, but always the person at the top; `auto` allows what `acceptEdits` does, and
 a small model may lift its questions.
 """
+AFTER_PLAN: PermissionMode = "acceptEdits"
+"""The mode that an approved plan is carried out in, unless the answer names another."""
 
 
 def at_most(child: PermissionMode, parent: PermissionMode) -> PermissionMode:

@@ -29,6 +29,8 @@ from swarm.workspace.home import find_folder
 
 __all__ = ["PermissionSettings", "definition_rules", "load_permission_settings"]
 
+COMMAND_LINE = "the command line"
+"""The source of rules that came with the order, from wherever."""
 _ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")
 _MODE_NAMES: Mapping[str, PermissionMode] = {
     **{mode.lower(): mode for mode in get_args(PermissionMode)},
@@ -70,7 +72,7 @@ def load_permission_settings(
     given: dict[Action, Iterable[str]] = {"allow": allow, "ask": ask, "deny": deny}
     for action, entries in given.items():
         for entry in entries:
-            loading.add_entry(entry, action, _Origin(Path("the command line"), "the command line", in_file=False))
+            loading.add_entry(entry, action, _Origin(Path(COMMAND_LINE), COMMAND_LINE, in_file=False))
     # From the farthest to the nearest, so that the nearest default mode is the last one.
     own = (home / ".claude" / "settings.json", home / ".config" / "swarm" / "settings.json")
     for path in own:

@@ -23,15 +23,13 @@ from swarm.mailbox import render_event
 from swarm.models import Block
 from swarm.permissions.judge import Call, Verdict, find_plain_look, judge
 from swarm.permissions.lasting import always_rule
-from swarm.permissions.modes import at_most
+from swarm.permissions.modes import AFTER_PLAN, at_most
 from swarm.permissions.rules import Rules
 from swarm.runtime.auto_mode import AutoMode
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox, from_workspace
 from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question, Questions
 
-AFTER_PLAN: PermissionMode = "acceptEdits"
-"""The mode that an approved plan is carried out in, unless the answer names another."""
 REQUEST_SECONDS = 3_600.0
 """How long another agent can answer a request: about a plan, or for a shutdown."""
 

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict
 
 from swarm.errors import ConfigurationError
+from swarm.permissions.ceiling import KEY_CEILING, Ceiling
 from swarm.store.agents import Store
 
 Scope = Literal["read", "submit", "send", "answer", "cancel"]
@@ -28,8 +29,8 @@ class ApiKey(BaseModel):
     name: str
     """Also who an answer is from."""
     scopes: tuple[Scope, ...]
-    workspaces: tuple[str, ...] = ()
-    """The only folders that its jobs' workspaces may be or lie below; none: any."""
+    ceiling: Ceiling = KEY_CEILING
+    """The most that its orders may ask for."""
     created_at: float
 
 
@@ -40,7 +41,7 @@ class ApiKeys:
         self._store = store
         self._place = store.key("api_keys")
 
-    def create(self, name: str, scopes: Collection[str], workspaces: Collection[str] = ()) -> str:
+    def create(self, name: str, scopes: Collection[str], ceiling: Ceiling = KEY_CEILING) -> str:
         """Make a key and return it. Raises `ConfigurationError` for a name that is taken or unusable, or an unknown scope."""
         if not _NAME.fullmatch(name):
             raise ConfigurationError(
@@ -54,7 +55,7 @@ class ApiKeys:
         key = ApiKey(
             name=name,
             scopes=tuple(scope for scope in SCOPES if scope in scopes),
-            workspaces=tuple(workspaces),
+            ceiling=ceiling,
             created_at=self._store.now(),
         )
         self._store.client.hset(self._place, _digest(token), key.model_dump_json())

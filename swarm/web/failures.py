@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from swarm.errors import (
     AgentCancelled,
     BadMessageId,
+    BeyondCeiling,
     IdempotencyConflict,
     JobLost,
     MessageRefused,
@@ -64,6 +65,8 @@ def describe_failure(error: BaseException) -> tuple[int, dict[str, Any]]:
             return status, _body(code, str(error))
         case UnknownAgent() | UnknownQuestion() | NotThere():
             return 404, _body("unknown", str(error))
+        case BeyondCeiling(field=field):
+            return 403, _body("forbidden", str(error), field=field)
         case QuestionClosed():
             return 409, _body("question_closed", str(error))
         case IdempotencyConflict():

@@ -43,6 +43,22 @@ def on_thread(act: Callable[[], Any]) -> asyncio.Future[Any]:
     return asyncio.get_running_loop().run_in_executor(_THREADS, act)
 
 
+def has_login(handler: BaseHandler) -> bool:
+    """Whether Flower asks for a login."""
+    return bool(handler.application.options.basic_auth or handler.application.options.auth)
+
+
+def check_login(handler: BaseHandler, token: str) -> None:
+    """Raise unless the one who asks may look: with Flower's login where there is one, else with the cookie of the token."""
+    if has_login(handler):
+        if not handler.current_user:
+            raise HTTPError(401, "log in to Flower first")
+        return
+    name, value = cookie_for(token)
+    if not is_same(handler.get_cookie(name) or "", value):
+        raise Forbidden("token", "open the address with the token that `swarm flower` or `swarm status` prints")
+
+
 class Guarded(BaseHandler):  # type: ignore[misc]
     """Whoever asks has the login, or the token; whoever acts does so from the page."""
 
@@ -74,20 +90,9 @@ class Guarded(BaseHandler):  # type: ignore[misc]
             if len(self.request.body) > _MOST_BODY_BYTES:
                 raise Forbidden("too_large", f"the body is longer than {_MOST_BODY_BYTES // 1024**2} MiB", 413)
 
-    @property
-    def has_login(self) -> bool:
-        """Whether Flower asks for one."""
-        return bool(self.application.options.basic_auth or self.application.options.auth)
-
     def check_login(self) -> None:
         """Raise unless the one who asks may look."""
-        if self.has_login:
-            if not self.current_user:
-                raise HTTPError(401, "log in to Flower first")
-            return
-        name, value = cookie_for(self.token)
-        if not is_same(self.get_cookie(name) or "", value):
-            raise Forbidden("token", "open the address with the token that `swarm flower` or `swarm status` prints")
+        check_login(self, self.token)
 
     @property
     def user(self) -> str:
@@ -95,7 +100,7 @@ class Guarded(BaseHandler):  # type: ignore[misc]
         if isinstance(self.current_user, str):
             return self.current_user
         kind, _, given = self.request.headers.get("Authorization", "").partition(" ")
-        if self.has_login and kind == "Basic":
+        if has_login(self) and kind == "Basic":
             try:
                 return base64.b64decode(given).decode().partition(":")[0] or USER
             except (binascii.Error, UnicodeDecodeError):
@@ -177,20 +182,20 @@ class Page(Guarded):
 
     def check_login(self) -> None:
         given = self.get_query_argument("token", "")
-        if not self.has_login and given and is_same(given, self.token):
+        if not has_login(self) and given and is_same(given, self.token):
             name, value = cookie_for(self.token)
             secure = self.request.protocol == "https"
             self.set_cookie(
                 name,
                 value,
-                path=self.reverse_url("swarm"),
+                path=self.reverse_url("swarm").removesuffix("swarm"),  # Flower's own pages, too
                 httponly=True,
                 samesite="Strict",
                 secure=secure,
                 expires_days=30,
             )
             self.redirect(self.reverse_url("swarm"))
-        elif self.has_login and not self.current_user and self.application.options.auth:
+        elif has_login(self) and not self.current_user and self.application.options.auth:
             self.redirect(self.get_login_url())
         else:
             super().check_login()

@@ -22,25 +22,25 @@ rules:
 """
 
 
-def test_a_conversation_over_a_restart_of_the_server(at_work: Fleet) -> None:
+def test_a_conversation_over_a_restart_of_the_server(fleet: Fleet) -> None:
     browser_program = need_program("chromium")
     from playwright.sync_api import expect, sync_playwright
 
-    token = ApiKeys(at_work.swarm.store).create("chat", SCOPES)
-    (at_work.workspace / ".claude").mkdir()
-    (at_work.workspace / ".claude" / "settings.json").write_text('{"permissions": {"ask": ["Bash(git push:*)"]}}')
-    model = at_work.rehearse(SCENARIO).url
+    token = ApiKeys(fleet.swarm.store).create("chat", SCOPES)
+    (fleet.workspace / ".claude").mkdir()
+    (fleet.workspace / ".claude" / "settings.json").write_text('{"permissions": {"ask": ["Bash(git push:*)"]}}')
+    fleet.start_worker(1, SWARM_BASE_URL=fleet.rehearse(SCENARIO).url)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_program)
         page = browser.new_page()
         page.on("dialog", lambda dialog: dialog.accept(token))
-        with serving(at_work, *SERVER, cwd=EXAMPLE) as url:
-            page.goto(f"{url}/?workspace={at_work.workspace}&model={model}")
+        with serving(fleet, *SERVER, cwd=EXAMPLE) as url:
+            page.goto(f"{url}/?workspace={fleet.workspace}")
             page.get_by_label("Your message").fill("push it")
             page.get_by_role("button", name="Send").click()
             page.get_by_role("button", name="deny").wait_for()
         # The server is gone and comes back; the page goes on by itself.
-        with serving(at_work, *SERVER, cwd=EXAMPLE, port=int(url.rpartition(":")[2])):
+        with serving(fleet, *SERVER, cwd=EXAMPLE, port=int(url.rpartition(":")[2])):
             page.get_by_role("button", name="deny").click()
             # What a model says is text, whatever it looks like.
             expect(page.locator(".agent", has_text="<b>Nothing</b> was pushed.")).to_be_visible(timeout=20_000)

@@ -9,7 +9,9 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+from swarm.web.guard import cookie_for
 from tests.e2e.cli_world import World
+from tests.flower import TOKEN
 from tests.waiting import wait_for
 
 
@@ -29,7 +31,7 @@ def test_flower_shows_agents_under_their_readable_names(world: World) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    flower = world.start("flower", "--port", str(port))
+    flower = world.start("flower", "--port", str(port), SWARM_FLOWER_TOKEN=TOKEN)
     try:
         page = f"http://127.0.0.1:{port}/tasks/datatable?draw=1&start=0&length=10&search%5Bvalue%5D="
         page += "&order%5B0%5D%5Bcolumn%5D=0&order%5B0%5D%5Bdir%5D=asc&columns%5B0%5D%5Bdata%5D=name"
@@ -52,7 +54,8 @@ def test_flower_shows_agents_under_their_readable_names(world: World) -> None:
 
 def _read(page: str) -> list[dict[str, Any]] | None:
     try:
-        with urllib.request.urlopen(page, timeout=10) as answer:
+        asked = urllib.request.Request(page, headers={"Cookie": "=".join(cookie_for(TOKEN))})
+        with urllib.request.urlopen(asked, timeout=10) as answer:
             rows: list[dict[str, Any]] = json.load(answer)["data"]
             return rows
     except (OSError, urllib.error.URLError):

@@ -25,6 +25,7 @@ from swarm.models.anthropic import AnthropicModel
 from swarm.models.connecting import explain_missing
 from swarm.models.request import build_request
 from swarm.settings import Settings, load_settings
+from tests.fleet import Fleet
 
 Event = dict[str, Any]
 
@@ -103,6 +104,8 @@ class Script:
         self.hashes: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.ports: list[int] = []
+        self.connections = 0
+        """Connections, whatever was asked on them."""
         self.models: list[AnthropicModel] = []
         self.closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -123,6 +126,7 @@ class Script:
             protocol_version = "HTTP/1.1"
 
             def handle(self) -> None:
+                script.connections += 1
                 with suppress(ConnectionError):  # a client that leaves in mid-reply, as some tests intend
                     super().handle()
 
@@ -581,16 +585,49 @@ def test_what_no_request_can_be_sent_with_is_named_and_not_waited_for(
     assert value.strip() not in str(caught.value)
 
 
-def test_a_real_key_is_sent_to_the_configured_server_but_never_to_one_a_job_names(
-    script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "the-real-key")
-    script.answers.extend([Answer(events=HELLO)] * 2)
-    model_for(script).complete(a_request())
-    rehearsing = AnthropicModel.rehearsing(Settings(), script.url)
-    script.models.append(rehearsing)
-    rehearsing.complete(a_request())
-    assert [headers["authorization"] for headers in script.headers] == ["Bearer the-real-key", "Bearer rehearsal"]
+SECRET = "of-the-worker-alone"
+WORKERS_OWN = {
+    "ANTHROPIC_API_KEY": SECRET,
+    "ANTHROPIC_AUTH_TOKEN": SECRET,
+    "ANTHROPIC_CUSTOM_HEADERS": f"X-Corp-Auth: {SECRET}\nAuthorization: Bearer {SECRET}\nX-Api-Key: {SECRET}",
+}
+
+
+def test_the_configured_server_is_sent_what_the_worker_has(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"X-Corp-Auth: {SECRET}")
+    complete(script, Answer(events=HELLO))
+    assert script.headers[0]["authorization"] == f"Bearer {SECRET}" and script.headers[0]["x-corp-auth"] == SECRET
+
+
+def test_a_server_that_a_job_names_is_sent_nothing_that_the_worker_has(script: Script, fleet: Fleet) -> None:
+    proxy = Script()
+    try:
+        address = f"http://worker:{SECRET}@{proxy.url.removeprefix('http://')}"
+        proxies = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+        fleet.start_worker(1, **WORKERS_OWN, **dict.fromkeys(proxies, address))
+        script.answers.append(Answer(events=HELLO))
+        job = fleet.swarm.submit("hi", workspace=fleet.workspace, base_url=script.url)
+        assert job.wait(30).text == "Hello"
+        assert proxy.connections == 0
+    finally:
+        proxy.close()
+    [headers] = script.headers
+    assert headers["authorization"] == "Bearer rehearsal"
+    assert SECRET not in str(headers) and not {"x-corp-auth", "x-api-key", "proxy-authorization"} & headers.keys()
+
+
+def test_a_server_that_a_job_names_cannot_send_the_worker_elsewhere(script: Script) -> None:
+    other = Script()
+    try:
+        script.answers.append(Answer(status=307, headers={"Location": f"{other.url}/v1/messages"}))
+        rehearsing = AnthropicModel.rehearsing(Settings(), script.url)
+        script.models.append(rehearsing)
+        with pytest.raises(ModelError):
+            rehearsing.complete(a_request())
+        assert len(script.bodies) == 1 and other.connections == 0
+    finally:
+        other.close()
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.7:80", "http://localhost.example.com", "http://127.0.0.1@example.com"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from swarm.api.application import make_app
+from swarm.permissions.ceiling import Ceiling
 from swarm.store.api_keys import SCOPES, ApiKeys
 from tests.fleet import Fleet
 from tests.waiting import wait_for
@@ -48,10 +50,8 @@ class Client:
 
     def start(self, prompt: str, **given: Any) -> httpx.Response:
         headers = given.pop("headers", {})
-        body = {"prompt": prompt, "workspace": str(self.fleet.workspace), "base_url": self.model, **given}
+        body = {"prompt": prompt, "workspace": str(self.fleet.workspace), **given}
         return self.call("POST", "/v1/jobs", json=body, headers=headers)
-
-    model: str
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,7 @@ def client() -> Iterator[Client]:
     fleet = Fleet()
     try:
         client = Client(fleet)
-        client.model = fleet.rehearse(SCENARIO).url
-        fleet.start_worker(2)
+        fleet.start_worker(2, SWARM_BASE_URL=fleet.rehearse(SCENARIO).url)
         yield client
     finally:
         fleet.close()
@@ -115,7 +114,7 @@ def test_a_question_is_found_and_answered_in_the_name_of_the_key(client: Client)
 
 
 def test_a_map_is_started_read_tried_again_and_cancelled(client: Client) -> None:
-    order = {"workspace": str(client.fleet.workspace), "base_url": client.model, "title": "three"}
+    order = {"workspace": str(client.fleet.workspace), "title": "three"}
     lines = ["count", {"way": "once"}]
     refused = client.call("POST", "/v1/maps", json={**order, "prompt": "the same", "lines": lines})
     assert refused.status_code == 400 and "is the same for every line" in refused.json()["error"]["message"]
@@ -131,7 +130,7 @@ def test_a_map_is_started_read_tried_again_and_cancelled(client: Client) -> None
         "failures": []
     }
     assert client.call("POST", f"{path}/retry").json()["retried"] == 0
-    elsewhere = client.keys.create("elsewhere", SCOPES, ["/srv"])
+    elsewhere = client.keys.create("elsewhere", SCOPES, Ceiling(workspaces=(Path("/srv"),)))
     assert client.call("POST", f"{path}/retry", token=elsewhere).status_code == 403
     slow = client.call("POST", "/v1/maps", json={**order, "prompt": "wait {it}", "lines": ["x"]}).json()["map"]["id"]
     assert client.call("POST", f"/v1/maps/{slow}/cancel", json={"reason": "enough"}).json()["state"] == "cancelled"
@@ -223,7 +222,7 @@ def test_a_key_may_be_held_to_folders(client: Client) -> None:
     below = client.fleet.workspace / "below"
     below.mkdir()
     (below / "away").symlink_to(client.fleet.folder)
-    mine, client.token = client.token, client.keys.create("held", ["submit"], [str(below)])
+    mine, client.token = client.token, client.keys.create("held", ["submit"], Ceiling(workspaces=(below,)))
     try:
         refused = client.start("x")
         assert refused.status_code == 403 and str(below) in refused.json()["error"]["message"]

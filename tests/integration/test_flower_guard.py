@@ -12,12 +12,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import flower.urls as flower_urls
+import httpx
 import psutil
 import pytest
+from tornado.routing import URLSpec
 
 from swarm.flower_guard import is_known_host
+from swarm.local.page_token import find_token
 from swarm.local.stack import down, up
+from swarm.web.guard import cookie_for
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -29,16 +35,16 @@ PAGES = ("/", "/workers", "/tasks", "/api/workers", "/metrics", "/healthcheck", 
 class Flower:
     """One that runs."""
 
-    def __init__(self, port: int, process: psutil.Process) -> None:
-        self.port, self.process = port, process
+    def __init__(self, port: int, process: psutil.Process, *, token: str = "") -> None:
+        self.port, self.process, self.token = port, process, token
 
-    def status(self, path: str, *, host: str = "127.0.0.1", login: str = "") -> int:
+    def status(self, path: str, *, host: str = "127.0.0.1", login: str = "", method: str = "GET") -> int:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        headers = {"Host": host}
+        headers = {"Host": host, **({"Cookie": "=".join(cookie_for(self.token))} if self.token else {})}
         if login:
             headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
         try:
-            connection.request("GET", path, headers=headers)
+            connection.request(method, path, headers=headers)
             return connection.getresponse().status
         finally:
             connection.close()
@@ -79,6 +85,10 @@ def _running(fleet: Fleet, argv: list[str], port: int, **environment: str) -> It
         process.wait()
 
 
+def _as_spec(route: Any) -> URLSpec:
+    return route if isinstance(route, URLSpec) else URLSpec(*route)
+
+
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
@@ -89,16 +99,52 @@ def test_the_local_stack_answers_to_no_name_that_could_be_pointed_at_it(tmp_path
     try:
         found = up(fleet.settings, workers=0, flower_port=0).flower
         assert found is not None
-        flower = Flower(int(found.url.rpartition(":")[2]), psutil.Process(found.pid))
+        port, process = int(found.url.rpartition(":")[2]), psutil.Process(found.pid)
+        flower = Flower(port, process, token=find_token(fleet.settings) or "")
         for host in (f"127.0.0.1:{flower.port}", f"localhost:{flower.port}", "[::1]:5555", "LOCALHOST."):
             assert flower.status("/workers", host=host) == 200, host
         for host in ("evil.example", f"evil.example:{flower.port}", "localhost.evil.example", "127.0.0.1.evil.example"):
             assert {flower.status(page, host=host) for page in PAGES} == {421}, host
-        assert flower.status("/metrics") == flower.status("/healthcheck") == 200, "there is no login"
         assert {each.laddr.ip for each in flower.process.net_connections() if each.status == "LISTEN"} == {"127.0.0.1"}
     finally:
         down(fleet.settings, grace_seconds=1.0)
         fleet.close()
+
+
+def test_without_a_login_all_of_flower_wants_the_token_that_opens_the_page(fleet: Fleet) -> None:
+    port = _free_port()
+    settings = {"SWARM_FLOWER_TOKEN": PASSWORD, "FLOWER_UNAUTHENTICATED_API": "true"}
+    with _running(fleet, ["swarm", "flower", "--port", str(port)], port, **settings) as flower:
+        every = [route.regex.pattern.rstrip("$") for route in map(_as_spec, flower_urls.handlers)]
+        paths = [pattern.replace("(.+)", "x").replace("(.*)", "x").replace("/?", "") for pattern in every]
+        # Without a login there is nothing at its address.
+        paths = [path for path in paths if path.startswith("/") and path not in ("/static/x", "/login")]
+        assert {"/", "/workers", "/tasks", "/tasks/datatable", "/broker", "/api/workers", "/metrics"} <= set(paths)
+        for path in (*paths, "/dashboard", "/nowhere"):
+            assert flower.status(path) == 403, path
+            for method in ("POST", "OPTIONS", "DELETE", "PUT"):
+                assert flower.status(path, method=method) == 403, (method, path)
+        assert flower.status("/static/css/flower.css") == 200
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, follow_redirects=True) as browser:
+            assert "swarm flower" in browser.get("/tasks").text, "it says what to open"
+            assert browser.get("/swarm", params={"token": PASSWORD}).url.path == "/swarm"
+            for path in ("/", "/workers", "/tasks", "/metrics", "/healthcheck", "/api/workers", "/swarm/api/jobs"):
+                assert browser.get(path).status_code == 200, path
+            act = "/api/worker/pool/grow/nobody@nowhere"
+            other = {"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:1"}
+            assert browser.post(act, headers=other).status_code == 403, "a page of another port has the cookie sent"
+            assert browser.post(act, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 404, "no such worker"
+
+
+def test_without_a_login_what_the_setting_names_stays_open(fleet: Fleet) -> None:
+    port = _free_port()
+    argv = ["swarm", "flower", "--port", str(port), "--url-prefix=flower"]
+    with _running(fleet, argv, port, SWARM_FLOWER_TOKEN=PASSWORD, SWARM_FLOWER_OPEN="metrics") as flower:
+        assert flower.status("/flower/metrics") == 200
+        assert flower.status("/flower/healthcheck") == flower.status("/flower/workers") == 403
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, follow_redirects=True) as browser:
+            assert browser.get("/flower/swarm", params={"token": PASSWORD}).url.path == "/flower/swarm"
+            assert browser.get("/flower/workers").status_code == browser.get("/flower/healthcheck").status_code == 200
 
 
 def test_with_a_login_metrics_and_health_are_behind_it(fleet: Fleet) -> None:

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from swarm.permissions.ceiling import Ceiling
 from swarm.store.api_keys import SCOPES, ApiKeys
 from tests.fleet import Fleet
 from tests.needs import need, need_program
@@ -94,24 +95,30 @@ class FromNpm:
         assert self._running.wait(20) == 0
 
 
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Fleet]:
+    """Workers whose model is the scenario."""
+    with closing(Fleet()) as fleet:
+        fleet.start_worker(4, SWARM_BASE_URL=fleet.rehearse(SCENARIO).url)
+        yield fleet
+
+
 @pytest.fixture(params=["stdio", "http"])
-def npm(request: pytest.FixtureRequest, at_work: Fleet) -> Iterator[FromNpm]:
+def npm(request: pytest.FixtureRequest, fleet: Fleet) -> Iterator[FromNpm]:
     if request.param == "stdio":
-        client = FromNpm(at_work, "stdio", *command())
+        client = FromNpm(fleet, "stdio", *command())
         yield client
         client.close()
         return
-    key = ApiKeys(at_work.swarm.store).create("npm", SCOPES)
-    with over_http(at_work) as url:
-        client = FromNpm(at_work, "http", url, key)
+    key = ApiKeys(fleet.swarm.store).create("npm", SCOPES)
+    with over_http(fleet) as url:
+        client = FromNpm(fleet, "http", url, key)
         yield client
         client.close()
-    ApiKeys(at_work.swarm.store).remove("npm")
+    ApiKeys(fleet.swarm.store).remove("npm")
 
 
-def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, at_work: Fleet) -> None:
-    model = at_work.rehearse(SCENARIO).url
-
+def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, fleet: Fleet) -> None:
     def do(tool: str, **given: Any) -> Any:
         found = npm.call(tool, **given)
         assert not found.get("isError"), found
@@ -120,12 +127,12 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, a
 
     tools = {tool["name"]: tool for tool in npm.call()["tools"]}
     assert len(tools) == 12 and tools["get_job"]["annotations"]["readOnlyHint"]
-    begun = do("start_job", task="count the files", base_url=model, title="A count")
+    begun = do("start_job", task="count the files", title="A count")
     assert begun["title"] == "A count"
     found = npm.call("get_job", job=begun["id"], wait_seconds=40)
     ended = found["structuredContent"]
     assert (ended["state"], ended["answer"]) == ("completed", "three files")
-    assert at_work.swarm.job(begun["id"]).view().workspace == str(at_work.workspace)
+    assert fleet.swarm.job(begun["id"]).view().workspace == str(fleet.workspace)
     events = do("follow_job", job=begun["id"])
     assert events["ended"] and events["events"][-1]["kind"] == "job_ended"
     assert do("follow_job", job=begun["id"], after=events["next"])["events"] == []
@@ -136,14 +143,14 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, a
         "count the files" in transcript["text"] and "says: three files" in transcript["text"] and not transcript["more"]
     )
 
-    asking = do("start_job", task="ask me", base_url=model, ask=["Bash(git push:*)"], wait_seconds=40)
+    asking = do("start_job", task="ask me", ask=["Bash(git push:*)"], wait_seconds=40)
     [question] = asking["questions"]
     assert question["kind"] == "permission" and "git push" in question["detail"] and not asking["ended"]
     assert do("list_questions", job=asking["id"])["questions"][0]["id"] == question["id"]
     do("answer_question", question=question["id"], answer="deny", reason="not today")
     assert do("get_job", job=asking["id"], wait_seconds=40, until="end")["state"] == "completed"
 
-    slow = do("start_job", task="slow", base_url=model)
+    slow = do("start_job", task="slow")
     assert not slow["ended"] and slow["answer"] == ""
     # Waiting is bounded, and does not keep the next call waiting.
     assert do("get_job", job=slow["id"], wait_seconds=0.5)["state"] == "running"
@@ -151,9 +158,7 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, a
     assert [job["id"] for job in do("list_jobs", state="cancelled")["jobs"]][:1] == [slow["id"]]
 
 
-def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(at_work: Fleet) -> None:
-    model = at_work.rehearse(SCENARIO).url
-
+def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(fleet: Fleet) -> None:
     async def drive(client: Client) -> None:
         async def refused(tool: str, **given: Any) -> str:
             found = await client.call_tool(tool, given)
@@ -166,8 +171,8 @@ def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(at_work: Fleet) 
         assert await refused("get_job") == "the arguments: job: Field required"
         assert "there is no tool 'run'; there are start_job," in await refused("run")
         assert "is not a folder" in await refused("start_job", task="x", workspace="/no/such/place")
-        assert "may not work in" in await refused("start_job", task="x", workspace="/")
-        assert "unknown agent type 'nobody'" in await refused("start_job", task="x", agent="nobody", base_url=model)
+        assert "only folders below" in await refused("start_job", task="x", workspace="/")
+        assert "unknown agent type 'nobody'" in await refused("start_job", task="x", agent="nobody")
         assert "no question" in await refused("answer_question", question="q-nothing", answer="allow")
         assert "needs the scope 'cancel'" in await refused("cancel_job", job="x")
         assert "cancel_job" not in [tool.name for tool in (await client.list_tools()).tools]
@@ -176,17 +181,15 @@ def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(at_work: Fleet) 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             told.append(message)
 
-        begun = await client.call_tool(
-            "start_job", {"task": "brief", "base_url": model, "wait_seconds": 30}, progress_callback=tell
-        )
+        begun = await client.call_tool("start_job", {"task": "brief", "wait_seconds": 30}, progress_callback=tell)
         assert begun.structured_content is not None and begun.structured_content["answer"] == "soon"
         assert any(message and message.startswith("running") for message in told)
 
     async def over_stdio() -> None:
         scopes = [word for scope in SCOPES if scope != "cancel" for word in ("--scope", scope)]
-        program, *arguments = command("--only", str(at_work.workspace), *scopes)
+        program, *arguments = command("--only", str(fleet.workspace), *scopes)
         started = StdioServerParameters(
-            command=program, args=arguments, env=at_work.environment(), cwd=str(at_work.workspace)
+            command=program, args=arguments, env=fleet.environment(), cwd=str(fleet.workspace)
         )
         async with Client(started) as client:
             await drive(client)
@@ -202,9 +205,9 @@ def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(at_work: Fleet) 
             assert said.status_code == 401 and "swarm keys add" in said.text
 
     asyncio.run(over_stdio())
-    keys = ApiKeys(at_work.swarm.store)
-    key = keys.create("pypi", [scope for scope in SCOPES if scope != "cancel"], [str(at_work.workspace)])
-    with over_http(at_work) as url:
+    keys = ApiKeys(fleet.swarm.store)
+    key = keys.create("pypi", [scope for scope in SCOPES if scope != "cancel"], Ceiling(workspaces=(fleet.workspace,)))
+    with over_http(fleet) as url:
         asyncio.run(over_url(url, key))
         asyncio.run(without_a_key(url))
     keys.remove("pypi")

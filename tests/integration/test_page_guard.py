@@ -82,7 +82,7 @@ def test_nobody_without_the_token_sees_or_does_anything(target: Target, flower: 
 
 def test_the_cookie_is_of_this_site_alone_and_out_of_reach_of_scripts(flower: Flower) -> None:
     cookie = flower.get("", query=f"?token={flower.token}", Cookie=None).headers["Set-Cookie"]
-    assert {"HttpOnly", "SameSite=Strict", "Path=/swarm"} <= {part.strip() for part in cookie.split(";")}
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
     assert flower.token not in cookie and cookie_for("another")[0] not in cookie
 
 

@@ -84,7 +84,7 @@ class FleetServer:
             told += 1
             anyio.from_thread.run(context.session.report_progress, told, None, what)
 
-        caller = Caller(self._fleet, key, self._folder, tell, self._ready)
+        caller = Caller(self._fleet.within(key.ceiling), key, self._folder, tell, self._ready)
         try:
             found = await anyio.to_thread.run_sync(
                 tool.run, caller, given, abandon_on_cancel=True, limiter=self._limiter

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.agent.spec import DEFAULT_AGENT, Limits
-from swarm.api.jobs import check_workspace
+from swarm.api.endpoint import Folder
 from swarm.client import Swarm
 from swarm.correspondence import Delivery
 from swarm.definitions.model import PermissionMode
@@ -26,6 +26,7 @@ from swarm.mailbox import Message
 from swarm.mcp.fleet.transcripts import render_part
 from swarm.mcp.fleet.views import AgentLine, JobState, QuestionView, outline_job, show_agent, show_job, show_question
 from swarm.orders import find_workspace
+from swarm.permissions.ceiling import Wanted
 from swarm.records import Event, read_event
 from swarm.store.api_keys import ApiKey, Scope
 
@@ -40,6 +41,7 @@ class Caller:
     """Who calls, and through what."""
 
     swarm: Swarm
+    """Within the key's ceiling."""
     key: ApiKey
     folder: Path
     """Where jobs work that name no folder."""
@@ -72,7 +74,7 @@ class NewJob(Waiting):
     task: str = Field(
         min_length=1, description="Everything that the agents have to know: they see nothing of your conversation."
     )
-    workspace: str | None = Field(
+    workspace: Folder | None = Field(
         default=None,
         description="Absolute path of the folder to work in, on the workers' hosts. Default: this server's folder.",
     )
@@ -101,7 +103,6 @@ class NewJob(Waiting):
         default=None, description="worktree: the agents work on a copy; a person takes it over with `swarm apply`."
     )
     idempotency_key: str | None = Field(default=None, description="The same key again starts no second job.")
-    base_url: str | None = Field(default=None, description="A rehearsal server on this host, in place of the model.")
 
 
 class ListJobs(Given):
@@ -159,7 +160,7 @@ class ReadTranscript(Given):
 
 
 class ListTypes(Given):
-    workspace: str | None = Field(default=None, description="Absolute path. Default: this server's folder.")
+    workspace: Folder | None = Field(default=None, description="Absolute path. Default: this server's folder.")
 
 
 class Jobs(BaseModel):
@@ -206,9 +207,6 @@ def start_job(caller: Caller, given: NewJob) -> JobState:
 
     It returns at once with the job's id. Look at it with get_job, follow it with follow_job.
     """
-    workspace = given.workspace or str(caller.folder)
-    check_workspace(caller.key, workspace)
-    caller.ready()
     bounds = {"budget_usd": given.budget_usd, "timeout_seconds": given.timeout_seconds}
     bounds = {name: value for name, value in bounds.items() if value is not None}
     order = given.model_dump(
@@ -217,8 +215,13 @@ def start_job(caller: Caller, given: NewJob) -> JobState:
     # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
     own_key = None if given.idempotency_key is None else f"{caller.key.name}/{given.idempotency_key}"
     job = caller.swarm.submit(
-        given.task, workspace=workspace, limits=Limits(**bounds) if bounds else None, idempotency_key=own_key, **order
+        given.task,
+        workspace=given.workspace or caller.folder,
+        limits=Limits(**bounds) if bounds else None,
+        idempotency_key=own_key,
+        **order,
     )
+    caller.ready()
     _wait(caller, job.id, given.wait_seconds, "attention", after="0" if job.new else "$")
     return show_job(caller.swarm, job.id, job.warnings)
 
@@ -302,9 +305,9 @@ def read_transcript(caller: Caller, given: ReadTranscript) -> Transcript:
 
 def list_agent_types(caller: Caller, given: ListTypes) -> Types:
     """The types of agents that a job in a workspace can begin with."""
-    workspace = given.workspace or str(caller.folder)
-    check_workspace(caller.key, workspace)
-    found = gather(find_workspace(workspace), caller.swarm.settings)
+    workspace = find_workspace(given.workspace or caller.folder)
+    caller.swarm.ceiling.hold(Wanted(workspace=workspace))
+    found = gather(workspace, caller.swarm.settings)
     types = [one for _, one in sorted(found.catalogue.definitions.items()) if one.mode != "subagent"]
     ignored = (
         []
