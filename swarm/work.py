@@ -66,8 +66,8 @@ class Work:
                 repository.fetch(job_url(files.hub, self.job.id), commit, token)
         return repository
 
-    def diff(self, *, stat: bool = False) -> str:
-        """What it changed, for a reader: a patch, or a line for each file."""
+    def diff(self, *, stat: bool = False) -> bytes:
+        """What it changed, for a reader, as Git and the files have it: a patch, or a line for each file."""
         return self._repository.diff(self.base, self.commit, stat=stat)
 
     @property

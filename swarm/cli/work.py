@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from swarm.cli.comparing import show_comparison
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.options import JsonOption
-from swarm.cli.output import print_json, print_line, print_note, show_number
+from swarm.cli.output import print_bytes, print_json, print_line, print_note, show_number
 from swarm.client import Job
 from swarm.errors import GitFailed, NoWork, SwarmError
 from swarm.work import Applied, Work
@@ -42,7 +41,7 @@ def show_diff(
         return show_comparison(agent or "", other, as_json=as_json)
     with open_swarm() as swarm:
         work = swarm.work(find_agent(swarm, agent))
-        sys.stdout.write(work.diff(stat=stat))
+        print_bytes(work.diff(stat=stat))
 
 
 def apply_work(
