@@ -188,7 +188,17 @@ def test_the_results_of_a_map_are_plain_on_a_terminal_and_the_same_json(stage: S
     path, lines = stage.fleet.folder / "map.yaml", stage.fleet.folder / "lines"
     path.write_text("name: map\nrules:\n  - reply: {text: " + json.dumps(EVIL) + "}\n")
     lines.write_text("a line\n")
-    arguments = ("map", "{line}", "--from", str(lines), "-w", str(stage.fleet.workspace), "--rehearse", str(path), "--quiet")
+    arguments = (
+        "map",
+        "{line}",
+        "--from",
+        str(lines),
+        "-w",
+        str(stage.fleet.workspace),
+        "--rehearse",
+        str(path),
+        "--quiet",
+    )
     shown = stage.show(*arguments)
     assert _orders(shown) == [] and b"\x1b" not in shown
     assert _document(shown)["result"] == EVIL  # type: ignore[index]
