@@ -18,12 +18,13 @@ from swarm.mailbox.message import (
     read_mail,
     to_message,
 )
-from swarm.mailbox.rendering import render_event, render_hook, render_mail, render_note
+from swarm.mailbox.rendering import TAGS, render_event, render_hook, render_mail, render_note, write_out
 
 __all__ = [
     "MAX_BODY_BYTES",
     "MAX_UNREAD",
     "PAGE_BYTES",
+    "TAGS",
     "USER",
     "Directory",
     "Kind",
@@ -38,4 +39,5 @@ __all__ = [
     "render_mail",
     "render_note",
     "to_message",
+    "write_out",
 ]

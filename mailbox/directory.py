@@ -12,23 +12,29 @@ from typing import Any
 
 from swarm.errors import BadName, UnknownReceiver
 from swarm.mailbox.message import USER
+from swarm.mailbox.rendering import SPEAKERS
 from swarm.records import AgentView, read_agent
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ID = re.compile(r"(agent|job)-[0-9a-f]{16}")
-_RESERVED = {USER, "root", "parent", "lead", "all", "everyone", "runtime", "system"}
+_MARKS = str.maketrans("", "", "-_.")
+_RESERVED = SPEAKERS | {"root", "parent", "lead", "all", "everyone"}
 _FIELDS = ("state", "job", "parent", "name", "teammate")
 _SHOWN = 40
 
 
 def check_name(name: str) -> str:
     """`name`, if an agent may bear it. Raises `BadName`."""
-    if not _NAME.fullmatch(name) or _ID.fullmatch(name) or name.lower() in _RESERVED:
+    if not _NAME.fullmatch(name) or _ID.fullmatch(name) or _bare(name) in map(_bare, _RESERVED):
         raise BadName(
             f"{name[:80]!r} cannot be an agent's name; use 1 to 64 letters, digits, '-', '_' or '.', "
             f"and none of {', '.join(sorted(_RESERVED))}"
         )
     return name
+
+
+def _bare(name: str) -> str:
+    return name.lower().translate(_MARKS)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """How messages look to a model: XML whose tags and attributes only the runtime can write.
 
 Everything that comes from outside (bodies, names, results) is escaped, so no text can end its element, forge a sender or
-imitate a notification.
+imitate a notification. What agents write elsewhere (results, pages, tasks) stays as it is but for these tags: `write_out`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,27 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from xml.sax.saxutils import escape
 
-from swarm.mailbox.message import Message
+from swarm.mailbox.message import USER, Message
 
+TAGS = (
+    "message",
+    "task-notification",
+    "runtime-note",
+    "event",
+    "hook",
+    "environment",
+    "state-of-things",
+    "instructions",
+)
+"""The elements by which the runtime speaks. The last three are for the whole conversation, and are made where that is."""
+SPEAKERS = frozenset({USER, "person", "human", "runtime", "system", "assistant", *TAGS})
+"""Who else speaks in what an agent reads: the person, by each of its names, and the runtime. No agent is called so."""
+_IMITATED = re.compile(rf"<(?=[\s/]*(?:{'|'.join(TAGS)})(?![\w-]))", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _QUOTES = {'"': "&quot;", "'": "&apos;", "\n": " ", "\r": " ", "\t": " "}
 _MEANING = {
@@ -39,17 +54,22 @@ def render_mail(messages: Sequence[Message]) -> str:
 
 def render_event(key: str, data: str, by: str) -> str:
     """An event from outside as the call that waited for it is answered."""
-    return f'<event key="{_attribute(key)}" from="{_attribute(by)}">\n{_text(data)}\n</event>'
+    return _element("event", data, {"key": key, "from": by})
 
 
 def render_note(text: str) -> str:
     """What the runtime itself has to say."""
-    return f"<runtime-note>\n{_text(text)}\n</runtime-note>"
+    return _element("runtime-note", text)
 
 
 def render_hook(event: str, source: str, text: str) -> str:
     """What somebody's hook has to say."""
-    return f'<hook event="{_attribute(event)}" from="{_attribute(source)}">\n{_text(text)}\n</hook>'
+    return _element("hook", text, {"event": event, "from": source})
+
+
+def write_out(text: str) -> str:
+    """What an agent wrote, with the tags written out that only the runtime writes; the rest as it is, code for instance."""
+    return _IMITATED.sub("&lt;", text)
 
 
 def _render_message(message: Message) -> str:
@@ -58,8 +78,7 @@ def _render_message(message: Message) -> str:
         attributes["request_id"] = message.reply_to
     elif message.reply_to:
         attributes["reply_to"] = message.reply_to
-    written = " ".join(f'{name}="{_attribute(value)}"' for name, value in attributes.items())
-    return f"<message {written}>\n{_text(message.body)}\n</message>"
+    return _element("message", message.body, attributes)
 
 
 def _render_notice(message: Message) -> str:
@@ -100,6 +119,12 @@ def _read_notice(body: str) -> dict[str, Any]:
 def _number(notice: dict[str, Any], name: str) -> int:
     value = notice.get(name)
     return round(value) if isinstance(value, int | float) and math.isfinite(value) else 0
+
+
+def _element(tag: str, text: str, attributes: Mapping[str, str] = MappingProxyType({})) -> str:
+    assert tag in TAGS, f"{tag} could be imitated"
+    head = " ".join([tag, *(f'{name}="{_attribute(value)}"' for name, value in attributes.items())])
+    return f"<{head}>\n{_text(text)}\n</{tag}>"
 
 
 def _text(value: str) -> str:

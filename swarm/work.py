@@ -6,21 +6,31 @@ was looked at; in the person's own Git repository only a branch is made, and no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from swarm.agent.entries import Finished
 from swarm.agent.spec import AgentSpec
 from swarm.errors import ConfigurationError, GitFailed, NoWork
+from swarm.permissions.arrivals import find_arrivals, spread
 from swarm.records import JobView
 from swarm.settings import Settings
 from swarm.store.agents import Store
-from swarm.workspace.applying import ChangedMeanwhile
+from swarm.workspace.applying import Change, ChangedMeanwhile
 from swarm.workspace.checkouts import job_url, lend_objects, open_checkout, place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies, find_objects
 from swarm.workspace.git import run_git
-from swarm.workspace.merging import Strategy, describe_conflicts, merge_commits, resolve
+from swarm.workspace.merging import (
+    Strategy,
+    describe_conflicts,
+    leave_out,
+    list_changes,
+    merge_commits,
+    read_blob,
+    resolve,
+)
 from swarm.workspace.plumbing import call_git
 from swarm.workspace.repository import Repository
 
@@ -35,6 +45,17 @@ class Applied:
     """What cannot be merged, in words; nothing was changed then."""
     in_the_way: tuple[str, ...] = ()
     """Files that Git does not hold where the work has some; nothing was changed then."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """What was not taken over, by path, and why: links that lead out of the folder, and what programs outside of the sandbox obey."""
+
+
+Accept = Callable[[Mapping[str, str]], bool]
+"""Asked before such paths are changed, each with the reason: whether they are."""
+
+
+def accept_none(found: Mapping[str, str]) -> bool:
+    """Leave them out."""
+    return False
 
 
 def keep_folder(settings: Settings, folder: Path, job_id: str) -> str:
@@ -66,8 +87,8 @@ class Work:
                 repository.fetch(job_url(files.hub, self.job.id), commit, token)
         return repository
 
-    def diff(self, *, stat: bool = False) -> str:
-        """What it changed, for a reader: a patch, or a line for each file."""
+    def diff(self, *, stat: bool = False) -> bytes:
+        """What it changed, for a reader, as Git and the files have it: a patch, or a line for each file."""
         return self._repository.diff(self.base, self.commit, stat=stat)
 
     @property
@@ -91,9 +112,26 @@ class Work:
     def _keep(self) -> str:
         return self._copies.keep(_person(self.job.id), self.folder, self.base, {"job": self.job.id})
 
-    def apply(self, strategy: Strategy | None = None, *, dry_run: bool = False) -> Applied:
-        """Merge the work into the person's folder as it is now; with conflicts only if a strategy says how."""
+    def find_arrivals(self) -> dict[str, str]:
+        """The paths of the work that do not come home unasked, each with the reason."""
+        _ = self._repository  # the job's store has the commits then
+        return self._find_arrivals(list_changes(self._copies.store, self.base, self.commit))
+
+    def _find_arrivals(self, changes: Sequence[Change]) -> dict[str, str]:
+        def content_of(change: Change) -> bytes:
+            return read_blob(self._copies.store, change.new_id)
+
+        return spread(find_arrivals(changes, self.folder, content_of), changes)
+
+    def apply(
+        self, strategy: Strategy | None = None, *, dry_run: bool = False, accept: Accept = accept_none
+    ) -> Applied:
+        """Merge the work into the person's folder as it is now; with conflicts only if a strategy says how.
+
+        Links that lead out, and what programs outside of the sandbox obey, are left out unless `accept` takes them.
+        """
         repository, store = self._repository, self._copies.store
+        accepted: dict[str, str] = {}
         for _ in range(ATTEMPTS):
             ours = self._keep()
             if self._copies.holds(ours, self.commit):
@@ -102,15 +140,22 @@ class Work:
             if merge.conflicts and strategy in (None, "none"):
                 return Applied({}, conflicts=describe_conflicts(store, merge))
             tree = resolve(store, merge, strategy) if merge.conflicts and strategy in ("ours", "theirs") else merge.tree
-            merged = repository.commit_tree(tree, [ours, self.commit], {"job": self.job.id})
+            changes = list_changes(store, ours, tree)
+            left_out = self._find_arrivals(changes)
+            if left_out and (left_out == accepted or accept(left_out)):
+                accepted, left_out = left_out, {}
+            tree = leave_out(store, tree, [one for one in changes if one.path in left_out])
+            # As long as something is left out, the work is not wholly there.
+            parents = [ours] if left_out else [ours, self.commit]
+            merged = repository.commit_tree(tree, parents, {"job": self.job.id})
             changed = repository.changed_paths(ours, merged)
-            if dry_run:
-                return Applied(changed)
+            if dry_run or (left_out and not changed):
+                return Applied(changed, left_out=left_out)
             try:
                 in_the_way = self._copies.carry_over(repository, ours, merged)
             except ChangedMeanwhile:
                 continue
-            return Applied({} if in_the_way else changed, in_the_way=tuple(in_the_way))
+            return Applied({} if in_the_way else changed, in_the_way=tuple(in_the_way), left_out=left_out)
         raise GitFailed(f"files of {self.folder} are being changed all the time; try it again later", "failed")
 
     # -- a branch ------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from swarm.store.outage import Outage
 from swarm.store.values import Claim, Refused
 from swarm.tasks import process, standing
 from swarm.tasks.app import app
+from swarm.tasks.entries import log_refusal
 from swarm.tasks.publish import TASK_NAME, Payload, carry_out, check_against_record, read_payload
 
 log = EventLog("swarm.agent")
@@ -122,7 +123,7 @@ def run_agent(self: AgentTask, payload: object) -> Row:
         try:
             return _run(self, runtime, read_payload(payload, task_id=agent_id), stop)
         except PayloadRefused as error:
-            log.warning("message.refused", error=f"PayloadRefused({error})")
+            log_refusal(error)
             return Row("failed", str(error))
         except (RedisUnavailable, Interrupted) as error:
             # Nothing is claimed. The outbox offers it again.

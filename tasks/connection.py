@@ -1,4 +1,4 @@
-"""Celery's connection to Redis, without a new client for each command."""
+"""Celery's connection to Redis: one client for many commands, and no entry that Kombu cannot read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,40 @@ from typing import Any
 
 from celery.app.amqp import AMQP
 from kombu import Connection
+from kombu.transport import redis
+from kombu.utils.encoding import bytes_to_str
+from redis import Redis
+
+from swarm.errors import PayloadRefused
+from swarm.tasks.entries import log_refusal, read_entry
+
+
+class _Client(Redis):
+    """A client that a queue brings nothing by but messages: an entry that is none counts as nothing, and is told."""
+
+    def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        reply = super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
+        return None if command_name == "BRPOP" and reply and not _is_message(reply[1]) else reply
+
+
+def _is_message(raw: bytes) -> bool:
+    try:
+        read_entry(raw)
+    except PayloadRefused as error:
+        log_refusal(error)
+        return False
+    return True
+
+
+class _QoS(redis.QoS):  # type: ignore[misc]
+    """Kombu's record of messages that were taken and not yet acknowledged; what in it is no message is forgotten."""
+
+    def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:
+        try:
+            super().restore_by_tag(tag, client, leftmost)
+        except (ValueError, TypeError, RecursionError) as error:
+            self._remove_from_indices(tag).execute()
+            log_refusal(PayloadRefused(f"what was kept of a message that was taken: {type(error).__name__}"))
 
 
 @cache
@@ -18,7 +52,18 @@ def sparing(channel: type[Any]) -> type[Any]:
     """
 
     class Sparing(channel):  # type: ignore[misc]
+        QoS = _QoS
         _spared: Any = None
+
+        def _get_client(self) -> type[Redis]:
+            return _Client
+
+        def _handle_message(self, client: Any, reply: Any) -> Any:
+            """A broadcast; Kombu passes over one without data."""
+            said = super()._handle_message(client, reply)
+            if said and bytes_to_str(said["type"]).endswith("message") and not _is_message(said["data"]):
+                said["data"] = None
+            return said
 
         def _create_client(self, asynchronous: bool = False) -> Any:
             if asynchronous:

@@ -11,17 +11,20 @@ worker that is started there meanwhile obeys it, too; each looks when it renews 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from celery import bootsteps
 from celery.worker import consumer
+from celery.worker.consumer.consumer import logger
 from kombu.asynchronous.timer import Timer
 from redis.exceptions import ResponseError
 
+from swarm.errors import PayloadRefused
 from swarm.log import EventLog
 from swarm.tasks import process, standing
+from swarm.tasks.entries import check_wake_up, log_refusal
 from swarm.tasks.fetching import own_queue
 
 log = EventLog("swarm.draining")
@@ -46,6 +49,21 @@ class Consumer(consumer.Consumer):  # type: ignore[misc]
         # A Redis that is busy, full, demoted or loading says so: to Celery no loss of a connection but unrecoverable. The worker
         # would stay, and never take a message again.
         self.connection_errors = (*self.connection_errors, ResponseError)
+
+    def create_task_handler(self, *args: Any, **options: Any) -> Callable[[Any], None]:
+        """What takes each message that was read: a wake-up as Celery does, and it refuses any other."""
+        take = super().create_task_handler(*args, **options)
+
+        def take_wake_up(message: Any) -> None:
+            try:
+                check_wake_up(message)
+            except PayloadRefused as error:
+                log_refusal(error)
+                message.reject_log_error(logger, self.connection_errors)
+            else:
+                take(message)
+
+        return take_wake_up
 
     def on_send_event_buffered(self) -> None:
         """Send the events of a while together. Celery sends them each time that it has looked for something to do."""

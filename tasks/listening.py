@@ -6,7 +6,6 @@ again; other connections that the worker's processes had then are not used any m
 
 from __future__ import annotations
 
-import json
 import select
 import socket
 import threading
@@ -17,10 +16,12 @@ from typing import Any
 from celery import bootsteps
 from celery.worker import state as worker_state
 
+from swarm.errors import PayloadRefused
 from swarm.log import EventLog
 from swarm.store.agents import Store
 from swarm.tasks import process
 from swarm.tasks.app import app
+from swarm.tasks.entries import read_entry
 from swarm.tasks.publish import publish_agents
 
 log = EventLog("swarm.listening")
@@ -178,4 +179,9 @@ def list_queued(store: Store, queue: str) -> list[str]:
     pipeline = store.client.pipeline(transaction=False)
     for name in (queue, *(f"{queue}.{worker}" for worker in store.staffed())):
         pipeline.lrange(name, 0, -1)
-    return [json.loads(message)["headers"]["id"] for messages in pipeline.execute() for message in messages]
+    found = []
+    for raw in (raw for entries in pipeline.execute() for raw in entries):
+        # What is none is refused by the one who reads it.
+        with suppress(PayloadRefused):
+            found.append(str(read_entry(raw).headers.get("id")))
+    return found

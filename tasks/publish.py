@@ -28,7 +28,7 @@ NEAR_SECONDS = 1.0
 QUEUE_SECONDS = 600
 """How long the queue of one worker is kept after something was sent there last."""
 PAYLOAD_VERSION = 1
-_ID = r"^agent-[0-9a-f]{16}$"
+ID_PATTERN = r"^agent-[0-9a-f]{16}$"
 
 
 def carry_out(app: Celery, store: Store, effect: Signals | None) -> None:
@@ -113,9 +113,9 @@ class Payload(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     v: Literal[1] = 1
-    agent: str = Field(pattern=_ID)
+    agent: str = Field(pattern=ID_PATTERN)
     job: str = Field(pattern=r"^job-[0-9a-f]{16}$")
-    parent: str | None = Field(default=None, pattern=_ID)
+    parent: str | None = Field(default=None, pattern=ID_PATTERN)
     depth: int = Field(ge=0, le=64)
     max_depth: int = Field(ge=0, le=64)
     definition: str = Field(max_length=64)

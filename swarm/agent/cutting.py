@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from swarm.agent.entries import Compacted, CompactionFailed
+from swarm.mailbox import render_note, write_out
 
 LEAST_GAIN = 0.3
 """What a summary must save of the conversation at least, to count as a success."""
@@ -178,12 +179,12 @@ def instructions(focus: str = "") -> str:
 
 def summary_request(focus: str = "") -> str:
     """The same as a message at the end of the conversation."""
-    return f"<runtime-note>\n{instructions(focus)}\n{_NO_TOOLS}\n</runtime-note>"
+    return render_note(f"{instructions(focus)}\n{_NO_TOOLS}")
 
 
 def summary_message(summary: str) -> str:
     """A summary as the message that a conversation begins with."""
     return (
         "<summary>\nThe earlier part of this conversation, summarized by a model when it had become too long:\n"
-        f"{summary.strip()}\n</summary>"
+        f"{write_out(summary.strip())}\n</summary>"
     )

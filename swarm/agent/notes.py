@@ -238,6 +238,15 @@ def left_in_copy(agent_id: str) -> str:
     )
 
 
+def links_left_out(found: Mapping[str, str]) -> str:
+    """What of a copy was not merged; empty for nothing."""
+    if not found:
+        return ""
+    shown = ", ".join(f"{path} ({why})" for path, why in list(found.items())[:_LISTED_CHANGES])
+    more = f" and {len(found) - _LISTED_CHANGES:,} more" if len(found) > _LISTED_CHANGES else ""
+    return f"\n[Left out, for it leads out of your folder: {shown}{more}.]"
+
+
 def left_alone(agent_id: str) -> str:
     """Nothing was to be merged."""
     return f"Nothing is merged. What {agent_id} did is kept as long as the job is."

@@ -14,6 +14,7 @@ from swarm.agent.outcomes.words import announce
 from swarm.agent.results import result_instructions
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.tools import Kind, row_of
+from swarm.mailbox import write_out
 
 _GROUND_RULES = """\
 You run unattended: decide and go on, and say what you assumed.
@@ -76,7 +77,7 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
     if spec.folders:
         where += f"\nFurther folders, by their absolute paths: {', '.join(spec.folders)}"
     if spec.name is not None:
-        where += f"\nYour name: {spec.name}" + (f"\nYour role: {spec.role}" if spec.role else "")
+        where += f"\nYour name: {spec.name}" + (f"\nYour role: {write_out(spec.role)}" if spec.role else "")
     if spec.mode == "plan":
         where += f"\nMode: plan. Look and think, change nothing; the only file you may write is {spec.plan_file}."
     if spec.after_plan is not None:
@@ -84,7 +85,9 @@ def first_message(spec: AgentSpec, *, now: float) -> str:
     if spec.has_tools is not None:
         where += _as_other_type(spec)
     judged = "" if spec.definition.outcome is None else f"\n\n{announce(spec.definition.outcome)}"
-    return f"<environment>\n{where}\n</environment>\n\n{spec.prompt}{judged}"
+    # A parent is an agent; the person may write what it likes.
+    prompt = spec.prompt if spec.parent_id is None else write_out(spec.prompt)
+    return f"<environment>\n{where}\n</environment>\n\n{prompt}{judged}"
 
 
 def _as_other_type(spec: AgentSpec) -> str:

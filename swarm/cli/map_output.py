@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from swarm.cli.output import plain_json
 from swarm.errors import ConfigurationError
 from swarm.mapping.maps import LineResult
 
@@ -52,7 +53,8 @@ class ResultFile:
         """Write a result, unless it is there. Raises `OSError`; what is there of the line then is removed when it is taken up again."""
         if not result.ok or result.line in self.written:
             return
-        data = memoryview(json.dumps(describe_result(self.map_id, result), ensure_ascii=False).encode() + b"\n")
+        line = json.dumps(describe_result(self.map_id, result), ensure_ascii=False)
+        data = memoryview((plain_json(line) if self.path is None else line).encode() + b"\n")
         while data:
             data = data[os.write(self._descriptor, data) :]
         self.written.add(result.line)

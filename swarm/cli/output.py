@@ -51,6 +51,15 @@ def print_result(text: str) -> None:
     sys.stdout.flush()
 
 
+def print_bytes(content: bytes) -> None:
+    """Write what files hold to stdout: byte for byte, but made harmless if that is a terminal."""
+    if sys.stdout.isatty():
+        sys.stdout.write(plain(content.decode("utf-8", "backslashreplace")))
+    else:
+        sys.stdout.buffer.write(content)
+    sys.stdout.flush()
+
+
 def print_line(text: str = "") -> None:
     """Write a line to stdout."""
     sys.stdout.write(plain(text) + "\n")
@@ -63,10 +72,8 @@ def print_json(document: Any, *, indent: int | None = 2) -> None:
 
 
 def print_json_text(text: str) -> None:
-    """Write a document that is JSON already; to a terminal with what `plain` would show in JSON's own escapes."""
-    if sys.stdout.isatty():
-        text = "".join(_json_escape(each) if is_hidden(each) and each != "\n" else each for each in text)
-    sys.stdout.write(text + "\n")
+    """Write a document that is JSON already to stdout."""
+    sys.stdout.write(plain_json(text) + "\n")
     sys.stdout.flush()
 
 
@@ -87,6 +94,13 @@ def plain(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_escape(each) if is_hidden(each) and each != "\n" else each for each in text)
+
+
+def plain_json(text: str) -> str:
+    """A JSON document for stdout: if that is a terminal, with what `plain` would show in JSON's own escapes."""
+    if not sys.stdout.isatty():
+        return text
+    return "".join(_json_escape(each) if is_hidden(each) and each != "\n" else each for each in text)
 
 
 def is_hidden(character: str) -> bool:

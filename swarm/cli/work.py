@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated
+import contextlib
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, TextIO
 
 import typer
 
@@ -11,7 +13,8 @@ from swarm.cli.comparing import show_comparison
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.options import JsonOption
-from swarm.cli.output import print_json, print_line, print_note, show_number
+from swarm.cli.output import print_bytes, print_json, print_line, print_note, show_number
+from swarm.cli.prompting import open_terminal
 from swarm.client import Job
 from swarm.errors import GitFailed, NoWork, SwarmError
 from swarm.work import Applied, Work
@@ -42,7 +45,7 @@ def show_diff(
         return show_comparison(agent or "", other, as_json=as_json)
     with open_swarm() as swarm:
         work = swarm.work(find_agent(swarm, agent))
-        sys.stdout.write(work.diff(stat=stat))
+        print_bytes(work.diff(stat=stat))
 
 
 def apply_work(
@@ -60,9 +63,15 @@ def apply_work(
             help="Where you and the job changed the same: merge (both, between markers), ours (yours) or theirs (the job's).",
         ),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Take over what would be asked about, too: see below.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take over into the workspace what a job did in its copy of it; what changed there meanwhile is merged, never overwritten.
+
+    Links that lead out of the workspace, and files that programs outside of the sandbox obey (settings of editors, git and agents), are
+    listed, and you are asked. Without a terminal they are left out and named, unless --yes is given.
 
     Exit code 1 if something conflicts, or lies in the way: nothing is changed then.
     """
@@ -72,9 +81,14 @@ def apply_work(
         work = swarm.work(find_agent(swarm, agent))
         if branch:
             name = work.make_branch()
+            for path, why in work.find_arrivals().items():
+                print_note(f"the branch has {path}: {why}")
             print_json({"branch": name}) if as_json else print_line(name)
             return
-        applied = work.apply(strategy, dry_run=dry_run)  # type: ignore[arg-type]
+        with contextlib.ExitStack() as opened:
+            terminal = None if as_json or dry_run else open_terminal(opened)
+            accept = (lambda _: True) if yes else partial(_ask, terminal)
+            applied = work.apply(strategy, dry_run=dry_run, accept=accept)  # type: ignore[arg-type]
     if as_json:
         print_json({"folder": str(work.folder), "dry_run": dry_run, **vars(applied)})
     else:
@@ -83,18 +97,37 @@ def apply_work(
         raise typer.Exit(1)
 
 
+def _ask(terminal: TextIO | None, found: Mapping[str, str]) -> bool:
+    """Whether the person takes over these paths, too; nobody is asked without a terminal."""
+    if terminal is None:
+        return False
+    print_note("Files that would not be harmless in your folder:")
+    for path, why in sorted(found.items()):
+        print_note(f"  {path}  ({why})")
+    print_note("`swarm diff` shows them. Take them over, too? [y]es, anything else: leave them out")
+    return terminal.readline().strip().lower() in ("y", "yes")
+
+
 def _tell(work: Work, applied: Applied, *, dry_run: bool) -> None:
     for path, kind in sorted(applied.changed.items()):
         print_line(f"{kind} {path}")
+    _tell_left_out(work, applied)
     if applied.conflicts:
         print_line(applied.conflicts)
         print_note(f"nothing was changed in {work.folder}: it conflicts; --strategy or --branch")
     elif applied.in_the_way:
         print_note(f"nothing was changed: in the way, where Git does not hold them: {', '.join(applied.in_the_way)}")
     elif not applied.changed:
-        print_note(f"{work.folder} has all of it already")
+        print_note(f"{work.folder} has all {'else' if applied.left_out else 'of it'} already")
     elif not dry_run:
         print_note(f"{show_number(len(applied.changed), 'file')} changed in {work.folder}")
+
+
+def _tell_left_out(work: Work, applied: Applied) -> None:
+    for path, why in sorted(applied.left_out.items()):
+        print_note(f"left out: {path}  ({why})")
+    if applied.left_out:
+        print_note(f"`swarm apply {work.job.id}` asks about what was left out, and takes it over with --yes")
 
 
 def bring_home(job: Job, *, completed: bool, quiet: bool) -> None:
@@ -110,10 +143,13 @@ def bring_home(job: Job, *, completed: bool, quiet: bool) -> None:
             )
         elif not work.is_folder_as_it_was():
             print_note(f"{work.folder} has changed meanwhile: `swarm apply {job.id}` merges what the job did")
-        elif (applied := work.apply()).changed and not quiet:
-            print_note(
-                f"{show_number(len(applied.changed), 'file')} changed in {work.folder}; `swarm diff {job.id} --stat`"
-            )
+        else:
+            applied = work.apply()
+            if applied.changed and not quiet:
+                print_note(
+                    f"{show_number(len(applied.changed), 'file')} changed in {work.folder}; `swarm diff {job.id} --stat`"
+                )
+            _tell_left_out(work, applied)
     except NoWork:
         return
     except (GitFailed, SwarmError) as error:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from swarm.agent.life import Life
 from swarm.agent.prompts import first_message
 from swarm.definitions.tools import READ
+from swarm.mailbox import write_out
 from swarm.tools import ToolContext
 from swarm.tools.outputs import PAST, fit
 from swarm.workspace import OUTPUT_PREFIX
@@ -29,6 +30,8 @@ class Row(NamedTuple):
     """What it is about, as an element's name."""
     home: str
     """`module:function`; imported when it is first used."""
+    of_others: bool = False
+    """It holds what other agents wrote."""
 
 
 RESTATERS = (
@@ -39,8 +42,8 @@ RESTATERS = (
     Row("words", "swarm.context.restating:restate_words"),
     Row("mode", "swarm.context.restating:restate_mode"),
     Row("plan", "swarm.tools.asking:restate_plan"),
-    Row("agents", "swarm.tools.agents:restate_children"),
-    Row("tasks-claimed", "swarm.team.board_tools:restate_tasks"),
+    Row("agents", "swarm.tools.agents:restate_children", of_others=True),
+    Row("tasks-claimed", "swarm.team.board_tools:restate_tasks", of_others=True),
     Row("verdicts", "swarm.context.restating:restate_verdicts"),
     Row("todos", "swarm.tools.todo:restate_todos"),
     Row("shells", "swarm.tools.background:restate_shells"),
@@ -67,12 +70,17 @@ _FOOT = (
 
 def restate(context: ToolContext, life: Life, *, tail: str = "") -> str:
     """The message after a summary; `tail` is what came after the part that was summarized, where it is not kept as it was."""
-    parts = [(row.head, _load(row.home)(context, life).strip()) for row in RESTATERS]
+    parts = [(row.head, _tell(row, context, life)) for row in RESTATERS]
     parts.append(("last-turn", tail))
     told = "\n\n".join(f"<{head}>\n{text}\n</{head}>" for head, text in parts if text)
     past = f'\nAll that was said before can still be read: {READ}(file_path="{OUTPUT_PREFIX}{PAST}").'
     note = past if READ in life.tool_names() else ""
     return f"<state-of-things>\n{_HEAD}{note}\n\n{told}\n\n{_FOOT}\n</state-of-things>"
+
+
+def _tell(row: Row, context: ToolContext, life: Life) -> str:
+    told = _load(row.home)(context, life).strip()
+    return write_out(told) if row.of_others else told
 
 
 @cache

@@ -125,6 +125,11 @@ class ToolRow:
         return self.matching == "edited"
 
     @property
+    def shows_others(self) -> bool:
+        """Whether its results hold what other agents wrote."""
+        return self.of_teammates or self.kind in (Kind.SPAWN, Kind.AGENTS, Kind.SHARED, Kind.WAIT)
+
+    @property
     def is_internal(self) -> bool:
         """Whether the runtime carries it out without touching anything that permissions protect."""
         return self.internal or self.kind not in (Kind.LOOK, Kind.EFFECT, Kind.IDEMPOTENT)

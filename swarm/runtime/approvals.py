@@ -19,7 +19,7 @@ from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
 from swarm.ids import question_id
-from swarm.mailbox import render_event
+from swarm.mailbox import render_event, write_out
 from swarm.models import Block
 from swarm.permissions.judge import Call, Verdict, find_plain_look, judge
 from swarm.permissions.lasting import always_rule
@@ -169,7 +169,7 @@ class Approvals:
             return
         answer = self._find_answer(call, ask, decision)
         if answer is not None:
-            text = answer.reason
+            text = write_out(answer.reason) if ask.to else answer.reason
             if ask.kind == "event":
                 came = answer.allowed
                 text = render_event(ask.title, text, answer.by) if came else notes.event_missed(ask.title, ask.seconds)

@@ -11,6 +11,7 @@ from swarm.agent.notes import NO_TEAM, child_result, other_team
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import DEFAULT_TYPE
 from swarm.definitions.names import canonical_type
+from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.runtime.carrying import Keeping
 from swarm.runtime.evidence import add_to_report
@@ -185,7 +186,7 @@ class Children:
         for call_id, agent_id in children.items():
             text, failed = child_result(ended[agent_id], merged.notes.get(agent_id, ""))
             text = add_to_report(self._journal.life, call_id, text, self._store.journal)
-            text = self._toolbox.fit(call_id, text)
+            text = self._toolbox.fit(call_id, write_out(text))
             results.append(ToolFinished(tool_use_id=call_id, text=text, is_error=failed, **named))
         self._journal.append_results(results)
         self._files.kept()

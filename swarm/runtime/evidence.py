@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from xml.sax.saxutils import escape
 
 from swarm.agent.coordination.ledger import Order
 from swarm.agent.coordination.words import can_go_on
 from swarm.agent.entries import Assistant, Entry, ToolFinished
 from swarm.agent.life import Life
 from swarm.definitions.tools import row_of
-from swarm.mailbox import Message
+from swarm.mailbox import Message, render_note
 
 JournalOf = Callable[[str], Iterable[Entry]]
 
@@ -40,7 +39,7 @@ def add_to_mail(life: Life, messages: Sequence[Message], journal_of: JournalOf) 
         for order in life.ledger.find(sender)[-1:]:
             about = _about(order, life.spec.definition.coordination, journal_of)
             lines += [f"About {order.name or sender}:", *about] if about else []
-    return f"\n\n<runtime-note>\n{escape(chr(10).join(lines))}\n</runtime-note>" if lines else ""
+    return "\n\n" + render_note("\n".join(lines)) if lines else ""
 
 
 def _about(order: Order, rules: Sequence[str], journal_of: JournalOf) -> list[str]:

@@ -16,6 +16,7 @@ from swarm.agent.entries import Finished
 from swarm.agent.spec import AgentSpec
 from swarm.errors import GitFailed, ToolError
 from swarm.log import EventLog
+from swarm.permissions.arrivals import find_leading_out, spread
 from swarm.records import AgentView
 from swarm.runtime.carrying import Keeping
 from swarm.runtime.segment import Segment
@@ -24,7 +25,16 @@ from swarm.tools import ToolResult
 from swarm.workspace.applying import ChangedMeanwhile
 from swarm.workspace.checkouts import place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies, CopyPlan, plan_copies
-from swarm.workspace.merging import Strategy, describe_conflicts, find_base, merge_commits, resolve
+from swarm.workspace.merging import (
+    Strategy,
+    describe_conflicts,
+    find_base,
+    leave_out,
+    list_changes,
+    merge_commits,
+    read_blob,
+    resolve,
+)
 from swarm.workspace.repository import Repository
 
 log = EventLog("swarm.isolation")
@@ -171,12 +181,14 @@ class Isolation:
             note, state, tree = self._merge_one(found.commit, child, theirs, strategy, kept_out.get(child.id))
             if tree:
                 about = {"agent": self._spec.agent_id, "merged": child.id}
+                # Its own changes, which a repeat tells in the same words.
+                base = find_base(self._copies.store, self._known(ours), theirs)
+                tree, left_out = self._leave_out(found.commit, tree, base, theirs)
                 merged = repository.commit_tree(tree, [found.commit, theirs], about)
                 changed[child.id] = repository.changed_paths(found.commit, merged)
-                # Its own changes, which a repeat tells in the same words.
-                note += notes.list_changes(
-                    repository.changed_paths(find_base(self._copies.store, self._known(ours), theirs), theirs)
-                )
+                own = repository.changed_paths(base, theirs)
+                note += notes.list_changes({path: kind for path, kind in own.items() if path not in left_out})
+                note += notes.links_left_out(left_out)
                 found = replace(found, commit=merged)
             found.notes[child.id], found.states[child.id] = note, state
         in_the_way = []
@@ -189,6 +201,18 @@ class Isolation:
             if hit := [path for path in in_the_way if path in paths]:
                 kept_out[agent_id] = hit
         return found, in_the_way
+
+    def _leave_out(self, ours: str, tree: str, base: str, theirs: str) -> tuple[str, dict[str, str]]:
+        """The merged tree without the links of the child's that lead out of the folder, and these."""
+        store = self._copies.store
+        led = find_leading_out(
+            list_changes(store, base, theirs), self._folder, lambda one: read_blob(store, one.new_id)
+        )
+        if not led:
+            return tree, {}
+        changes = list_changes(store, ours, tree)
+        left_out = spread(led, changes)
+        return leave_out(store, tree, [one for one in changes if one.path in left_out]), left_out
 
     def _share(self, repository: Repository, ours: str, merged: str) -> None:
         try:

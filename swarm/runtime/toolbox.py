@@ -21,6 +21,7 @@ from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
 from swarm.log import EventLog
+from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.permissions.judge import find_unreadable
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
@@ -134,7 +135,8 @@ class Toolbox:
                 self._tell_held(result.held)
             if tool.row.needs == "program":
                 return result  # the agent's answer, whole
-            return result.model_copy(update={"text": fit(self._outputs, call["id"], result.text)})
+            text = write_out(result.text) if tool.row.shows_others else result.text
+            return result.model_copy(update={"text": fit(self._outputs, call["id"], text)})
 
         finished = self._attempt(call, carry_out)
         if isinstance(finished, ToolResult):

@@ -31,6 +31,7 @@ class Change:
     new_mode: str
     new_id: str = ""
     """Of the blob, as git names it."""
+    old_id: str = ""
 
 
 class ChangedMeanwhile(ToolError):

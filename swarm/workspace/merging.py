@@ -93,6 +93,13 @@ def change_tree(git_dir: Path, tree: str, lines: str) -> str:
         return call_git(git_dir, ["write-tree"], index=index)[1].decode().strip()
 
 
+def leave_out(git_dir: Path, tree: str, changes: Sequence[Change]) -> str:
+    """The tree without these changes: their paths are as they were before. Raises `GitFailed`."""
+    lines = [f"{one.old_mode or 0} {one.old_id if one.old_mode else '0' * 40}\t{one.path}\0" for one in changes]
+    # What goes is first, to make room.
+    return change_tree(git_dir, tree, "".join(sorted(lines, key=lambda line: not line.startswith("0 "))))
+
+
 def _merge_file(git_dir: Path, conflict: Conflict, strategy: str) -> str | None:
     """The blob in which only what conflicts is that side's; None where lines mean nothing."""
     with tempfile.TemporaryDirectory(prefix="swarm-merge-") as folder:
@@ -124,9 +131,9 @@ def list_changes(git_dir: Path, old: str, new: str) -> list[Change]:
     for about in parts:
         if not about:
             break
-        old_mode, new_mode, _, new_id, _ = about.removeprefix(":").split(" ")
+        old_mode, new_mode, old_id, new_id, _ = about.removeprefix(":").split(" ")
         old_mode, new_mode = old_mode.strip("0") and old_mode, new_mode.strip("0") and new_mode
-        changes.append(Change(next(parts), old_mode, new_mode, new_id))
+        changes.append(Change(next(parts), old_mode, new_mode, new_id, old_id))
     return changes
 
 

@@ -264,10 +264,10 @@ class Repository:
         """A file's content as the commit (or tree) holds it."""
         return self._git("cat-file", "blob", f"{commit}:{path}", work=False)
 
-    def diff(self, before: str, after: str, *, stat: bool = False) -> str:
+    def diff(self, before: str, after: str, *, stat: bool = False) -> bytes:
         """The difference of two commits for a reader: a patch, or a line for each file. Never paged, converted or coloured."""
         shown = ("--stat=120",) if stat else ("-p",)
-        return self._diff(*shown, "-M", before, after).decode("utf-8", "replace")
+        return self._diff(*shown, "-M", before, after)
 
     def patch(self, before: str, after: str) -> bytes:
         """The same for `git apply`: whole, with binary files."""

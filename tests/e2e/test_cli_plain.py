@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from swarm import Job
+from swarm.cli import output
 from swarm.cli.output import is_hidden
 from tests.e2e.terminal import Terminal
 from tests.fleet import Fleet
@@ -138,3 +142,76 @@ def test_an_error_that_quotes_what_was_given_is_plain(stage: Stage) -> None:
     terminal = Terminal(stage, "tree", f"job-{EVIL}")
     code, _ = terminal.finish()
     assert code == 2 and _orders(terminal.raw) == []
+
+
+MAKE = r"""
+evil = b"\x1b]0;title\x07\x1b[2J\xc2\x9b31m\xe2\x80\xaeevil\xff"
+open(b"name-\xe2\x80\xae\xc2\x9b\xff", "wb").write(b"one\n")
+open("content", "wb").write(evil + b"\r hidden\n")
+"""
+
+
+def test_a_difference_is_plain_on_a_terminal_and_byte_for_byte_in_a_pipe(stage: Stage) -> None:
+    folder = stage.fleet.folder / "changed"
+    folder.mkdir()
+    (folder / "make.py").write_text(MAKE)
+    path = stage.fleet.folder / "make.yaml"
+    path.write_text("""
+name: make
+rules:
+  - when: {turn: 0}
+    reply: {tools: [{name: Bash, input: {command: python3 make.py}}]}
+  - reply: {text: made}
+""")
+    server = stage.fleet.rehearse(str(path))
+    job = stage.fleet.swarm.submit(
+        "go", workspace=folder, base_url=server.url, isolation="worktree", mode="bypassPermissions"
+    )
+    assert job.wait(60).state == "completed"
+    assert len(job.work().changes) == 2
+    for more in ((), ("--stat",)):
+        shown = stage.show("diff", job.id, *more)
+        assert _orders(shown) == [] and b"\x1b" not in shown, more
+        assert b"\\u202e" in shown and b"\\xff" in shown
+    assert b"\\u001b]0;title" in stage.show("diff", job.id)
+    patch = stage.pipe("diff", job.id)
+    applied = folder.with_name("applied")
+    applied.mkdir()
+    subprocess.run(["git", "apply", "-"], cwd=applied, input=patch, check=True)
+    assert {os.fsencode(each.name): each.read_bytes() for each in applied.iterdir()} == {
+        b"content": b"\x1b]0;title\x07\x1b[2J\xc2\x9b31m\xe2\x80\xaeevil\xff\r hidden\n",
+        b"name-\xe2\x80\xae\xc2\x9b\xff": b"one\n",
+    }
+
+
+def test_the_results_of_a_map_are_plain_on_a_terminal_and_the_same_json(stage: Stage) -> None:
+    path, lines = stage.fleet.folder / "map.yaml", stage.fleet.folder / "lines"
+    path.write_text("name: map\nrules:\n  - reply: {text: " + json.dumps(EVIL) + "}\n")
+    lines.write_text("a line\n")
+    arguments = (
+        "map",
+        "{line}",
+        "--from",
+        str(lines),
+        "-w",
+        str(stage.fleet.workspace),
+        "--rehearse",
+        str(path),
+        "--quiet",
+    )
+    shown = stage.show(*arguments)
+    assert _orders(shown) == [] and b"\x1b" not in shown
+    assert _document(shown)["result"] == EVIL  # type: ignore[index]
+    assert EVIL.encode()[:3] in stage.pipe(*arguments)
+
+
+def test_one_module_writes_to_the_terminal() -> None:
+    folder = Path(output.__file__).parent
+    for path in sorted({*folder.rglob("*.py")} - {Path(output.__file__)}):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                direct = called == "print" or called.startswith(
+                    ("sys.stdout.write", "sys.stdout.buffer", "sys.stderr.w")
+                )
+                assert not direct, f"{path}:{node.lineno} writes past swarm.cli.output"

@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import subprocess
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import redis
 import yaml
 
+from swarm.permissions import networks
 from tests.needs import need_program
 from tests.waiting import wait_for
 
@@ -232,6 +234,16 @@ def test_policies_let_in_and_out_what_is_needed_and_no_more() -> None:
     ]
     assert "169.254.0.0/16" in blocks[0]["except"] and "10.0.0.0/8" in blocks[0]["except"]
     assert {"fc00::/7", "fe80::/10"} == set(blocks[1]["except"])
+
+
+def test_agents_in_a_cluster_reach_what_they_reach_elsewhere() -> None:
+    documents = yaml.safe_load_all((DEPLOY / "kubernetes/network.yaml").read_text())
+    worker = next(one for one in documents if one["metadata"]["name"] == "swarm-worker")
+    blocks = [peer["ipBlock"] for rule in worker["spec"]["egress"] for peer in rule["to"] if "ipBlock" in peer]
+    for version, block in zip((4, 6), blocks, strict=True):
+        kept = [IPv4Network(one) if version == 4 else IPv6Network(one) for one in block["except"]]
+        meant = [one for one in (*networks.NEVER, *networks.PRIVATE) if one.version == version]
+        assert sorted(collapse_addresses(kept)) == sorted(collapse_addresses(meant))  # type: ignore[type-var]
 
 
 def test_manifests_are_valid_for_kubernetes() -> None:

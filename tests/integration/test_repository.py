@@ -288,7 +288,7 @@ def test_a_merge_tells_its_conflicts_and_touches_no_file(own: Repository) -> Non
     merged = own.commit_tree(clean.tree, [ours, base], {"merged": True})
     own.become(merged)
     assert sorted(os.listdir(own.tree)) == ["both", "mine", "third"]
-    assert "third" in own.diff(ours, merged) and "1 file changed" in own.diff(ours, merged, stat=True)
+    assert b"third" in own.diff(ours, merged) and b"1 file changed" in own.diff(ours, merged, stat=True)
 
 
 def test_a_ref_is_made_once_and_never_changed(own: Repository, hub: str) -> None:

@@ -238,5 +238,9 @@ def test_this_hosts_own_addresses_are_forbidden(tmp_path: Path) -> None:
     found = forbidden_networks(SandboxPolicy(workspace=tmp_path, scratch=tmp_path, read_only=True))
     own = [one.address for each in psutil.net_if_addrs().values() for one in each if one.family == socket.AF_INET]
     assert {f"{address}/32" for address in own if address != "127.0.0.1"} <= set(found)
-    assert "169.254.0.0/16" in found and "10.0.0.0/8" in found
+    assert {"169.254.0.0/16", "10.0.0.0/8", "168.63.129.16/32", "100.100.100.200/32"} <= set(found)
+    private = forbidden_networks(
+        SandboxPolicy(workspace=tmp_path, scratch=tmp_path, read_only=True, private_network=True)
+    )
+    assert "10.0.0.0/8" not in private and {"168.63.129.16/32", "100.100.100.200/32"} <= set(private)
     assert resolve_hosts(["localhost", "192.0.2.7", "nowhere.invalid"]) == ("127.0.0.1", "192.0.2.7")

@@ -112,6 +112,7 @@ _OUT_OF_REACH = [
     "[2002:7f00:1::]", "[2001:0:7f00:1::]", "[fe80::1]", "[fc00::1]", "[fd12:3456::1]", "[ff02::1]", "169.254.169.254", "2852039166",
     "0xa9fea9fe", "[::ffff:169.254.169.254]", "10.0.0.1", "10.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "198.18.0.1", "224.0.0.1",
     "240.0.0.1", "255.255.255.255", "192.0.0.1", "192.0.2.1", "[2001:db8::1]", "①②⑦.0.0.1",
+    "[fec0::1]", "[feff::1]", "168.63.129.16", "0xa83f8110", "[::ffff:168.63.129.16]", "100.100.100.200", "[fd00:ec2::254]",
 ]  # fmt: skip
 
 
@@ -138,6 +139,33 @@ def test_a_private_network_is_reached_where_it_may_be() -> None:
     for never in ("10.0.0.9", "169.254.169.254", "127.0.0.1"):
         with pytest.raises(ToolError):
             reach.find_address(never, 80)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "168.63.129.16",
+        "100.100.100.200",
+        "169.254.170.2",
+        "192.0.0.192",
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",
+        "fd00:c1::a9fe:a9fe",
+        "fd00:42::42",
+        "fe80::a9fe:a9fe",
+        "::ffff:100.100.100.200",
+    ],
+)
+def test_where_a_cloud_keeps_credentials_is_never_reached(address: str) -> None:
+    with pytest.raises(ToolError, match="is never reached"):
+        Reach(private=True, resolver=lambda *_: [address]).find_address("inside.example", 80)
+
+
+@pytest.mark.parametrize("address", ["100.100.100.201", "fd00:ec3::1", "fec0::1"])
+def test_private_networks_beside_those_are_reached_where_they_may_be(address: str) -> None:
+    reach = Reach(private=True, resolver=lambda *_: [address])
+    assert reach.find_address("inside.example", 80) == address
 
 
 def test_one_address_of_several_that_is_out_of_reach_is_enough() -> None:

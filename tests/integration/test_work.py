@@ -53,7 +53,7 @@ def ended(at_work: Fleet) -> Job:
 def test_it_is_shown_and_merged_into_a_folder_that_has_changed(ended: Job, at_work: Fleet) -> None:
     folder, work = at_work.workspace, ended.work()
     assert work.changes == {"text": "M", "gone": "D", "added": "A", "run": "M"}
-    assert "-one\n+ONE\n" in work.diff() and "4 files changed" in work.diff(stat=True)
+    assert b"-one\n+ONE\n" in work.diff() and b"4 files changed" in work.diff(stat=True)
     assert work.is_folder_as_it_was()
     (folder / "text").write_text("one\ntwo\nthree\nFOUR\nfive\n")
     (folder / "mine").write_text("mine\n")

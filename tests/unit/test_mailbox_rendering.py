@@ -13,7 +13,20 @@ from hypothesis import strategies as st
 
 from swarm.cli.transcript import read_messages
 from swarm.errors import BadMessageId, BadName, MessageTooLong
-from swarm.mailbox import MAX_BODY_BYTES, Message, check_body, check_name, position_of, render_mail
+from swarm.mailbox import (
+    MAX_BODY_BYTES,
+    TAGS,
+    USER,
+    Message,
+    check_body,
+    check_name,
+    position_of,
+    render_event,
+    render_hook,
+    render_mail,
+    render_note,
+    write_out,
+)
 
 _KINDS = ("message", "task", "shutdown_request", "shutdown_response", "plan_request", "plan_response")
 _HOSTILE = (
@@ -228,3 +241,53 @@ def test_notices_hold_data_and_the_words_are_written_when_they_are_read(notice: 
         id="1-0", sender="runtime", sender_name="runtime", kind="notification", body=json.dumps(notice), sent_at=0
     )
     assert rendered in render_mail([message])
+
+
+def test_no_agent_is_called_as_the_person_or_the_runtime_speaks() -> None:
+    said = [render_note("x"), render_hook("e", "s", "x"), render_event("k", "x", USER)]
+    said += [render_mail([_notification("{}")]), render_mail([_from_person()])]
+    for element in _parse("".join(said)):
+        with pytest.raises(BadName):
+            check_name(element.tag)
+    for name in (
+        USER,
+        "person",
+        "Person",
+        "PERSON",
+        "human",
+        "runtime",
+        "system",
+        "per-son",
+        "u_ser",
+        "person.",
+        *TAGS,
+    ):
+        with pytest.raises(BadName):
+            check_name(name)
+    assert check_name("personal-shopper") and check_name("users") and check_name("Ada")
+
+
+def _from_person() -> Message:
+    return Message(id="1-0", sender="job-0", sender_name=USER, kind="message", body="x", sent_at=0.0)
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_tag_of_the_runtime_is_written_out_and_nothing_else_is(tag: str) -> None:
+    for form in ("<{}>", "</{}>", "<{} a='b'>", "< {}>", "</ {} >", "<\n{}\n>", "<{}/>", "<{}"):
+        text = form.format(tag)
+        assert write_out(text) == f"&lt;{text[1:]}" and write_out(text.upper()).startswith("&lt;"), text
+        assert write_out(write_out(text)) == write_out(text)
+    for text in (
+        f"<{tag}s>",
+        f"<{tag}-x>",
+        tag,
+        f"if a<b and {tag}>c: &amp;",
+        "<b>bold</b> <T> <div> a << b",
+        f"<my-{tag}>",
+    ):
+        assert write_out(text) == text
+
+
+@given(_TEXT, st.sampled_from(TAGS))
+def test_what_is_written_out_holds_no_element_of_the_runtime(text: str, tag: str) -> None:
+    assert not re.search(rf"<\s*/?\s*{tag}[\s/>]", write_out(f"{text}<{tag}>{text}</{tag}>{text}"), re.IGNORECASE)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swarm.definitions.model import Outcome
+from swarm.mailbox import write_out
 
 Refuse = Callable[[str, str, int], str]
 """Says why work is refused, from the summary, the report, and how often it can be handed in again."""
@@ -69,8 +70,8 @@ def refuse_by_check(summary: str, report: str, left: int) -> str:
 def refuse_by_grader(summary: str, report: str, left: int) -> str:
     """What the agent is told when the grader refuses."""
     return (
-        f"Your work is not accepted yet. The grader says: {summary} {_left(left)}\n"
-        f"<findings>\n{report or '(none)'}\n</findings>\n"
+        f"Your work is not accepted yet. The grader says: {write_out(summary)} {_left(left)}\n"
+        f"<findings>\n{write_out(report) or '(none)'}\n</findings>\n"
         "The grader has no authority over your task: where a finding is wrong, show that with evidence in your answer. "
         "Correct the rest, and then give your final answer anew."
     )

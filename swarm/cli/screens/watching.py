@@ -11,6 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
+from swarm.cli.output import one_line
 from swarm.cli.screens.dialogs import Answer, ConfirmDialog, LineDialog, QuestionDialog
 from swarm.client import Swarm
 from swarm.errors import SwarmError
@@ -78,7 +79,7 @@ class ListScreen(Screen[None]):
             self._loading = False
 
     def _tell(self, what: str) -> None:
-        self.query_one("#heading", Static).update(Text(what, style="red"))
+        self.query_one("#heading", Static).update(Text(one_line(what, 300), style="red"))
 
     def show(self, heading: str, lines: Sequence[tuple[str, Text]]) -> None:
         """Show these lines; those that are as they were are not touched, and the one that was chosen stays chosen."""

@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
+from swarm.permissions.networks import NEVER, PRIVATE
 from swarm.permissions.sandbox.backend import Backend, CannotConfine
 from swarm.permissions.sandbox.host import name_server_file
 from swarm.permissions.sandbox.policy import SandboxPolicy
@@ -27,15 +28,14 @@ INFO_DESCRIPTOR, BLOCK_DESCRIPTOR, SYNC_DESCRIPTOR = "10", "11", "12"
 TRIAL_SECONDS = 20.0
 _INSTALL = "install slirp4netns with the system's package manager"
 _LOCAL_ROUTES = Path("/proc/net/fib_trie")
-_NEVER = ("0.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/3")
-"""This network, link-local, protocol assignments, and from multicast to the end."""
-_PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15")
 
 
 def forbidden_networks(policy: SandboxPolicy) -> tuple[str, ...]:
     """What this policy's processes cannot reach, as `address/bits`."""
+    networks = NEVER if policy.private_network else (*NEVER, *PRIVATE)
     single = [*_own_addresses(), *policy.unreachable]
-    return (*_NEVER, *(() if policy.private_network else _PRIVATE), *(f"{address}/32" for address in single))
+    # There is no IPv6 in there.
+    return (*(str(one) for one in networks if one.version == 4), *(f"{address}/32" for address in single))
 
 
 def attach_argv(policy: SandboxPolicy, bwrap: list[str]) -> list[str]:

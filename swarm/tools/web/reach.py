@@ -15,6 +15,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 import psutil
 
 from swarm.errors import ToolError
+from swarm.permissions.networks import NEVER, PRIVATE
 from swarm.permissions.sandbox import resolve_hosts
 from swarm.settings import Settings
 from swarm.store.connection import redis_hosts
@@ -24,9 +25,6 @@ Resolver = Callable[[str, int], list[str]]
 
 _CARRYING = tuple(map(ip_network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16")))
 """IPv6 that another machine, or this kernel, turns into IPv4: what it leads to cannot be told from here."""
-_PRIVATE = tuple(
-    map(ip_network, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "fc00::/7"))
-)
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -76,7 +74,9 @@ class Reach:
                 return "stands for an address that cannot be seen from here"
         if address.is_loopback or address.is_unspecified or str(address) in self.never:
             return "is this host, or one of the swarm's own"
-        if any(address.version == network.version and address in network for network in _PRIVATE):
+        if any(address in network for network in NEVER):
+            return "is never reached: this network's own, or where a cloud keeps a machine's credentials"
+        if any(address in network for network in PRIVATE):
             return "" if self.private else "is in a private network"
         if not address.is_global or address.is_multicast or address.is_reserved:
             return "is not an address of the public network"
