@@ -38,6 +38,8 @@ _CALCULATION = re.compile(r"\$\(\((?!.*(\+\+|--))((\$?\w+|[ +*/%()-])*?)\)\)")
 _FILLS = frozenset(("read", "mapfile", "readarray", "getopts", "source", ".", "printf", "eval"))
 """Builtins that give variables values from elsewhere."""
 _BRACES = re.compile(r"\{.*(,|\.\.).*\}", re.DOTALL)
+_VISITED = re.compile(r"~[-+0-9]")
+"""The name of a folder that the shell has been in."""
 _REDIRECT = re.compile(r"&>>|&>|<<<|<<-|<<|<>|<&|<|>>|>&|>\||>")
 _DELIMITER = re.compile(r"(?P<quote>['\"]?)(?P<word>\w+)(?P=quote)(?=[ \t\n;&|)]|$)")
 _SEPARATORS = re.compile(r"[;&|\n(){}<>`]|\$\(")
@@ -130,7 +132,7 @@ class _Word:
 
     @property
     def value(self) -> str:
-        return UNKNOWN if _BRACES.search(self.unquoted) else "".join(self.pieces)
+        return UNKNOWN if _BRACES.search(self.unquoted) or _VISITED.match(self.unquoted) else "".join(self.pieces)
 
     @property
     def unquoted(self) -> str:
