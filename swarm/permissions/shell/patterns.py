@@ -7,6 +7,7 @@ match for certain (needed to allow), and could it match (enough to ask about).
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ _EMPTY = "\ue002"
 _STAR = "\ue006"
 _BLANKS = str.maketrans({" ": _BLANK, "\t": _BLANK, "\n": _BLANK})
 _WILDCARD = re.compile(r"(?<!\\)\*")
-_MAX_COMPARISONS = 200_000
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,17 @@ class CommandPattern:
 
     def may_match(self, words: Sequence[str]) -> bool:
         """Whether there are values of the unknown words for which it matches."""
-        text = _loosen(join_words(words))
-        if UNKNOWN not in text:
-            return self.loose.fullmatch(text) is not None
-        # A trailing ` *` also matches nothing at all.
-        shorter = self.tokens.removesuffix(f" {_STAR}")
-        return any(_intersect(_loosen(tokens), text) for tokens in {self.tokens, shorter})
+        if self.matches_loosely(words):
+            return True
+        # Word by word, up to the first that is unknown, or that stands for any.
+        for token, word in itertools.zip_longest(_loosen(self.tokens).split(), _loosen(join_words(words)).split()):
+            if token is None or word is None:
+                return token == _STAR
+            if UNKNOWN in word or _STAR in token:
+                return UNKNOWN in word or UNKNOWN in "".join(words)
+            if token != word:
+                return False
+        return True
 
 
 @functools.lru_cache(maxsize=2048)
@@ -125,25 +130,3 @@ def _as_regex(tokens: str) -> re.Pattern[str]:
     middle = "".join(f"(?>.*?{piece})" for piece in others[:-1])
     pattern = first + middle + (f".*{others[-1]}" if others else "")
     return re.compile(pattern + ("(?: .*)?" if optional else ""), re.DOTALL)
-
-
-def _intersect(left: str, right: str) -> bool:
-    """Whether two texts with wildcards can stand for the same one; in doubt (very long texts) yes."""
-    for one, other in zip(left, right, strict=False):
-        if one == _STAR or other == UNKNOWN:
-            break
-        if one != other:
-            return False
-    if len(left) * len(right) > _MAX_COMPARISONS:
-        return True
-    row = [True] + [False] * len(right)
-    for column, character in enumerate(right, 1):
-        row[column] = row[column - 1] and character == UNKNOWN
-    for one in left:
-        previous, row = row, [row[0] and one == _STAR] + [False] * len(right)
-        for column, other in enumerate(right, 1):
-            if one == _STAR or other == UNKNOWN:
-                row[column] = row[column - 1] or previous[column]
-            else:
-                row[column] = previous[column - 1] and one == other
-    return row[-1]
