@@ -12,8 +12,9 @@ from pathlib import Path
 from bench.lives import make_context
 from bench.measure import Report, alternate
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend, confine_argv
-from swarm.tools import Confine, ToolContext
+from swarm.tools import Confine, ToolContext, ToolResult
 from swarm.tools.processes import run_command
+from swarm.tools.shell import try_look
 
 ROUNDS = 25
 HEAVY_ROUNDS = 7
@@ -41,7 +42,11 @@ def _measure(report: Report, backend: Backend, folder: Path) -> None:
     ctx = replace(make_context(workspace), scratch=scratch)
 
     def confine(ctx: ToolContext, argv: list[str]) -> list[str]:
-        return confine_argv(SandboxPolicy(workspace=workspace, scratch=own, read_only=False), backend, argv)
+        if ctx.hold is not None and ctx.hold.home is not None:
+            policy = SandboxPolicy(workspace=workspace, scratch=ctx.hold.home, read_only=True, kept=own)
+        else:
+            policy = SandboxPolicy(workspace=workspace, scratch=own, read_only=False)
+        return confine_argv(policy, backend, argv)
 
     def timed(command: str, confine: Confine | None) -> float:
         began = time.monotonic()
@@ -54,6 +59,17 @@ def _measure(report: Report, backend: Backend, folder: Path) -> None:
     ours, theirs = statistics.median(confined) * 1e3, statistics.median(free) * 1e3
     report.note(f"{backend.name}: `true` {ours:.1f} ms, without {theirs:.1f} ms")
     report.figure(f"sandbox {backend.name}, a command", ours - theirs, " ms", target=40)
+    looking = replace(ctx, confine=confine)
+
+    def look() -> float:
+        began = time.monotonic()
+        assert isinstance(try_look(looking, {"command": "true"}), ToolResult)
+        return time.monotonic() - began
+
+    looked, confined = alternate(ROUNDS, look, lambda: timed("true", confine))
+    report.figure(
+        f"sandbox {backend.name}, a look", statistics.median(looked) / statistics.median(confined), "×", target=1.0
+    )
     confined, free = alternate(HEAVY_ROUNDS, lambda: timed(FILES, confine), lambda: timed(FILES, None))
     ours, theirs = statistics.median(confined) * 1e3, statistics.median(free) * 1e3
     report.note(f"{backend.name}: many files {ours:.0f} ms, without {theirs:.0f} ms")

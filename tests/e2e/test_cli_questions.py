@@ -291,6 +291,10 @@ def test_an_approval_for_good_and_words_and_a_schema(desk: Desk, tmp_path: Path)
     assert question["always"] == "Write(/notes/**)"
     assert question["always"] in desk.do("approve", question["question_id"], "--always")
     second = desk.next_question(question["job_id"])
+    assert desk.do("permissions", "--job", question["job_id"]) == "1. Write(/notes/**)\n"
+    assert "withdrawn: Write(/notes/**)" in desk.do("permissions", "--job", question["job_id"], "--withdraw", "1")
+    again = desk.world.run("permissions", "--job", question["job_id"], "--withdraw", "1")
+    assert again.returncode == 1 and b"has no lasting approval 1" in again.stderr
     desk.do("approve", second.id)
     out, _ = process.communicate(timeout=90)
     assert out == b"END\n"

@@ -12,6 +12,7 @@ import pytest
 from swarm.client import Job
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.records import JobView
+from swarm.store.questions import Question
 from tests.fleet import Fleet
 from tests.needs import need
 from tests.unit.test_permissions_shell_everyday import EVERYDAY
@@ -165,6 +166,29 @@ def test_a_rule_that_denies_or_asks_is_not_tried_first(at_work: Fleet) -> None:
     for options in ({"deny": ["Bash(id:*)"]}, {"ask": ["Bash(id:*)"]}):
         for command in ("id", "[ x ]# ; id", "x=1; echo ${x/<(id)/b}", "echo ${x#{a}; id }"):
             assert "uid=" not in _run(at_work, command, **options).text, (command, options)
+
+
+def test_a_lasting_approval_is_of_its_kind_alone_and_can_be_withdrawn(at_work: Fleet) -> None:
+    make_project(at_work.workspace)
+    commands = ("git fetch a.b", "git fetch --prune a.b", "git fetch --upload-pack='touch P' .", "git fetch a.b")
+    job = _submit(at_work, *commands, ask_seconds=60)
+    questions = at_work.swarm.questions
+
+    def asked(command: str) -> Question:
+        found = wait_for("a question is asked", lambda: next(iter(questions.open(job.id)), None))
+        assert json.loads(found.detail.rpartition("\n\n")[2])["command"] == command
+        return found
+
+    first = asked(commands[0])
+    assert first.lasting_rule.startswith("Bash(git fetch a.b:*), only with plain words")
+    at_work.swarm.answer(first.id, "allow", always=True)
+    other = asked(commands[2])
+    [rule] = questions.lasting(job.id)
+    assert questions.withdraw(job.id, rule) and not questions.withdraw(job.id, rule)
+    at_work.swarm.answer(other.id, "deny")
+    at_work.swarm.answer(asked(commands[3]).id, "deny")
+    job.wait(60)
+    assert not (at_work.workspace / "P").exists()
 
 
 def test_hardly_any_everyday_command_is_asked_about(at_work: Fleet) -> None:

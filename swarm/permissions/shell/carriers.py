@@ -44,6 +44,7 @@ _WRITES: dict[str, tuple[str, ...]] = {
     "find": ("-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"),
     "sort": ("-o", "--output"),
     "tree": ("-o", "--output", "-R"),
+    "file": ("-C", "--compile"),
     "git": ("--output",),
 }
 """Options that write a file, or change one."""

@@ -41,4 +41,4 @@ def kind_of(words: Sequence[str]) -> str:
         return ""
     if name not in _OF_REMOTE:
         return name
-    return f"{name} {operands[0]}" if operands and _REMOTE.fullmatch(operands[0]) and words[2] == operands[0] else ""
+    return f"{name} {operands[0]}" if operands and _REMOTE.fullmatch(operands[0]) else ""
