@@ -22,12 +22,13 @@ from swarm.permissions.sandbox.host import (
     own_folders,
     private_configuration,
     python_folders,
+    settings_of_people,
 )
 from swarm.permissions.sandbox.network import NAME_SERVERS, attach_argv, descriptor_words, name_server_place
 from swarm.permissions.sandbox.obeyed import Obeyed, look
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
-from swarm.permissions.sandbox.words import common_words, enter_argv, watch_words
+from swarm.permissions.sandbox.words import common_words, enter_argv, own_words, watch_words
 
 PROTECTED = (".claude", ".codex", ".opencode", ".swarm")
 """Folders in a workspace whose content decides what agents may do; where one is missing, an empty one is made."""
@@ -78,13 +79,14 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
             bwrap += ["--ro-bind", str(folder), str(folder)]
     bwrap += ["--ro-bind-try", str(PROCESSORS), str(PROCESSORS), "--proc", "/proc", "--dev", "/dev"]
     given = () if policy.read_only else (policy.workspace, *policy.writable)
-    looked = {root: look(str(root)) for root in given}
+    own = settings_of_people(policy) if given else ()
+    looked = {root: look(str(root), own) for root in given}
     for mount in _mounts(policy, looked):
         bwrap += mount.words()
     # The kernel's settings belong to root, who needs no capability to write them, even in a namespace.
     bwrap += [word for place in ("/proc", "/dev", "/") for word in ("--remount-ro", place)]
     bwrap += ["--chdir", str(policy.workspace)]
-    words = [*common_words(policy, scratch="/tmp"), "outer=1"]
+    words = [*common_words(policy, scratch="/tmp"), "outer=1", *own_words(own)]
     words += [word for root, found in looked.items() for word in watch_words(root, found)]
     code = make_filter("namespaces", network=policy.network, read_only=policy.read_only, abi=backend.abi)
     if code:

@@ -17,11 +17,12 @@ from swarm.permissions.sandbox.host import (
     own_folders,
     public_configuration,
     python_folders,
+    settings_of_people,
 )
 from swarm.permissions.sandbox.obeyed import look
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
-from swarm.permissions.sandbox.words import common_words, enter_argv, watch_words
+from swarm.permissions.sandbox.words import common_words, enter_argv, own_words, watch_words
 
 OLDEST_ABI = 3
 """The first that also forbids to cut files off (Linux 6.2)."""
@@ -59,7 +60,10 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     words += ["scope=1"] if backend.abi >= SCOPES_ABI else []
     words += [f"read={path}" for path in readable] + [f"write={path}" for path in writable]
     words += [f"device={path}" for path in _DEVICES]
-    words += [] if policy.read_only else [word for root in given for word in watch_words(root, look(str(root)))]
+    if not policy.read_only:
+        own = settings_of_people(policy)
+        words += own_words(own)
+        words += [word for root in given for word in watch_words(root, look(str(root), own))]
     code = make_filter("landlock", network=False, read_only=policy.read_only, abi=backend.abi)
     return enter_argv([*words, f"filter={code.hex()}"], argv)
 

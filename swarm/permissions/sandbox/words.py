@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from swarm.permissions.sandbox.holding import Own
 from swarm.permissions.sandbox.host import UNSET
 from swarm.permissions.sandbox.obeyed import Obeyed
 from swarm.permissions.sandbox.policy import SandboxPolicy
@@ -23,6 +24,11 @@ def common_words(policy: SandboxPolicy, *, scratch: str) -> list[str]:
     words = [f"limit={kind}:{value}" for kind, value in limits]
     words += [f"set={name}={scratch}" for name in ("HOME", "TMPDIR")]
     return words + [f"unset={name}" for name in UNSET]
+
+
+def own_words(own: Own) -> list[str]:
+    """What people have set outside of a writer's folders, for `look`."""
+    return [f"own={key}={value}" for key, value in own]
 
 
 def watch_words(root: Path, found: Obeyed) -> list[str]:
