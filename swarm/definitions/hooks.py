@@ -63,8 +63,9 @@ class Hook(BaseModel):
         """What has to be trusted for it, with a note, and with the files that it runs."""
         about = f" of {self.matcher}" if self.matcher else ""
         entry = self.model_dump(exclude={"source", "origin"}, mode="json")
+        whole = self.url or " ".join((self.command, *(self.args or ())))
         return Grant(
-            text=f"the hook on {self.event}{about}: {self.label}{note}",
+            text=f"the hook on {self.event}{about}: {whole}{note}",
             source=self.source,
             content=json.dumps({**entry, "files": files or {}}),
         )

@@ -28,7 +28,7 @@ from swarm.permissions.sandbox.network import NAME_SERVERS, attach_argv, descrip
 from swarm.permissions.sandbox.obeyed import Obeyed, look
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
-from swarm.permissions.sandbox.words import common_words, enter_argv, own_words, watch_words
+from swarm.permissions.sandbox.words import common_words, enter_argv, watch_words
 
 PROTECTED = (".claude", ".codex", ".opencode", ".swarm")
 """Folders in a workspace whose content decides what agents may do; where one is missing, an empty one is made."""
@@ -86,8 +86,7 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     # The kernel's settings belong to root, who needs no capability to write them, even in a namespace.
     bwrap += [word for place in ("/proc", "/dev", "/") for word in ("--remount-ro", place)]
     bwrap += ["--chdir", str(policy.workspace)]
-    words = [*common_words(policy, scratch="/tmp"), "outer=1", *own_words(own)]
-    words += [word for root, found in looked.items() for word in watch_words(root, found)]
+    words = [*common_words(policy, scratch="/tmp"), "outer=1", *watch_words(looked, own)]
     code = make_filter("namespaces", network=policy.network, read_only=policy.read_only, abi=backend.abi)
     if code:
         words += [f"filter={code.hex()}", f"pass={_FILTER_DESCRIPTOR}"]

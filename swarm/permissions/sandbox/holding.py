@@ -11,10 +11,10 @@ import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or __package__:
-    from swarm.permissions.sandbox.names import lies_in_obeyed, who_obeys
+    from swarm.permissions.sandbox.names import TOLD, lies_in_obeyed, who_obeys
     from swarm.permissions.sandbox.obeyed import HELD, OPEN_FILE, OPEN_FOLDER, Folder, exists, look, read_file
 else:
-    from names import lies_in_obeyed, who_obeys
+    from names import TOLD, lies_in_obeyed, who_obeys
     from obeyed import HELD, OPEN_FILE, OPEN_FOLDER, Folder, exists, look, read_file
 
 Own = tuple[tuple[str, str], ...]
@@ -54,10 +54,9 @@ def hold(root: str, before: dict[str, str], contents: dict[str, tuple[bytes, int
         if path.endswith("/"):
             lines.append(f"{path} could not be looked into")
             continue
-        known = who_obeys(path)
-        if known is not None and known.only_told and path not in run:
+        if (who := who_obeys(path)) in TOLD and path not in run:
             # Agents and tools are asked to write these, too: whoever uses them next must only know of it.
-            told.append(f"{path} was changed, and stays so: {known.who} obey it")
+            told.append(f"{path} was changed, and stays so: {who} obey it")
             continue
         try:
             lines.append(f"{path} is now {_set_aside(root, path)}" + _put_back(root, path, contents))

@@ -22,7 +22,7 @@ from swarm.permissions.sandbox.host import (
 from swarm.permissions.sandbox.obeyed import look
 from swarm.permissions.sandbox.policy import SandboxPolicy
 from swarm.permissions.sandbox.seccomp import make_filter
-from swarm.permissions.sandbox.words import common_words, enter_argv, own_words, watch_words
+from swarm.permissions.sandbox.words import common_words, enter_argv, watch_words
 
 OLDEST_ABI = 3
 """The first that also forbids to cut files off (Linux 6.2)."""
@@ -62,8 +62,7 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     words += [f"device={path}" for path in _DEVICES]
     if not policy.read_only:
         own = settings_of_people(policy)
-        words += own_words(own)
-        words += [word for root in given for word in watch_words(root, look(str(root), own))]
+        words += watch_words({root: look(str(root), own) for root in given}, own)
     code = make_filter("landlock", network=False, read_only=policy.read_only, abi=backend.abi)
     return enter_argv([*words, f"filter={code.hex()}"], argv)
 

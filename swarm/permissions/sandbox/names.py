@@ -11,14 +11,6 @@ The supervisor of shell commands imports it as it does `obeyed.py`.
 
 from __future__ import annotations
 
-
-class Obeying:
-    """Who obeys a file, and whether a change of it is only told."""
-
-    def __init__(self, who: str, only_told: bool) -> None:
-        self.who, self.only_told = who, only_told
-
-
 INSTRUCTIONS: tuple[tuple[str, ...], ...] = (
     ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.override.md", "AGENTS.md"),
     ("CLAUDE.local.md",),
@@ -41,8 +33,7 @@ UNDONE = {
     "Mercurial, Sapling, Jujutsu": ".hg/hgrc .hg/hgrc-not-shared .sl/config .jj/repo/config.toml",
     "direnv": ".envrc",
     "mise": "mise.toml .mise.toml mise.local.toml .mise.local.toml .mise .config/mise .config/mise.toml",
-    "Bash": ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile",
-    "Zsh": ".zshrc .zprofile .zshenv .zlogin .zlogout",
+    "Bash, Zsh": ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zprofile .zshenv .zlogin .zlogout",
     "npm": ".npmrc",
     "gdb, lldb, pdb": ".gdbinit .lldbinit .pdbrc",
     "irb, pry, GHCi, Octave": ".irbrc .pryrc .ghci .octaverc",
@@ -58,28 +49,23 @@ TOLD = {
     "Bazel, Buck, Maven": ".bazelrc .buckconfig .mvn/extensions.xml .mvn/jvm.config .mvn/maven.config",
     "R": ".Rprofile",
 }
-_WHO = {
-    name.casefold(): Obeying(who, only_told)
-    for table, only_told in ((UNDONE, False), (TOLD, True))
-    for who, names in table.items()
-    for name in names.split()
-}
+_WHO = {name.casefold(): who for table in (UNDONE, TOLD) for who, names in table.items() for name in names.split()}
 LASTS = frozenset(name.rpartition("/")[2] for name in _WHO)
 """All of them without the folders before: what a walk compares each name with."""
 
 
-def who_obeys(path: str) -> Obeying | None:
-    """Who obeys the file or folder of this path by its name; None: nobody who is known."""
+def who_obeys(path: str) -> str:
+    """Who obeys the file or folder of this path by its name; empty: nobody who is known."""
     name = path.rpartition("/")[2].casefold()
     if name not in LASTS:
-        return None
+        return ""
     if name in _WHO:
         return _WHO[name]
     parts = path.casefold().split("/")[-3:]
-    return next((_WHO[tail] for at in range(len(parts)) if (tail := "/".join(parts[at:])) in _WHO), None)
+    return next((_WHO[tail] for at in range(len(parts)) if (tail := "/".join(parts[at:])) in _WHO), "")
 
 
 def lies_in_obeyed(path: str) -> bool:
     """Whether it, or a folder that it lies in, is one that somebody obeys."""
     parts = path.split("/")
-    return any(who_obeys("/".join(parts[: at + 1])) is not None for at in range(len(parts)))
+    return any(who_obeys("/".join(parts[: at + 1])) for at in range(len(parts)))

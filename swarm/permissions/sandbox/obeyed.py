@@ -13,9 +13,9 @@ from _blake2 import blake2b
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or __package__:
-    from swarm.permissions.sandbox.names import LASTS, who_obeys
+    from swarm.permissions.sandbox.names import LASTS, TOLD, who_obeys
 else:
-    from names import LASTS, who_obeys
+    from names import LASTS, TOLD, who_obeys
 
 HELD = ".swarm-held"
 _PACKAGES = frozenset(("node_modules", "site-packages"))
@@ -100,14 +100,14 @@ class _Walk:
         for entry in entries:
             name, place = entry.name, f"{path}/{entry.name}" if path else entry.name
             lowered = name.casefold()
-            known = who_obeys(place) if editors and lowered in LASTS else None
+            known = who_obeys(place) if editors and lowered in LASTS else ""
             if lowered == ".git":
                 self._git(folder, name, place, entry, depth)
-            elif known is not None and not known.only_told:
+            elif known and known not in TOLD:
                 self.take(folder, name, place)
             elif entry.is_dir(follow_symlinks=False):
                 self._go_in(folder, name, place, depth, editors=editors and name not in _PACKAGES)
-            elif known is not None:
+            elif known:
                 self._note(folder, name, place)
 
     def _go_in(self, folder: int, name: str, place: str, depth: int, *, editors: bool) -> None:
@@ -126,12 +126,12 @@ class _Walk:
     def _note(self, folder: int, name: str, place: str) -> None:
         """Note a file whose change is only told."""
         try:
-            self.found.digests[place] = _digest(read_file(folder, name, stamp=True)[0])
+            self.found.digests[place] = _digest(read_file(folder, name)[0])
         except (OSError, ValueError):
             return
 
-    def take(self, folder: int, name: str, place: str) -> None:
-        """Note a file, or all files of a folder."""
+    def take(self, folder: int, name: str, place: str, *, stamp: bool = False) -> None:
+        """Note a file, or all files of a folder; `stamp` as in `read_file`."""
         try:
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
@@ -146,7 +146,7 @@ class _Walk:
                 self.found.digests[place] = _digest(b"link", os.fsencode(os.readlink(name, dir_fd=folder)))
                 self._follow(place, os.readlink(name, dir_fd=folder))
             else:
-                data, mode = read_file(folder, name, stamp=True)
+                data, mode = read_file(folder, name, stamp=stamp)
                 self.found.digests[place] = _digest(b"run" if mode & 0o111 else b"read", data)
                 self.found.guards.add(place)
         except FileNotFoundError:
@@ -239,12 +239,8 @@ class _Walk:
             self.found.digests[at] = _digest(
                 b"config", *(f"{key}={value}".encode("utf-8", "replace") for key, value in sorted(kept))
             )
-        self._refer_all(
-            kept,
-            [top, place, *(os.path.join(place, value) for key, value in running if key == "core.worktree")],
-            at,
-            depth,
-        )
+        bases = [top, place, *(os.path.join(place, value) for key, value in running if key == "core.worktree")]
+        self._refer_all(kept, bases, at, depth)
 
     def _refer_all(self, settings: list[tuple[str, str]], bases: list[str], at: str, depth: int) -> None:
         """Follow what settings name, from where git does: the folder of the file for an included one."""
@@ -264,7 +260,7 @@ class _Walk:
                 if key.startswith("include"):
                     self._config(folder, name, target, place, depth + 1)
                 elif key in _PATHS or not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                    self.take(folder, name, target)
+                    self.take(folder, name, target, stamp=key == "hook")
         except OSError:
             return
 

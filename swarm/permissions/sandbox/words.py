@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from swarm.permissions.sandbox.holding import Own
@@ -26,17 +27,15 @@ def common_words(policy: SandboxPolicy, *, scratch: str) -> list[str]:
     return words + [f"unset={name}" for name in UNSET]
 
 
-def own_words(own: Own) -> list[str]:
-    """What people have set outside of a writer's folders, for `look`."""
-    return [f"own={key}={value}" for key, value in own]
-
-
-def watch_words(root: Path, found: Obeyed) -> list[str]:
-    """What the supervisor compares a writer's folder with after its command, and how it keeps git folders what they are."""
-    words = [f"look={root}", *(f"had={digest} {root}/{path}" for path, digest in sorted(found.digests.items()))]
-    mains = [path for path in found.repositories if os.path.basename(os.path.dirname(path)) != "worktrees"]
-    usable = [path for path in mains if f"{path}/commondir".lstrip("/") not in found.digests]
-    return words + [f"stub={os.path.join(root, path)}" for path in sorted(usable)]
+def watch_words(looked: Mapping[Path, Obeyed], own: Own) -> list[str]:
+    """What the supervisor compares a writer's folders with after its command, and how it keeps git folders what they are."""
+    words = [f"own={key}={value}" for key, value in own]
+    for root, found in looked.items():
+        words += [f"look={root}", *(f"had={digest} {root}/{path}" for path, digest in sorted(found.digests.items()))]
+        mains = [path for path in found.repositories if os.path.basename(os.path.dirname(path)) != "worktrees"]
+        usable = [path for path in mains if f"{path}/commondir".lstrip("/") not in found.digests]
+        words += [f"stub={os.path.join(root, path)}" for path in sorted(usable)]
+    return words
 
 
 def enter_argv(words: list[str], argv: list[str]) -> list[str]:
