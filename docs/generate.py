@@ -20,6 +20,7 @@ from pydantic import BaseModel
 import swarm
 from swarm import aio
 from swarm.cli.app import SECTIONS
+from swarm.permissions.sandbox.names import TOLD, UNDONE
 from swarm.settings import Settings
 from swarm.streaming.events import StreamEvent, ToolCall
 
@@ -29,7 +30,13 @@ _HEAD = "<!-- Written by `python -m docs.generate`; change the code's words inst
 
 def pages() -> dict[str, str]:
     """The pages by their file names."""
-    made = {"python.md": _python(), "stream.md": _stream(), "cli.md": _cli(), "settings.md": _settings()}
+    made = {
+        "python.md": _python(),
+        "stream.md": _stream(),
+        "cli.md": _cli(),
+        "settings.md": _settings(),
+        "obeyed.md": _obeyed(),
+    }
     return {name: f"{_HEAD}\n{text.rstrip()}\n" for name, text in made.items()}
 
 
@@ -65,6 +72,19 @@ def _stream() -> str:
         own = [name for name in one.__annotations__ if name != "type"]
         parts.append(f"## `{type_name}`\n\n{_clean(one.__doc__)}\n\n{_fields(one, own)}")
     return "\n".join([*parts, f"## ToolCall\n\n{_clean(ToolCall.__doc__)}\n\n{_fields(ToolCall)}"])
+
+
+def _obeyed() -> str:
+    parts = [
+        "# Files that programs obey\n\nWrite and Edit ask about each of these names, at every depth and in any case of letters."
+        " What a command changes of them is [held or told](../sandbox.md#what-acts-later-outside). Beside them are Git's own"
+        " folders, what settings of Git name, and what [hooks](../hooks.md) run.\n"
+    ]
+    for title, table in (("A change is undone", UNDONE), ("A change stays and is told", TOLD)):
+        parts.append(f"## {title}\n\n| names | obeyed by |\n|---|---|")
+        parts += [f"| {', '.join(f'`{name}`' for name in names.split())} | {who} |" for who, names in table.items()]
+        parts.append("")
+    return "\n".join(parts)
 
 
 def _cli() -> str:

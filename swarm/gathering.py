@@ -79,21 +79,26 @@ def gather(
         setup, problems = (None, []) if settings.hub is None else read_setup(folder)
         configured = load_servers(folder, home, trusted=trusted)
         permissions = load_permission_settings(folder, home, allow=allow, ask=ask, deny=deny, trusted=trusted)
+        catalogue = load_catalogue(folder, trusted=trusted)
+        hooks = find_hooks(folder, home, (hook for one in catalogue.definitions.values() for hook in one.hooks))
+        rules = permissions.rules + server_rules(configured.servers) + hooks.rules
         return Gathered(
             trusted=trusted,
-            catalogue=load_catalogue(folder, trusted=trusted),
-            permissions=replace(permissions, rules=permissions.rules + server_rules(configured.servers)),
+            catalogue=catalogue,
+            permissions=replace(permissions, rules=rules),
             instructions=load_instructions(folder, home, trusted=trusted),
             setup=setup,
             setup_problems=tuple(problems),
             skills=load_skills(folder, trusted=trusted),
             configured=configured,
-            hooks=find_hooks(folder, home),
+            hooks=hooks,
         )
 
     found = read(trusted=False)
     trusted = found.grants and TrustStore(settings.state_folder()).is_trusted(folder, found.grants)
-    return read(trusted=True) if trusted else found
+    counting = read(trusted=True) if trusted else found
+    # Somebody may write there at this moment: what is pinned is what was trusted.
+    return counting if counting.hooks.grants == found.hooks.grants else found
 
 
 def is_trusted(folder: Path, settings: Settings) -> bool:

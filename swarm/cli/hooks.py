@@ -21,6 +21,7 @@ from swarm.errors import ConfigurationError
 from swarm.hooks.choosing import Table
 from swarm.hooks.events import Event, describe_response, name_tool
 from swarm.hooks.files import Managed, read_managed
+from swarm.hooks.placing import Run, place_hook
 from swarm.hooks.telling import tell
 from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.settings import Settings, load_settings
@@ -29,7 +30,6 @@ _SHELL = next(row.name for row in all_rows() if row.matching == "command")
 """The tool of a sample that names none."""
 
 _CALLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
-_WHERE = {"host": "as the worker", "sandbox": "in the agent's sandbox", "off": "not run: SWARM_USER_HOOKS=off"}
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,16 @@ def _rows(prepared: PreparedJob, settings: Settings) -> Iterator[_Row]:
             why = f"disableAllHooks in {found.off}"
         elif hook.origin == "project" and hook not in of_type and not prepared.trusted:
             why = "the workspace is not trusted"
-        place = table.place(hook)
-        yield _Row(hook, f"not run: {why}" if why else _WHERE[place], not why and place != "off")
+        run = place_hook(hook, table, prepared.folder)
+        yield _Row(hook, f"not run: {why}" if why else _tell_where(run), not why and run.place != "off")
+
+
+def _tell_where(run: Run) -> str:
+    if run.place == "off":
+        return f"not run: {run.why}"
+    if run.place == "sandbox":
+        return f"runs in the sandbox{f': {run.why}' if run.why else ''}"
+    return f"runs on this host{f', pinned {run.pinned}' if run.pinned else ''}"
 
 
 def _list(rows: list[_Row]) -> None:
@@ -106,7 +114,7 @@ def _list(rows: list[_Row]) -> None:
             hook.event,
             one_line(hook.matcher or "*", 60),
             one_line(hook.label, 120),
-            row.state,
+            one_line(row.state, 200),
             one_line(hook.source, 120),
         )
     table.show()

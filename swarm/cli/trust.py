@@ -8,8 +8,9 @@ from typing import Annotated, TextIO
 
 import typer
 
+from swarm.cli.granting import list_grants
 from swarm.cli.options import JsonOption
-from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
+from swarm.cli.output import message_console, output_console, plain, print_json, print_line, print_note, show_number
 from swarm.definitions.grants import Grant
 from swarm.errors import ConfigurationError
 from swarm.gathering import gather, is_trusted
@@ -37,14 +38,15 @@ def trust(
     if revoke:
         print_note(f"no longer trusted: {folder}" if store.revoke(folder) else f"it was not trusted: {folder}")
         return
-    grants = gather(folder, settings).grants
+    grants, last = gather(folder, settings).grants, store.last(folder)
+    was_trusted = store.is_trusted(folder, grants)
     if grants and not show:
         store.trust(folder, grants)
     trusted = is_trusted(folder, settings)
     if as_json:
         print_json({"workspace": str(folder), "trusted": trusted, "grants": [grant.model_dump() for grant in grants]})
         return
-    for line in list_grants(grants):
+    for line in list_grants(grants, output_console(), () if was_trusted else last):
         print_line(line)
     if not grants:
         print_note(f"nothing in {plain(str(folder))} would loosen anything; there is nothing to trust")
@@ -54,23 +56,20 @@ def trust(
         )
 
 
-def list_grants(grants: Sequence[Grant]) -> list[str]:
-    """A line for each, by the file that asks for it."""
-    width = max((len(one_line(grant.text, 120)) for grant in grants), default=0)
-    return [f"{one_line(grant.text, 120).ljust(width)}  {one_line(grant.source, 200)}" for grant in grants]
-
-
 def ask_for_trust(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: TextIO) -> bool:
     """Show the person what would be granted and ask; the answer yes is kept. Raises `ConfigurationError` to stop the command."""
-    print_note(f"Files in {plain(str(folder))} would allow agents more than you have allowed:")
-    for line in list_grants(grants):
-        print_note(f"  {line}")
+    store = TrustStore(settings.state_folder())
+    last = store.last(folder)
+    changed = ", not as you trusted it" if last else ""
+    print_note(f"Files in {plain(str(folder))} would allow agents more than you have allowed{changed}:")
+    for line in list_grants(grants, message_console(), last):
+        print_note(line)
     while True:
         print_note("Trust them, for as long as they do not change? [y]es, [n]o: go on without, [s]top")
         answer = terminal.readline()
         match answer.strip().lower()[:1]:
             case "y":
-                TrustStore(settings.state_folder()).trust(folder, grants)
+                store.trust(folder, grants)
                 return True
             case "n":
                 return False

@@ -36,6 +36,7 @@ from swarm.definitions.sources import (
     show_path,
     show_place,
 )
+from swarm.permissions.sandbox.names import INSTRUCTIONS
 
 MANAGED = Path("/etc/claude-code")
 """Where an administrator's file lies, for everybody on this machine."""
@@ -43,11 +44,6 @@ MAX_HOPS = 4
 MAX_RULES_BYTES = 256 * 1024
 MAX_FILES = 300
 _MAX_READ = 128 * 1024
-CHOICES: tuple[tuple[str, ...], ...] = (
-    ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.override.md", "AGENTS.md"),
-    ("CLAUDE.local.md",),
-)
-"""Of a folder: of each of these the first that is there."""
 _OWN = (".claude/CLAUDE.md", ".codex/AGENTS.override.md", ".codex/AGENTS.md", ".config/opencode/AGENTS.md")
 
 
@@ -90,7 +86,7 @@ def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, man
     reading.take_rules(home / ".claude" / "rules", None, None)
     for folder in _folders(workspace, home):
         boundary = reading.root if folder.is_relative_to(reading.root) else folder
-        for names in CHOICES:
+        for names in INSTRUCTIONS:
             reading.take_first(folder, names, boundary)
         reading.take_rules(folder / ".claude" / "rules", boundary, folder)
     for place in (home / ".config" / "opencode", workspace, workspace / ".opencode"):

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
 from swarm.context.budget import Part, cut_text, render_part
-from swarm.context.instructions import CHOICES, MAX_HOPS, Instructions
+from swarm.context.instructions import MAX_HOPS, Instructions
 from swarm.context.rules import find_imports, strip_comments
 from swarm.errors import ToolError
+from swarm.permissions.sandbox.names import INSTRUCTIONS
 from swarm.workspace import open_file, resolve_path, shown, sniff_encoding
 
 MAX_BYTES = 16 * 1024
@@ -35,7 +36,7 @@ def find_reached(workspace: Path, path: Path, known: Instructions, given: Set[st
         return os.path.isfile(workspace / place) and not known.excludes.leaves_out_below(place)
 
     for folder in reversed([folder for folder in relative.parents if folder != Path()]):
-        for names in CHOICES:
+        for names in INSTRUCTIONS:
             found = next((workspace / folder / name for name in names if applies(folder / name)), None)
             if found is not None and found != path:
                 _read(workspace, found, parts, may_read)

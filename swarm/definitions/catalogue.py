@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from swarm.definitions.cache import read_cached, shipped_definitions, stamp_of
 from swarm.definitions.codex import read_codex_config, read_codex_role
 from swarm.definitions.grants import Grant
+from swarm.definitions.hook_words import grant_of
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_type, suggest
@@ -132,7 +133,7 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
         for one in serving
         for server in one.servers
     ]
-    grants += [hook.grant for one in hooking for hook in one.hooks]
+    grants += [grant_of(hook, workspace) for one in hooking for hook in one.hooks]
     unapproved = [] if trusted else [server for one in serving for server in one.servers]
     return _merge(project + own).model_copy(update={"grants": grants, "unapproved": unapproved})
 

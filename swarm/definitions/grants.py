@@ -15,11 +15,16 @@ class Grant(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     text: str
-    """What would be granted, in a line."""
+    """What would be granted, whole."""
     source: str
     """The file, as people find it."""
     content: str = ""
     """What the line does not show of it: changed, it is another grant."""
+
+    def storable(self) -> Grant:
+        """The same in text that any file can hold: names of files need not be."""
+        given = {name: value.encode("utf-8", "backslashreplace").decode() for name, value in self}
+        return Grant(**given)
 
 
 def hash_grants(grants: Iterable[Grant]) -> str:

@@ -6,6 +6,7 @@ They travel with the job that they were pinned to; `swarm.definitions.hook_table
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from functools import cached_property
 from typing import Literal
@@ -58,15 +59,15 @@ class Hook(BaseModel):
         """It in a line: the command, or the address."""
         return " ".join((self.url or " ".join((self.command, *(self.args or ())))).split())
 
-    @property
-    def grant(self) -> Grant:
-        """What has to be trusted for it."""
+    def grant(self, note: str = "", files: dict[str, str] | None = None) -> Grant:
+        """What has to be trusted for it, with a note, and with the files that it runs."""
         about = f" of {self.matcher}" if self.matcher else ""
-        shown = self.label if len(self.label) <= 80 else f"{self.label[:79]}…"
+        entry = self.model_dump(exclude={"source", "origin"}, mode="json")
+        whole = self.url or " ".join((self.command, *(self.args or ())))
         return Grant(
-            text=f"the hook on {self.event}{about}: {shown}",
+            text=f"the hook on {self.event}{about}: {whole}{note}",
             source=self.source,
-            content=self.model_dump_json(exclude={"source", "origin"}),
+            content=json.dumps({**entry, "files": files or {}}),
         )
 
     def matches(self, *subjects: str) -> bool:
@@ -84,9 +85,15 @@ class Hooks(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     hooks: tuple[Hook, ...] = ()
+    workspace: str = ""
+    """The folder that it was submitted for."""
+    files: dict[str, str] = {}
+    """The files of the workspace that hooks run, those of definitions included, with the SHA-256 of each when the job was submitted."""
+    trusted: bool = False
+    """The person trusts these files as they were: a hook of theirs may run them on a host."""
 
     def __bool__(self) -> bool:
-        return bool(self.hooks)
+        return bool(self.hooks or self.files)
 
     def of(self, event: str, *subjects: str) -> list[Hook]:
         """Those for an event; one that was written in several places, once."""

@@ -49,8 +49,9 @@ class Setup(BaseModel):
     @property
     def grant(self) -> Grant:
         """What has to be trusted for it."""
-        shown = " ".join(self.command.split())
-        return Grant(text=f"a new checkout is set up with: {shown[:80]}", source=self.source, content=self.command)
+        return Grant(
+            text=f"a new checkout is set up with: {self.command.strip()}", source=self.source, content=self.command
+        )
 
 
 def read_setup(workspace: Path) -> tuple[Setup | None, list[Problem]]:

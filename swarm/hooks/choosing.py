@@ -28,7 +28,7 @@ class Table:
     user_place: Place = "sandbox"
 
     def __bool__(self) -> bool:
-        return bool(self.managed.hooks) or (not self.managed.only and bool(self.job or self.of_type))
+        return bool(self.managed.hooks) or (not self.managed.only and bool(self.job.hooks or self.of_type))
 
     def choose(self, event: Event, workspace: Path) -> list[Hook]:
         """Those for an event, each once."""
@@ -38,7 +38,7 @@ class Table:
         return [hook for hook in found if event.call is None or holds(hook, event.call, workspace)]
 
     def place(self, hook: Hook) -> Place:
-        """Where it is run: the operator's as the worker, a repository's in the agent's sandbox."""
+        """Where it may be run by whose it is: the operator's as the worker, a repository's in the agent's sandbox."""
         if hook.origin == "managed":
             return "host"
         return self.user_place if hook.origin == "user" else "sandbox"

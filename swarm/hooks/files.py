@@ -1,25 +1,29 @@
 """Finds the hooks that hold in a workspace, in the settings files that people already have, and those of a worker's operator.
 
-Read once, where a job is submitted; they travel with it. What a file of the workspace has run counts only where that is trusted.
+Read once, where a job is submitted; they travel with it, and so do the digests of the files of the workspace that they run. What a file
+of the workspace has run counts only where that is trusted.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
-import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from swarm.definitions.grants import Grant
 from swarm.definitions.hook_tables import read_hooks
+from swarm.definitions.hook_words import grant_of, pin
 from swarm.definitions.hooks import Hook, Hooks, Origin
 from swarm.definitions.jsonc import parse_jsonc
 from swarm.definitions.sources import Problem, Unusable, read_text, show_path
+from swarm.definitions.tools import EDIT
 from swarm.errors import ConfigurationError
+from swarm.permissions.path_rules import escape_path
+from swarm.permissions.rules import Rule, Rules
 
 _OWN = (".claude/settings.json", ".config/swarm/settings.json", ".codex/hooks.json")
 _OF_WORKSPACE = (
@@ -30,7 +34,7 @@ _OF_WORKSPACE = (
     ".codex/hooks.json",
 )
 _REMEDY = "`swarm hooks` lists what would be run."
-_MAX_SCRIPT_BYTES = 1024 * 1024
+_OF_HOOKS = "the hooks that run this file"
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,20 @@ class FoundHooks:
     off: str = ""
     """The file that switches all of them off."""
 
+    workspace: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    """The files of the workspace that any of them runs, with their digests."""
+
     def holding(self, *, trusted: bool) -> Hooks:
         """Those that count."""
-        return Hooks() if self.off else Hooks(hooks=(*self.own, *(self.of_workspace if trusted else ())))
+        hooks = () if self.off else (*self.own, *(self.of_workspace if trusted else ()))
+        return Hooks(hooks=hooks, workspace=self.workspace, files=self.files, trusted=trusted)
+
+    @property
+    def rules(self) -> Rules:
+        """That a file which a hook runs is changed is asked about."""
+        rules = (Rule(action="ask", tool=EDIT, spec=f"/{escape_path(file)}", source=_OF_HOOKS) for file in self.files)
+        return Rules(rules=tuple(rules))
 
 
 @dataclass(frozen=True)
@@ -59,8 +74,8 @@ class Managed:
     """Nobody else's are run there (`allowManagedHooksOnly`)."""
 
 
-def find_hooks(workspace: Path, home: Path) -> FoundHooks:
-    """Read all files that may have hooks; never raises."""
+def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> FoundHooks:
+    """Read all files that may have hooks; never raises. `of_types` are those of definitions, whose files are pinned, too."""
     own: list[Hook] = []
     ours: list[Hook] = []
     problems: list[Problem] = []
@@ -80,8 +95,17 @@ def find_hooks(workspace: Path, home: Path) -> FoundHooks:
         (own if origin == "user" else ours).extend(found)
         if table.get("disableAllHooks") is True and origin == "user":
             off = source
-    grants = tuple(_grant(hook, workspace) for hook in ours)
-    return FoundHooks(tuple(own), tuple(ours), tuple(problems), grants, off)
+    files = {file: digest for hook in (*own, *ours, *of_types) for file, digest in pin(hook, workspace).items()}
+    grants = [grant_of(hook, workspace) for hook in ours]
+    for hook in own:
+        grants += [_grant_own(hook, file, digest) for file, digest in pin(hook, workspace).items()]
+    return FoundHooks(tuple(own), tuple(ours), tuple(problems), tuple(grants), off, str(workspace), files)
+
+
+def _grant_own(hook: Hook, file: str, digest: str) -> Grant:
+    """A person's own hook runs a file that came with the workspace, outside of the sandbox."""
+    text = f"{file}, as it is now, is run outside of the sandbox by your hook on {hook.event} ({hook.source}): {hook.label}"
+    return Grant(text=text, source=file, content=json.dumps({"files": {file: digest}}))
 
 
 @cache
@@ -107,35 +131,3 @@ def _read(path: Path, *, needed: bool = False) -> Mapping[str, Any]:
     if not isinstance(content, Mapping):
         raise Unusable("it is not a table", "Write an object in it.")
     return content
-
-
-def _grant(hook: Hook, workspace: Path) -> Grant:
-    """What is trusted of a hook: its entry, and the scripts of the workspace that its command names, as they are."""
-    scripts = [f"{path.relative_to(workspace)} {_digest(path)}" for path in scripts_of(hook, workspace)]
-    grant = hook.grant
-    return grant.model_copy(update={"content": "\n".join([grant.content, *scripts])})
-
-
-def scripts_of(hook: Hook, workspace: Path) -> list[Path]:
-    """The files of the workspace that a command names, so far as its words tell."""
-    try:
-        words = shlex.split(hook.command, comments=True)
-    except ValueError:
-        words = hook.command.split()
-    found = []
-    for word in (*words, *(hook.args or ())):
-        for prefix in ("$CLAUDE_PROJECT_DIR/", "${CLAUDE_PROJECT_DIR}/", "./"):
-            word = word.removeprefix(prefix)
-        if word and not word.startswith(("/", "-", "~")) and ".." not in word and len(word) < 1_000:
-            path = workspace / word
-            if path.is_file():
-                found.append(path)
-    return found
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.sha256(file.read(_MAX_SCRIPT_BYTES)).hexdigest()
-    except OSError as error:
-        return f"unreadable ({error.strerror})"

@@ -1,4 +1,8 @@
-"""Runs one hook: a command, in the agent's sandbox or as the worker, or a request to an address. Nothing is decided here."""
+"""Runs one hook: a command, in the agent's sandbox or as the worker, or a request to an address. Nothing is decided here.
+
+An agent's processes can write in its home at any moment: what is made there has a name that nobody had, and is read through the
+descriptor that it was made with. What the host runs has its files in the runtime's own folder.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,27 @@ import os
 import re
 import secrets
 import shlex
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx2
 
 from swarm.definitions.hooks import Hook
 from swarm.errors import ToolError
 from swarm.hooks.answers import Said, fail, read_exit, read_text, refuse_unrun
-from swarm.hooks.choosing import Place
 from swarm.hooks.events import Event
+from swarm.hooks.placing import Run
 from swarm.tools import Hold, ToolContext
 from swarm.tools.processes import run_command, shell_argv
 from swarm.tools.web.fetching import post
 
-TRANSCRIPT = "transcript.jsonl"
-"""The conversation, in the agent's private folder."""
 MAX_ANSWER_BYTES = 1024 * 1024
+_WIRED = 'exec <"$1" 2>"$2"; shift 2; exec "$@"'
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -36,60 +41,68 @@ class Calling:
 
     context: ToolContext
     home: Path
-    """A folder that its processes see."""
+    """A folder that its processes see, and write in."""
+    private: Path
+    """One of the runtime alone."""
     network: bool
     """Its processes may use the network."""
 
-    def run(self, hook: Hook, event: Event, told: dict[str, Any], place: Place) -> Said:
+    def run(self, hook: Hook, event: Event, told: dict[str, Any], how: Run) -> Said:
         """What it says. Raises only for being told to stop."""
         began = time.monotonic()
-        if place == "off":
-            return refuse_unrun(event, hook, "this worker runs no hooks of people's (SWARM_USER_HOOKS)")
+        if how.place == "off":
+            return refuse_unrun(event, hook, how.why)
         try:
             ask = self._command if hook.kind == "command" else self._request
-            said = ask(hook, event, told, place)
+            said = ask(hook, event, told, how)
         except ToolError as error:
             said = refuse_unrun(event, hook, str(error))
         return replace(said, seconds=time.monotonic() - began)
 
     # -- commands ------------------------------------------------------------------------------------------
 
-    def _command(self, hook: Hook, event: Event, told: dict[str, Any], place: Place) -> Said:
-        variables = {
-            "CLAUDE_PROJECT_DIR": str(self.context.workspace),
-            "SWARM_PROJECT_DIR": str(self.context.workspace),
-        }
-        hold = Hold(network=self.network) if place == "sandbox" else None
-        context = replace(self.context, environment={**self.context.environment, **variables}, hold=hold)
-        if place == "sandbox" and context.confine is None:
-            raise ToolError("it runs in a sandbox only, and there is none")
-        argv = shell_argv(context, context.confine if place == "sandbox" else None)
-        name, seen = secrets.token_hex(6), _seen_as(argv, self.home)
-        told = told | {key: f"{seen}/{TRANSCRIPT}" for key in told if key.endswith("transcript_path")}
-        given, complaints = self.home / f"hook-{name}.json", self.home / f"hook-{name}.err"
-        # The launcher's own channels are its lifeline and one file for all output.
-        wires = [shlex.quote(f"{seen}/{path.name}") for path in (given, complaints)]
-        text = hook.command if hook.args is None else shlex.join(["exec", hook.command, *hook.args])
-        try:
-            given.write_text(json.dumps(told), "utf-8")
-            complaints.touch()
-            ran = run_command(context, f"exec <{wires[0]} 2>{wires[1]}\n{text}", None, hook.seconds, argv=argv)
-            err = complaints.read_bytes()
-        finally:
-            given.unlink(missing_ok=True)
-            complaints.unlink(missing_ok=True)
+    def _command(self, hook: Hook, event: Event, told: dict[str, Any], how: Run) -> Said:
+        on_host = how.place == "host"
+        context = self._context(how)
+        if not on_host and context.confine is None:
+            raise ToolError(f"it runs in a sandbox only{f' ({how.why})' if how.why else ''}, and there is none")
+        argv = [] if on_host else shell_argv(context, context.confine)
+        folder = self.private if on_host else self.home
+        seen = _seen_as(argv, folder)
+        told = told | {key: f"{seen}/{Path(told[key]).name}" for key in told if key.endswith("transcript_path")}
+        with ExitStack() as stack:
+            given = stack.enter_context(made_file(folder, "told.json", json.dumps(told).encode()))
+            complaints = stack.enter_context(made_file(folder, "complaints"))
+            # The launcher's own channels are its lifeline and one file for all output.
+            wires = [f"{seen}/{file.path.name}" for file in (given, complaints)]
+            if on_host:
+                words = stack.enter_context(_copied(how, folder))
+                argv, text = ["/bin/sh", "-c", _WIRED, "hook", *wires, *words], ""
+            else:
+                command = hook.command if hook.args is None else shlex.join(["exec", hook.command, *hook.args])
+                text = f"exec <{shlex.quote(wires[0])} 2>{shlex.quote(wires[1])}\n{command}"
+            ran = run_command(context, text, None, hook.seconds, argv=argv)
+            complaints.open.seek(0)
+            err = complaints.open.read()
         plain = [text[:MAX_ANSWER_BYTES].decode("utf-8", "replace").replace("\0", "") for text in (ran.output, err)]
         return read_exit(event, hook, ran.exit_code, *plain, timed_out=ran.timed_out)
 
+    def _context(self, how: Run) -> ToolContext:
+        """What a command's process gets."""
+        folder = str(self.context.workspace)
+        variables = {"CLAUDE_PROJECT_DIR": folder, "SWARM_PROJECT_DIR": folder, **how.variables}
+        hold = None if how.place == "host" else Hold(network=self.network)
+        return replace(self.context, environment={**self.context.environment, **variables}, hold=hold)
+
     # -- addresses -----------------------------------------------------------------------------------------
 
-    def _request(self, hook: Hook, event: Event, told: dict[str, Any], place: Place) -> Said:
+    def _request(self, hook: Hook, event: Event, told: dict[str, Any], how: Run) -> Said:
         reach = None
-        if place == "sandbox":
+        if how.place == "sandbox":
             if self.context.reach is None:
                 raise ToolError("agents of this worker have no network (SWARM_NETWORK)")
             reach = self.context.reach()
-        known = os.environ if place == "host" else {}
+        known = os.environ if how.place == "host" else {}
         headers = {name: fill(value, hook.variables, known) for name, value in hook.headers.items()}
         try:
             status, body = post(
@@ -107,6 +120,40 @@ class Calling:
         if not 200 <= status < 300:
             return fail(event, hook, f"{hook.url} answered with status {status}")
         return read_text(event, hook, body[:MAX_ANSWER_BYTES].decode("utf-8", "replace"))
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file that was made a moment ago, and is open."""
+
+    path: Path
+    open: IO[bytes]
+
+
+@contextmanager
+def made_file(folder: Path, name: str, content: bytes = b"") -> Iterator[Made]:
+    """A file under a name that nobody had, for as long as this lasts."""
+    path = folder / f"hook-{secrets.token_hex(8)}-{name}"
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(opened, "w+b") as file:
+            file.write(content)
+            file.flush()
+            yield Made(path, file)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _copied(how: Run, folder: Path) -> Iterator[tuple[str, ...]]:
+    """The words of a hook for the host; a script that is pinned is a copy of the bytes that were compared, alone in a folder."""
+    if not how.pinned:
+        yield how.argv
+        return
+    with tempfile.TemporaryDirectory(prefix="hook-", dir=folder) as alone:
+        copy = Path(alone) / Path(how.pinned).name
+        copy.write_bytes(how.content)
+        yield (*how.argv[: how.at], str(copy), *how.argv[how.at + 1 :])
 
 
 def fill(text: str, allowed: tuple[str, ...], known: Mapping[str, str]) -> str:

@@ -179,9 +179,10 @@ def _fill_all(server: Server, fill: Callable[[str], str]) -> dict[str, object]:
 
 
 def describe_use(server: Server) -> str:
-    """What a person approves, in a line: the program or address, and the names of what it is given besides."""
+    """What a person approves: the program or address, and what it is given besides, as it is written."""
     what = "start the MCP server" if server.transport == "stdio" else "speak with the MCP server"
-    given = [*server.env, *server.headers]
+    given = [f"{name}={value}" for name, value in (*server.env.items(), *server.headers.items())]
+    given += [f"the folder {server.cwd}"] if server.cwd else []
     return f"{what} {server.name}: {server.describe()}" + (f" (with {', '.join(given)})" if given else "")
 
 

@@ -13,8 +13,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm.permissions.sandbox.host import package_folders, python_folders
-from swarm.permissions.sandbox.obeyed import FILES, FOLDERS, INSTRUCTIONS
+from swarm.permissions.sandbox.host import git_settings, package_folders, python_folders
+from swarm.permissions.sandbox.names import lies_in_obeyed
+from swarm.permissions.sandbox.obeyed import named_paths
 
 _CHILD = "\ue000"
 """Stands for any file of a folder."""
@@ -126,18 +127,30 @@ def is_inside(given: str, folder: Path, start: Path | None = None) -> bool:
 def is_protected(given: str, workspace: Path) -> bool:
     """Whether somebody's tools or this project itself will later obey what stands in that file of the workspace."""
     root = _real_base(str(workspace)).rstrip("/") + "/"
+    named = _named_by_git(workspace)
     for path in locate(given, workspace):
         below = path.removeprefix(root).removeprefix(str(workspace).rstrip("/") + "/")
-        parts = [part.casefold() for part in below.split("/")]
-        if (
-            ".git" in parts
-            or not FOLDERS.isdisjoint(parts)
-            or parts[-1] in FILES
-            or path.rpartition("/")[2] in INSTRUCTIONS
-        ):
+        if ".git" in below.casefold().split("/") or lies_in_obeyed(below):
+            return True
+        if path.startswith(root) and any(_lies_in(path, root, word) for word in named):
             return True
     real = Path(locate(given, workspace)[1])
     return any(real.is_relative_to(folder) for folder in (*package_folders(), *python_folders()))
+
+
+def _named_by_git(workspace: Path) -> list[str]:
+    """What settings of git have it run or read, where the workspace is a repository or lies in one."""
+    if not any(os.path.lexists(folder / ".git") for folder in (workspace, *workspace.parents)):
+        return []
+    return [word for key, value in git_settings(workspace) for word in named_paths(key, value)]
+
+
+def _lies_in(path: str, root: str, named: str) -> bool:
+    """Whether a file of the workspace is the named one, or lies in it; a relative name counts below each folder: it may be a repository."""
+    wanted = os.path.normpath(named).casefold()
+    if not os.path.isabs(named):
+        return f"/{wanted}/" in f"/{path.removeprefix(root)}/".casefold()
+    return wanted.startswith(root.casefold()) and f"{path}/".casefold().startswith(f"{wanted}/")
 
 
 def escape_path(path: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,7 +26,9 @@ class _Decisions(BaseModel):
 
     v: int = 1
     trusted: dict[str, list[str]] = {}
-    """Real path of the workspace → hashes of the grants, the latest last."""
+    """Real path of the workspace → hashes of the grants, the latest last …"""
+    last: dict[str, list[Grant]] = {}
+    """… and the latest grants themselves: what changed since then is shown."""
 
 
 class TrustStore:
@@ -39,16 +41,22 @@ class TrustStore:
         """Whether exactly these grants of the workspace were trusted. Raises `ConfigurationError` for a file that cannot be read."""
         return hash_grants(grants) in self._load().trusted.get(_key(workspace), [])
 
-    def trust(self, workspace: Path, grants: Iterable[Grant]) -> None:
+    def last(self, workspace: Path) -> list[Grant]:
+        """What was trusted of the workspace the last time; nothing if it never was, or no longer is."""
+        return self._load().last.get(_key(workspace), [])
+
+    def trust(self, workspace: Path, grants: Sequence[Grant]) -> None:
         """Trust these grants of the workspace, besides those trusted before."""
         decisions, digest = self._load(), hash_grants(grants)
         before = [known for known in decisions.trusted.get(_key(workspace), []) if known != digest]
         decisions.trusted[_key(workspace)] = [*before, digest][-MAX_KEPT:]
+        decisions.last[_key(workspace)] = [grant.storable() for grant in grants]
         self._save(decisions)
 
     def revoke(self, workspace: Path) -> bool:
         """Forget all trust in the workspace; False if there was none."""
         decisions = self._load()
+        decisions.last.pop(_key(workspace), None)
         if decisions.trusted.pop(_key(workspace), None) is None:
             return False
         self._save(decisions)

@@ -23,7 +23,8 @@ from swarm.hooks.answers import AFTER_CALLS, BEFORE_CALLS, Said, interrupt, put_
 from swarm.hooks.choosing import Table
 from swarm.hooks.events import Event, before_call, find_events
 from swarm.hooks.files import Managed, read_managed
-from swarm.hooks.running import TRANSCRIPT, Calling
+from swarm.hooks.placing import place_hook
+from swarm.hooks.running import Calling, made_file
 from swarm.hooks.telling import describe_hooked, tell, write_transcript
 from swarm.log import EventLog
 from swarm.models import Block
@@ -33,6 +34,7 @@ from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox
 from swarm.store.values import Counters
 from swarm.team.board import Board
+from swarm.tools.processes import scratch_folder
 
 log = EventLog("swarm.hooks")
 CONCURRENT_HOOKS = 8
@@ -99,18 +101,29 @@ class Hooking:
         """Run all of them side by side."""
         segment = self._segment
         context = self._toolbox.context_of(f"hook-{segment.journal.next_number}")
-        calling = Calling(context, home_folder(context), segment.spec.network)
-        transcript = calling.home / TRANSCRIPT
-        transcript.write_text(write_transcript(segment.life), "utf-8")
+        calling = Calling(context, home_folder(context), scratch_folder(context), segment.spec.network)
         self._files.begin({"id": context.tool_use_id})
-        asked = [
-            (hook, event, told, self._table.place(hook))
-            for event, hooks in due
-            for told in [tell(event, segment.spec, segment.mode, str(transcript), self._look_up(event))]
+        runs = {
+            hook.id: place_hook(hook, self._table, self._workspace, context.folders)
+            for _, hooks in due
             for hook in hooks
-        ]
-        with ThreadPoolExecutor(min(CONCURRENT_HOOKS, len(asked))) as pool:
-            said = list(pool.map(lambda one: calling.run(*one), asked))
+        }
+        text = write_transcript(segment.life).encode()
+        with contextlib.ExitStack() as stack:
+            folders = {"host": calling.private, "sandbox": calling.home, "off": calling.private}
+            transcripts = {
+                place: stack.enter_context(made_file(folders[place], "transcript.jsonl", text)).path
+                for place in {run.place for run in runs.values()}
+            }
+            asked = [
+                (hook, event, told, runs[hook.id])
+                for event, hooks in due
+                for hook in hooks
+                for transcript in [transcripts[runs[hook.id].place]]
+                for told in [tell(event, segment.spec, segment.mode, str(transcript), self._look_up(event))]
+            ]
+            with ThreadPoolExecutor(min(CONCURRENT_HOOKS, len(asked))) as pool:
+                said = list(pool.map(lambda one: calling.run(*one), asked))
         answers = iter(said)
         return [(event, [next(answers) for _ in hooks]) for event, hooks in due]
 

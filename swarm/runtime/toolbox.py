@@ -18,8 +18,11 @@ from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.context.restating import restate
 from swarm.definitions.catalogue import Catalogue
+from swarm.definitions.hook_words import read_words
+from swarm.definitions.hooks import Hooks
 from swarm.definitions.tools import ToolRow, row_of
 from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
+from swarm.hooks.files import read_managed
 from swarm.log import EventLog
 from swarm.mailbox import write_out
 from swarm.models import Block
@@ -295,6 +298,18 @@ class Toolbox:
         """Whether the kernel holds this agent's processes to what it may do."""
         return isinstance(choose_backend(self._segment.settings.sandbox), Backend)
 
+    def _hook_files(self, workspace: Path) -> list[tuple[str, str]]:
+        """The files that hooks run, by folder: that of this agent, and that which the job was submitted for."""
+        job = self._segment.carried("hooks", Hooks, "the hooks") or Hooks()
+        managed = self._segment.settings.managed_hooks
+        named = [read_words(hook, workspace).file for hook in read_managed(managed).hooks.hooks] if managed else []
+        return [
+            (folder, file)
+            for folder in filter(None, (str(workspace), job.workspace))
+            for file in (*job.files, *named)
+            if file
+        ]
+
     def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
         """The command that runs `argv` in the agent's sandbox. Raises `ToolError` where there must be one and is none."""
         backend = choose_backend(self._segment.settings.sandbox)
@@ -322,6 +337,7 @@ class Toolbox:
             writable=context.folders,
             kept=home_folder(context) if looks else None,
             hidden=denied,
+            hooks=tuple(Path(folder) / file for folder, file in self._hook_files(context.workspace)),
         )
         return confine(policy, backend, argv, settings, hold.readable if hold is not None else ())
 

@@ -162,7 +162,7 @@ def _prepare(ctx: ToolContext, confine: Confine | None, argv: list[str] | None) 
 def watch_words(argv: list[str]) -> list[str]:
     """What a confined command's supervisor is told to look at: enough to do it in its place, should it be killed."""
     words = argv[: argv.index("--")] if "--" in argv else []
-    return [word for word in words if word.startswith(("look=", "had="))]
+    return [word for word in words if word.startswith(("look=", "own=", "had="))]
 
 
 def hold_planted(words: list[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from swarm.errors import ConfigurationError
@@ -88,6 +89,39 @@ def run_git(
             given[name] = _PROGRAMS[last]
     command, *rest = arguments
     return _call(program, folder, given, [command, *_OPTIONS.get(command, ()), *rest], timeout_seconds)
+
+
+def settings_in_effect(folder: Path) -> tuple[tuple[str, str], ...]:
+    """What the git of this process's user goes by in a folder, its own settings and the repository's: names and values.
+
+    Asked for again when one of the usual files has changed. None where there is no git, or it does not answer.
+    """
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    files = (os.path.expanduser("~/.gitconfig"), f"{config}/git/config", "/etc/gitconfig", f"{folder}/.git/config")
+    return _ask_settings(folder, tuple(map(_stamp_of, files)))
+
+
+def _stamp_of(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_ino
+
+
+@lru_cache(maxsize=64)
+def _ask_settings(folder: Path, _stamps: tuple[tuple[int, int], ...]) -> tuple[tuple[str, str], ...]:
+    kept = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+    given = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in kept}
+    argv = [shutil.which("git") or "git", "config", "--list", "--includes", "-z"]
+    try:
+        ran = subprocess.run(
+            argv, cwd=folder, env=given, stdin=subprocess.DEVNULL, capture_output=True, timeout=GIT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    entries = ran.stdout.decode("utf-8", "surrogateescape").split("\0")
+    return tuple((name, value) for name, _, value in (entry.partition("\n") for entry in entries) if name)
 
 
 def config_variables(settings: Mapping[str, str]) -> dict[str, str]:

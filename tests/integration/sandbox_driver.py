@@ -31,7 +31,7 @@ def main() -> None:
         policy = {
             name: Path(value) if name in ("workspace", "scratch") else value for name, value in given["policy"].items()
         }
-        for name in ("readable", "writable", "hidden"):
+        for name in ("readable", "writable", "hidden", "hooks"):
             policy[name] = tuple(Path(value) for value in policy.get(name, ()))
         argv = confine_argv(SandboxPolicy(**policy), backend, argv)
     launcher = str(ROOT / "swarm" / "tools" / "launcher.py")

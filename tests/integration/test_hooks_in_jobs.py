@@ -99,13 +99,16 @@ def test_a_hook_changes_what_a_call_is_given_and_what_it_returned(at_work: Fleet
     assert "mind the gap" in heard(at_work, job)["PostToolUse"].text
 
 
-def test_the_page_tells_of_hooks_that_work(at_work: Fleet, home: Path) -> None:
+def test_the_page_tells_of_hooks_that_work(unmanned: Fleet, home: Path, tmp_path: Path) -> None:
     settings, refusing, trial, limiting = (block.text for block in blocks(ROOT / "docs/hooks.md"))
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
     (home / ".config" / "swarm").mkdir(parents=True)
     (home / ".config" / "swarm" / "settings.json").write_text(settings)
-    (at_work.workspace / "no_force.py").write_text(refusing)
+    (home / ".claude" / "hooks").mkdir(parents=True)
+    (home / ".claude" / "hooks" / "no_force.py").write_text(refusing)
     put(home, on("PreToolUse", "python3 limit.py"))
-    (at_work.workspace / "limit.py").write_text(limiting)
+    (workspace / "limit.py").write_text(limiting)
     server = """
 name: push
 rules:
@@ -113,13 +116,14 @@ rules:
     reply: {tools: [{name: Bash, input: {command: "git push --force"}}, {name: Bash, input: {command: "echo hello $0"}}]}
   - reply: {text: done}
 """
-    job = submit(at_work, server)
-    job.wait(30)
-    first, second = (entry for entry in journal(at_work, job) if isinstance(entry, ToolFinished))
+    url = unmanned.rehearse(server).url
+    job = submit(unmanned, base_url=url, workspace=workspace)
+    run_here(unmanned, job, url, user_hooks="host")
+    first, second = (entry for entry in journal(unmanned, job) if isinstance(entry, ToolFinished))
     assert "Push without --force" in first.text and (first.is_error, second.is_error) == (True, False)
     assert second.text == "hello sh"
-    environment = {**at_work.environment(), "HOME": str(home), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-    tried = subprocess.run(["sh", "-c", trial], cwd=at_work.workspace, env=environment, capture_output=True, text=True)
+    environment = {**unmanned.environment(), "HOME": str(home), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    tried = subprocess.run(["sh", "-c", trial], cwd=workspace, env=environment, capture_output=True, text=True)
     assert tried.returncode == 2 and "Push without --force" in tried.stderr, tried
 
 

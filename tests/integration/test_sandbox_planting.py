@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from swarm.permissions.sandbox import Backend, NoSandbox, SandboxPolicy, choose_
 from swarm.permissions.sandbox.obeyed import look, running_settings
 from swarm.tools import ToolContext
 from swarm.tools.background import kill_shells, list_shells
+from tests.documents import ROOT
 from tests.integration.sandbox_world import JAILS, Ran, SandboxWorld, open_world
 from tests.needs import lack, need_program
 from tests.tool_world import World, make_world
@@ -159,6 +161,14 @@ def test_each_way_of_planting_works_where_nothing_holds(world: SandboxWorld) -> 
 OBEYED = (
     *("opencode.json", "opencode.jsonc", ".mcp.json", ".envrc", ".vscode/tasks.json", ".gitmodules", ".npmrc", ".husky/pre-push"),
     *("sub/.claude/settings.json", "sub/.swarm/agents/a.md", "sub/opencode.json", ".idea/workspace.xml", ".codex/config.toml"),
+    *(".cursor/hooks.json", ".cursor/mcp.json", ".gemini/settings.json", ".devcontainer/devcontainer.json", ".zed/tasks.json"),
+    *(".kiro/settings/mcp.json", ".roo/mcp.json", ".continue/config.yaml", ".Windsurf/hooks.json", ".junie/mcp/mcp.json", ".mise.toml"),
+    *(".amazonq/mcp.json", ".aider.conf.yml", ".exrc", ".nvim.lua", ".dir-locals.el", ".hg/hgrc", ".jj/repo/config.toml", "sub/MISE.toml"),
+    *(".bash_login", ".zlogin", ".github/hooks/on.json", ".gdbinit", ".lldbinit", ".devcontainer.json", ".clinerules/hooks/PreToolUse"),
+)  # fmt: skip
+TOLD = (
+    *("AGENTS.override.md", "CLAUDE.MD", "sub/agents.md", ".github/copilot-instructions.md", ".yarnrc.yml", ".pnpmfile.cjs"),
+    *(".cargo/config.toml", ".bundle/config", ".bazelrc", ".pre-commit-config.yaml", "lefthook.yml", ".tool-versions"),
 )  # fmt: skip
 
 
@@ -177,6 +187,64 @@ def test_files_that_programs_obey_are_held(world: SandboxWorld, there: bool) -> 
     if not there:
         assert (world.workspace / ".envrc.swarm-held").read_text() == "planted\n"
         assert any(line.startswith(str(world.workspace / ".envrc is now .envrc.swarm-held")) for line in ran.held)
+
+
+def test_files_that_are_written_in_ordinary_work_are_only_told_of(world: SandboxWorld) -> None:
+    ran = world.run(
+        f'for f in {" ".join(TOLD)}; do mkdir -p "$(dirname $f)"; echo new > $f; done; echo x > config.toml'
+    )
+    assert all((world.workspace / name).read_text() == "new\n" for name in TOLD)
+    assert [line for line in ran.held if "was changed, and stays so" not in line] == []
+    assert {line.partition(" was changed")[0] for line in ran.held} == {str(world.workspace / name) for name in TOLD}
+    ran = world.run(
+        "touch AGENTS.override.md; mkdir -p node_modules/a/.cargo && echo x > node_modules/a/.cargo/config.toml"
+    )
+    assert ran.held == ()
+
+
+def test_what_a_hook_runs_is_kept_however_large_it_is(world: SandboxWorld) -> None:
+    script = world.file(world.workspace / "h" / "check.sh", "true\n" + "# long\n" * 300_000)
+    small = world.file(world.workspace / "h" / "small.sh", "true\n")
+    given = {"hooks": [str(script), str(small)]}
+    ran = world.run(
+        "echo evil >> h/check.sh; echo evil > h/small.sh; rm -f h/small.sh; mv h g; mkdir h; echo evil > h/check.sh",
+        **given,
+    )
+    left = script.read_text() if script.exists() else ""
+    assert "evil" not in left and ran.held, "a large one is not put back, but it is not the new one either"
+    if (world.workspace / "h" / "small.sh").exists():
+        assert small.read_text() == "true\n"
+
+
+@pytest.mark.parametrize("where", ["its own git", "every repository"])
+def test_the_folder_of_hooks_that_a_persons_git_is_set_to_is_held_in_every_repository(
+    world: SandboxWorld, where: str
+) -> None:
+    person(world, f"{INIT} && mkdir tools && git config --global core.hooksPath tools/hooks")
+    place = "tools" if where == "its own git" else "sub/tools"
+    make = "true" if where == "its own git" else "git init -q sub"
+    ran = plant(world, f"{make}; mkdir -p {place}/hooks && cp evil {place}/hooks/pre-commit")
+    person(world, f"cd {place}/..; {COMMIT}")
+    assert not (world.home / "planted").exists(), ran
+    assert any("pre-commit is now" in line for line in ran.held)
+
+
+def test_looking_opens_each_folder_once_and_no_file_that_nobody_obeys(tmp_path: Path) -> None:
+    """It is done before and after each command."""
+    for number in range(40):
+        (tmp_path / f"src{number}").mkdir()
+        for name in ("a.py", "Makefile", "config.toml", "README.md", ".gitattributes", ".env"):
+            (tmp_path / f"src{number}" / name).write_text("x")
+    (tmp_path / "AGENTS.md").write_text("x")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import obeyed; opened = []\n"
+        "sys.addaudithook(lambda event, given: opened.append(given[0]) if event == 'open' else None)\n"
+        "obeyed.look(sys.argv[2]); print(len(opened))"
+    )
+    folder = ROOT / "swarm" / "permissions" / "sandbox"
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code, folder, tmp_path], capture_output=True, text=True)
+    # The root twice (it is what paths begin at), each folder, the one file, which is given as a descriptor once more.
+    assert int(ran.stdout) <= 1 + 40 + 2, ran
 
 
 def test_a_folder_above_a_guarded_file_may_be_moved_but_nothing_takes_its_place(world: SandboxWorld) -> None:

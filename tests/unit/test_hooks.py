@@ -25,6 +25,7 @@ from swarm.agent.life import Life, fold
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.hook_tables import read_hooks
+from swarm.definitions.hook_words import UNPINNED
 from swarm.definitions.hooks import Hook, Hooks, Origin
 from swarm.definitions.model import AgentDefinition
 from swarm.errors import ConfigurationError
@@ -129,9 +130,11 @@ def test_a_workspaces_hooks_are_trusted_with_the_scripts_that_they_name(tmp_path
     # The same entry in both files is run once, as the person's own.
     assert [one.origin for one in found.holding(trusted=True).of("Stop")] == ["user"]
     script.write_text("rm -r /")
-    assert find_hooks(workspace, home).grants != found.grants and len(found.grants) == 1
+    changed = find_hooks(workspace, home).grants
+    # The repository's runs in the sandbox, the person's own outside of it: two things to trust.
+    assert len(found.grants) == 2 and not set(changed) & set(found.grants)
     (home / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
-    assert not find_hooks(workspace, home).holding(trusted=True)
+    assert not find_hooks(workspace, home).holding(trusted=True).hooks
 
 
 def test_a_definitions_hooks_are_its_own_and_count_only_where_the_workspace_is_trusted(tmp_path: Path) -> None:
@@ -141,7 +144,7 @@ def test_a_definitions_hooks_are_its_own_and_count_only_where_the_workspace_is_t
     (agents / "ada.md").write_text(f"---\n{front}\n---\nWork.")
     unread, read = (load_catalogue(tmp_path / "w", tmp_path, trusted=trusted) for trusted in (False, True))
     assert not unread.get("ada").hooks and not unread.get("ada").warnings
-    assert [grant.text for grant in unread.grants] == ["the hook on Stop: ./done"]
+    assert [grant.text for grant in unread.grants] == [f"the hook on Stop: ./done ({UNPINNED})"]
     [done] = read.get("ada").hooks
     table = Table(Hooks(), [done], Managed(Hooks()))
     assert [one.command for one in table.choose(Event("SubagentStop", "1", ("ada",)), tmp_path)] == ["./done"]

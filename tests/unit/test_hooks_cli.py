@@ -12,6 +12,9 @@ from typer.testing import CliRunner
 
 from swarm.cli.hooks import show_hooks
 from swarm.errors import ConfigurationError
+from swarm.gathering import gather
+from swarm.permissions.trust import TrustStore
+from swarm.settings import load_settings
 
 TABLE = {
     "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check"}]}], "Setup": []}
@@ -39,7 +42,7 @@ def test_what_would_be_run_is_listed_with_where_and_the_rest_with_why(project: P
     ran = swarm_hooks()
     assert ran.exit_code == 0, ran.output
     [_, own, ours] = ran.stdout.splitlines()
-    assert "as the worker" in own and "~/.claude/settings.json" in own
+    assert "runs in the sandbox: nothing pins check" in own and "~/.claude/settings.json" in own
     assert "not run: the workspace is not trusted" in ours
     assert "2 hooks, of which 1 would be run" in ran.stderr and ran.stderr.count("'Setup'") == 2
     assert json.loads(swarm_hooks("PreToolUse", "--tool", "Write", "--json").stdout) == []
@@ -47,6 +50,26 @@ def test_what_would_be_run_is_listed_with_where_and_the_rest_with_why(project: P
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        ("./check", "runs on this host, pinned check"),
+        ("sh ~/a.sh", "runs on this host"),
+        ("npm test", "runs in the sandbox: its words are not all known"),
+        ("cd . && ./check", "runs in the sandbox: its words are not all known"),
+    ],
+)
+def test_each_hook_is_listed_with_where_it_runs_and_what_is_pinned(project: Path, command: str, where: str) -> None:
+    (project / "check").write_text("#!/bin/sh\n")
+    (project / ".claude" / "settings.json").unlink()
+    table = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}}
+    (project.parent / "home" / ".claude" / "settings.json").write_text(json.dumps(table))
+    settings = load_settings()
+    TrustStore(settings.state_folder()).trust(project, gather(project, settings).grants)
+    [_, listed] = swarm_hooks().stdout.splitlines()
+    assert listed.split("  ")[-2].strip() == where
 
 
 def test_a_sample_is_what_a_hook_would_be_told(project: Path) -> None:

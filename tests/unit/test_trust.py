@@ -81,6 +81,18 @@ def test_the_file_is_the_persons_alone_and_a_broken_one_is_named(tmp_path: Path)
         store.is_trusted(tmp_path, [])
 
 
+def test_what_was_trusted_last_is_kept_to_show_what_has_changed(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "state")
+    one, two = Grant(text="allow \udc80", source="a", content="x"), Grant(text="allow Bash", source="a")
+    assert store.last(tmp_path) == []
+    store.trust(tmp_path, [one])
+    store.trust(tmp_path, [one, two])
+    assert [grant.text for grant in store.last(tmp_path)] == ["allow \\udc80", "allow Bash"]
+    assert store.is_trusted(tmp_path, [one, two]) and store.is_trusted(tmp_path, [one])
+    store.revoke(tmp_path)
+    assert store.last(tmp_path) == []
+
+
 def test_the_hash_does_not_depend_on_the_order_and_takes_any_text() -> None:
     grants = [Grant(text="allow \udc80", source="a"), Grant(text="b", source="\0")]
     assert hash_grants(grants) == hash_grants(grants[::-1]) != hash_grants(grants[:1])

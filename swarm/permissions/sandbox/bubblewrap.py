@@ -22,6 +22,7 @@ from swarm.permissions.sandbox.host import (
     own_folders,
     private_configuration,
     python_folders,
+    settings_of_people,
 )
 from swarm.permissions.sandbox.network import NAME_SERVERS, attach_argv, descriptor_words, name_server_place
 from swarm.permissions.sandbox.obeyed import Obeyed, look
@@ -80,15 +81,16 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
             bwrap += ["--ro-bind", str(folder), str(folder)]
     bwrap += ["--ro-bind-try", str(PROCESSORS), str(PROCESSORS), "--proc", "/proc", "--dev", "/dev"]
     given = () if policy.read_only else (policy.workspace, *policy.writable)
-    looked = {root: look(str(root)) for root in given}
+    own = settings_of_people(policy) if given else ()
+    looked = {root: look(str(root), own) for root in given}
     for mount in _mounts(policy, looked):
         bwrap += mount.words()
     # The kernel's settings belong to root, who needs no capability to write them, even in a namespace.
     closed = ("/proc", "/dev", "/", *([_SCRATCH[0]] if policy.kept is not None else []))
     bwrap += [word for place in closed for word in ("--remount-ro", place)]
     bwrap += ["--chdir", str(policy.workspace)]
-    words = [*common_words(policy, scratch=_SCRATCH[policy.kept is not None], home=_SCRATCH[0]), "outer=1"]
-    words += [word for root, found in looked.items() for word in watch_words(root, found)]
+    scratch = _SCRATCH[policy.kept is not None]
+    words = [*common_words(policy, scratch=scratch, home=_SCRATCH[0]), "outer=1", *watch_words(looked, own)]
     code = make_filter("namespaces", network=policy.network, read_only=policy.read_only, abi=backend.abi)
     if code:
         words += [f"filter={code.hex()}", f"pass={_FILTER_DESCRIPTOR}"]

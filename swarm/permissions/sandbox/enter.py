@@ -2,7 +2,7 @@
 
 Each word is `name=value`, made by a backend from a policy. The supervisor of shell commands (`swarm.tools.launcher`)
 runs it in a child of its own instead, which saves a second start of Python; hence it imports next to nothing. The
-words `outer`, `look`, `had` and `stub` are for a supervisor and do nothing here.
+words `outer`, `look`, `own`, `had` and `stub` are for a supervisor and do nothing here.
 
 Guarantee: it either does everything that the words say or ends with status 126; there is no half a sandbox.
 """

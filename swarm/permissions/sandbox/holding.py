@@ -11,19 +11,13 @@ import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or __package__:
-    from swarm.permissions.sandbox.obeyed import (
-        FOLDERS,
-        HELD,
-        INSTRUCTIONS,
-        OPEN_FILE,
-        OPEN_FOLDER,
-        Folder,
-        exists,
-        look,
-        read_file,
-    )
+    from swarm.permissions.sandbox.names import TOLD, lies_in_obeyed, who_obeys
+    from swarm.permissions.sandbox.obeyed import HELD, OPEN_FILE, OPEN_FOLDER, Folder, exists, look, read_file
 else:
-    from obeyed import FOLDERS, HELD, INSTRUCTIONS, OPEN_FILE, OPEN_FOLDER, Folder, exists, look, read_file
+    from names import TOLD, lies_in_obeyed, who_obeys
+    from obeyed import HELD, OPEN_FILE, OPEN_FOLDER, Folder, exists, look, read_file
+
+Own = tuple[tuple[str, str], ...]
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
@@ -44,13 +38,14 @@ def read_contents(root: str, paths: list[str]) -> dict[str, tuple[bytes, int]]:
     return found
 
 
-def hold(root: str, before: dict[str, str], contents: dict[str, tuple[bytes, int]]) -> list[str]:
+def hold(root: str, before: dict[str, str], contents: dict[str, tuple[bytes, int]], own: Own = ()) -> list[str]:
     """Undo what has changed since `before`; returns a line for each: what was found and what was done with it."""
-    lines = []
-    after = look(root).digests
+    lines, told = [], []
+    after = look(root, own).digests
+    run = {os.path.relpath(path, root) for key, path in own if key == "hook"}
     for path in sorted(before.keys() - after.keys()):
-        # A project's settings may deny what its absence would allow.
-        if not FOLDERS.isdisjoint(path.split("/")):
+        # A project's settings may deny what its absence would allow, and so may a hook.
+        if path in run or lies_in_obeyed(os.path.dirname(path)):
             try:
                 lines += [f"{path} was removed{_put_back(root, path, contents)}"] if path in contents else []
             except OSError:
@@ -59,15 +54,15 @@ def hold(root: str, before: dict[str, str], contents: dict[str, tuple[bytes, int
         if path.endswith("/"):
             lines.append(f"{path} could not be looked into")
             continue
-        if os.path.basename(path) in INSTRUCTIONS:
-            # Agents are asked to write these, too: whoever reads them next must only know of it.
-            lines.append(f"{path} was changed: agents and other tools take it for instructions")
+        if (who := who_obeys(path)) in TOLD and path not in run:
+            # Agents and tools are asked to write these, too: whoever uses them next must only know of it.
+            told.append(f"{path} was changed, and stays so: {who} obey it")
             continue
         try:
             lines.append(f"{path} is now {_set_aside(root, path)}" + _put_back(root, path, contents))
         except (OSError, ValueError) as error:
             lines.append(f"{path} is still there ({getattr(error, 'strerror', None) or error})")
-    return lines
+    return lines + told
 
 
 class _Writable:
@@ -112,10 +107,11 @@ def _put_back(root: str, path: str, contents: dict[str, tuple[bytes, int]]) -> s
 
 
 class Watch:
-    """What a supervisor does about one command: `words` are those of `enter.py` that say `look`, `had` and `stub`."""
+    """What a supervisor does about one command: `words` are those of `enter.py` that say `look`, `own`, `had` and `stub`."""
 
     def __init__(self, words: list[str]) -> None:
         self._before: dict[str, dict[str, str]] = {word[5:]: {} for word in words if word.startswith("look=")}
+        self._own: Own = tuple((*word[4:].partition("=")[::2],) for word in words if word.startswith("own="))
         for word in words:
             if word.startswith("had="):
                 digest, _, path = word[4:].partition(" ")
@@ -141,7 +137,7 @@ class Watch:
             _drop_stub(folder, stub)
         lines = []
         for root, before in self._before.items():
-            lines += [os.path.join(root, line) for line in hold(root, before, self._contents.get(root, {}))]
+            lines += [os.path.join(root, line) for line in hold(root, before, self._contents.get(root, {}), self._own)]
         return lines
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from swarm.permissions.sandbox.obeyed import may_run, named_paths
 from swarm.permissions.sandbox.policy import SandboxPolicy
+from swarm.workspace.git import settings_in_effect
 
 SYSTEM_FOLDERS = tuple(
     Path(name) for name in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store")
@@ -107,6 +109,29 @@ def home_settings(roots: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(
         dict.fromkeys(next((home / p for p in way if not (home / p).exists()), home / way[-1]) for way in ways)
     )
+
+
+def settings_of_people(policy: SandboxPolicy) -> tuple[tuple[str, str], ...]:
+    """What makes further files of a writer's folders obeyed: what hooks run, and how git is set up."""
+    paths = {str(path) for hook in policy.hooks for path in (hook, hook.resolve())}
+    return (*(("hook", path) for path in sorted(paths)), *git_settings(policy.workspace))
+
+
+def git_settings(workspace: Path) -> tuple[tuple[str, str], ...]:
+    """The settings of this user's git, wherever they are set, that name what it runs or reads in the workspace."""
+    return _choose_running(settings_in_effect(workspace))
+
+
+@lru_cache(maxsize=64)
+def _choose_running(settings: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    found: dict[tuple[str, str], None] = {}
+    for name, value in settings:
+        section, _, rest = name.partition(".")
+        one, _, last = rest.rpartition(".")
+        value = " ".join(map(os.path.expanduser, value.split(" ")))
+        if may_run(section, last, value, one=bool(one)) and named_paths(f"{section}.{last}", value):
+            found[f"{section}.{last}", value] = None
+    return tuple(found)
 
 
 def _find_private(folder: Path) -> list[Path]:

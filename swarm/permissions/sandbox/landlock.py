@@ -17,6 +17,7 @@ from swarm.permissions.sandbox.host import (
     own_folders,
     public_configuration,
     python_folders,
+    settings_of_people,
 )
 from swarm.permissions.sandbox.obeyed import look
 from swarm.permissions.sandbox.policy import SandboxPolicy
@@ -60,7 +61,9 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     words += ["scope=1"] if backend.abi >= SCOPES_ABI else []
     words += [f"read={path}" for path in readable] + [f"write={path}" for path in writable]
     words += [f"device={path}" for path in _DEVICES]
-    words += [] if policy.read_only else [word for root in given for word in watch_words(root, look(str(root)))]
+    if not policy.read_only:
+        own = settings_of_people(policy)
+        words += watch_words({root: look(str(root), own) for root in given}, own)
     code = make_filter("landlock", network=False, read_only=policy.read_only, abi=backend.abi)
     return enter_argv([*words, f"filter={code.hex()}"], argv)
 

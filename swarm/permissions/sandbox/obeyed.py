@@ -1,4 +1,4 @@
-"""What programs outside of a sandbox obey in a workspace: git's hooks and settings, those of editors and of agents.
+"""What programs outside of a sandbox obey in a workspace: git's hooks and settings, what people's settings name, what `names.py` lists.
 
 `look` finds it, from the workspace's own folder down and through no link; `holding.py` undoes what a command has changed of it.
 
@@ -10,16 +10,13 @@ from __future__ import annotations
 import os
 import stat
 from _blake2 import blake2b
+from typing import TYPE_CHECKING
 
-FOLDERS = frozenset((".claude", ".swarm", ".opencode", ".codex", ".vscode", ".idea", ".husky"))
-FILES = frozenset(
-    (
-        *(".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zprofile", ".zshenv"),
-        *(".mcp.json", "opencode.json", "opencode.jsonc", ".npmrc", ".envrc"),
-    )
-)
-INSTRUCTIONS = frozenset(("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".cursorrules"))
-"""What agents are told by. A change of it is told, not undone."""
+if TYPE_CHECKING or __package__:
+    from swarm.permissions.sandbox.names import LASTS, TOLD, who_obeys
+else:
+    from names import LASTS, TOLD, who_obeys
+
 HELD = ".swarm-held"
 _PACKAGES = frozenset(("node_modules", "site-packages"))
 """Whose authors leave settings of their editors in them, which nobody opens; git folders in them count as everywhere."""
@@ -40,6 +37,7 @@ _SAFE = frozenset(
         *("merge.conflictstyle", "merge.ff", "rerere.enabled", "gc.auto", "diff.algorithm", "diff.renames"),
         *("extensions.objectformat", "extensions.worktreeconfig", "extensions.refstorage", "extensions.partialclone"),
         *("submodule.active", "submodule.recurse", "lfs.repositoryformatversion", "maintenance.auto"),
+        *("core.excludesfile", "commit.template", "blame.ignorerevsfile", "mailmap.file"),
     )
 )
 _SAFE_OF_ONE = {
@@ -64,12 +62,19 @@ class Obeyed:
         """Those of the files that are symbolic links, which nothing can be mounted over."""
 
 
-def look(root: str) -> Obeyed:
-    """Everything below `root` that is obeyed, also what a link or a setting of it leads to; what cannot be seen, too."""
-    walk = _Walk(root)
+def look(root: str, own: tuple[tuple[str, str], ...] = ()) -> Obeyed:
+    """Everything below `root` that is obeyed, also what a link or a setting of it leads to; what cannot be seen, too.
+
+    `own` is what people have set outside of it: settings of their git by key, which hold for each repository, and as `hook` the files that
+    hooks run.
+    """
+    walk = _Walk(root, [(key, value) for key, value in own if key != "hook"])
     try:
         with Folder(root, "") as folder:
             walk.enter(folder, "", 0, editors=True)
+        for key, value in own:
+            if key == "hook":
+                walk.refer(value, key, "", 0)
     except OSError:
         walk.found.digests["/"] = _UNSEEN
     return walk.found
@@ -79,8 +84,8 @@ def look(root: str) -> Obeyed:
 
 
 class _Walk:
-    def __init__(self, root: str) -> None:
-        self.root, self.found, self._left = root, Obeyed(), _MAX_ENTRIES
+    def __init__(self, root: str, own: list[tuple[str, str]]) -> None:
+        self.root, self.found, self._own, self._left = root, Obeyed(), own, _MAX_ENTRIES
 
     def enter(self, folder: int, path: str, depth: int, *, editors: bool) -> None:
         with os.scandir(folder) as listing:
@@ -94,15 +99,16 @@ class _Walk:
             self.judge(folder, path)
         for entry in entries:
             name, place = entry.name, f"{path}/{entry.name}" if path else entry.name
-            lowered = name.casefold() if name[0] in ".oO" else name
+            lowered = name.casefold()
+            known = who_obeys(place) if editors and lowered in LASTS else ""
             if lowered == ".git":
                 self._git(folder, name, place, entry, depth)
-            elif editors and (lowered in FOLDERS or lowered in FILES):
+            elif known and known not in TOLD:
                 self.take(folder, name, place)
-            elif editors and name in INSTRUCTIONS:
-                self._note(folder, name, place)
             elif entry.is_dir(follow_symlinks=False):
                 self._go_in(folder, name, place, depth, editors=editors and name not in _PACKAGES)
+            elif known:
+                self._note(folder, name, place)
 
     def _go_in(self, folder: int, name: str, place: str, depth: int, *, editors: bool) -> None:
         try:
@@ -124,8 +130,8 @@ class _Walk:
         except (OSError, ValueError):
             return
 
-    def take(self, folder: int, name: str, place: str) -> None:
-        """Note a file, or all files of a folder."""
+    def take(self, folder: int, name: str, place: str, *, stamp: bool = False) -> None:
+        """Note a file, or all files of a folder; `stamp` as in `read_file`."""
         try:
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
@@ -140,7 +146,7 @@ class _Walk:
                 self.found.digests[place] = _digest(b"link", os.fsencode(os.readlink(name, dir_fd=folder)))
                 self._follow(place, os.readlink(name, dir_fd=folder))
             else:
-                data, mode = read_file(folder, name)
+                data, mode = read_file(folder, name, stamp=stamp)
                 self.found.digests[place] = _digest(b"run" if mode & 0o111 else b"read", data)
                 self.found.guards.add(place)
         except FileNotFoundError:
@@ -197,6 +203,7 @@ class _Walk:
             self.take(folder, "hooks", f"{place}/hooks".lstrip("/"))
         for name in ("config", "config.worktree"):
             self._config(folder, name, f"{place}/{name}".lstrip("/"), place, 0)
+        self._refer_all(self._own, [os.path.dirname(place), place], place, 0)
         if exists(folder, "commondir"):
             at = f"{place}/commondir".lstrip("/")
             self.take(folder, "commondir", at)
@@ -233,13 +240,17 @@ class _Walk:
                 b"config", *(f"{key}={value}".encode("utf-8", "replace") for key, value in sorted(kept))
             )
         bases = [top, place, *(os.path.join(place, value) for key, value in running if key == "core.worktree")]
-        for key, value in kept:
-            for word in [value.strip('"')] if key in _PATHS else value.strip('"!').split():
-                if key in _PATHS or "/" in word or "." in word[1:-1]:
-                    for base in [os.path.dirname(at)] if key.startswith("include") else bases:
-                        self._refer(os.path.join(base, word.strip("'\"")), key, place, depth)
+        self._refer_all(kept, bases, at, depth)
 
-    def _refer(self, given: str, key: str, place: str, depth: int) -> None:
+    def _refer_all(self, settings: list[tuple[str, str]], bases: list[str], at: str, depth: int) -> None:
+        """Follow what settings name, from where git does: the folder of the file for an included one."""
+        for key, value in settings:
+            for word in named_paths(key, value):
+                for base in [os.path.dirname(at)] if key.startswith("include") else bases:
+                    self.refer(os.path.join(base, word), key, bases[1], depth)
+
+    def refer(self, given: str, key: str, place: str, depth: int) -> None:
+        """Note a file, or all of a folder, that a setting names."""
         target = self._inside(given)
         if not target or target in self.found.guards or depth > 8:
             return
@@ -249,7 +260,7 @@ class _Walk:
                 if key.startswith("include"):
                     self._config(folder, name, target, place, depth + 1)
                 elif key in _PATHS or not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                    self.take(folder, name, target)
+                    self.take(folder, name, target, stamp=key == "hook")
         except OSError:
             return
 
@@ -298,10 +309,22 @@ def running_settings(text: str) -> list[tuple[str, str]] | None:
         key, value = key.strip().lower(), value.strip()
         if not section or not key.replace("-", "").isalnum():
             return None
-        safe = key in _SAFE_OF_ONE.get(section, ()) if one else f"{section}.{key}" in _SAFE
-        if not safe or (section == "remote" and "::" in value):
+        if may_run(section, key, value, one=one):
             found.append((f"{section}.{key}", value))
     return found
+
+
+def may_run(section: str, key: str, value: str, *, one: bool) -> bool:
+    """Whether a setting, of `one` thing in its section or of all, may make git run something."""
+    safe = key in _SAFE_OF_ONE.get(section, ()) if one else f"{section}.{key}" in _SAFE
+    return not safe or (section == "remote" and "::" in value)
+
+
+def named_paths(key: str, value: str) -> list[str]:
+    """The words of a setting that may be paths."""
+    if key in _PATHS:
+        return [value.strip("\"'")]
+    return [word.strip("\"'") for word in value.strip('"!').split() if "/" in word or "." in word[1:-1]]
 
 
 # -- files ---------------------------------------------------------------------------------------------------
@@ -328,14 +351,18 @@ class Folder:
         os.close(self._opened)
 
 
-def read_file(folder: int, name: str) -> tuple[bytes, int]:
-    """Content and mode of a file. Raises `ValueError` for what is none, or too large to be settings."""
+def read_file(folder: int, name: str, *, stamp: bool = False) -> tuple[bytes, int]:
+    """Content and mode of a file. Raises `ValueError` for what is none, or too large to be settings.
+
+    With `stamp` a large one's content is when it was last changed, which a command cannot set back.
+    """
     opened = os.open(name, OPEN_FILE, dir_fd=folder)
     with open(opened, "rb") as file:
         found = os.fstat(opened)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
+        large = found.st_size > _MAX_BYTES
+        if not stat.S_ISREG(found.st_mode) or (large and not stamp):
             raise ValueError("it is no file of a usual size")
-        return file.read(_MAX_BYTES), found.st_mode
+        return b"%d %d" % (found.st_ino, found.st_ctime_ns) if large else file.read(_MAX_BYTES), found.st_mode
 
 
 def exists(folder: int, name: str) -> bool:

@@ -39,6 +39,8 @@ class SandboxPolicy:
     """Further folders, for example the common git folder of a worktree; only readable for read-only agents."""
     kept: Path | None = None
     """A private folder that may be read as HOME and not written: what is in `scratch` is then thrown away afterwards."""
+    hooks: tuple[Path, ...] = ()
+    """Files that people's hooks run. Where they lie in what may be written, they are kept as they are."""
     hidden: tuple[Path, ...] = ()
     """Out of reach even where a folder above is not: the runtime's own files, credentials in a home that is a workspace."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from swarm.permissions.sandbox.holding import Own
 from swarm.permissions.sandbox.host import UNSET
 from swarm.permissions.sandbox.obeyed import Obeyed
 from swarm.permissions.sandbox.policy import SandboxPolicy
@@ -25,12 +27,15 @@ def common_words(policy: SandboxPolicy, *, scratch: str, home: str) -> list[str]
     return words + [f"unset={name}" for name in UNSET]
 
 
-def watch_words(root: Path, found: Obeyed) -> list[str]:
-    """What the supervisor compares a writer's folder with after its command, and how it keeps git folders what they are."""
-    words = [f"look={root}", *(f"had={digest} {root}/{path}" for path, digest in sorted(found.digests.items()))]
-    mains = [path for path in found.repositories if os.path.basename(os.path.dirname(path)) != "worktrees"]
-    usable = [path for path in mains if f"{path}/commondir".lstrip("/") not in found.digests]
-    return words + [f"stub={os.path.join(root, path)}" for path in sorted(usable)]
+def watch_words(looked: Mapping[Path, Obeyed], own: Own) -> list[str]:
+    """What the supervisor compares a writer's folders with after its command, and how it keeps git folders what they are."""
+    words = [f"own={key}={value}" for key, value in own]
+    for root, found in looked.items():
+        words += [f"look={root}", *(f"had={digest} {root}/{path}" for path, digest in sorted(found.digests.items()))]
+        mains = [path for path in found.repositories if os.path.basename(os.path.dirname(path)) != "worktrees"]
+        usable = [path for path in mains if f"{path}/commondir".lstrip("/") not in found.digests]
+        words += [f"stub={os.path.join(root, path)}" for path in sorted(usable)]
+    return words
 
 
 def enter_argv(words: list[str], argv: list[str]) -> list[str]:
