@@ -11,7 +11,7 @@ from typing import TypeVar
 from bench.giant import NARROW, URL, grow
 from bench.lives import claim_root, submit
 from bench.measure import Report
-from swarm.live.reading import Reader
+from swarm.streaming.live.reading import Reader
 from tests.fleet import Fleet
 
 T = TypeVar("T")

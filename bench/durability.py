@@ -10,10 +10,10 @@ from contextlib import closing
 from bench.lives import claim_root, submit
 from bench.measure import Report, quantile
 from swarm.agent.entries import Assistant, Prompt, Started, ToolFinished, ToolStarted
+from swarm.core.settings import Durability
 from swarm.local.server_binary import find_bundled_server
 from swarm.models import Usage
 from swarm.runtime.journal import Journal
-from swarm.settings import Durability
 from swarm.store.durable import Disk
 from tests.fleet import Fleet
 

@@ -15,7 +15,7 @@ from bench.measure import Report, alternate
 from bench.neutral import Neutral, neutral
 from swarm import Limits
 from swarm.agent.life import fold
-from swarm.ids import root_agent_id
+from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet, Worker
 
 ROUNDS = 5

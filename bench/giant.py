@@ -20,7 +20,7 @@ from swarm.agent.entries import (
 )
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
-from swarm.ids import child_agent_id
+from swarm.core.ids import child_agent_id
 from swarm.store.agents import Store
 from swarm.store.connection import connect
 from swarm.store.values import Claim

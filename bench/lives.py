@@ -8,8 +8,8 @@ from typing import Any
 from swarm import Job, Limits
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
+from swarm.core.ids import root_agent_id
 from swarm.definitions.model import AgentDefinition
-from swarm.ids import root_agent_id
 from swarm.models import Model
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Outcome

@@ -14,9 +14,9 @@ from bench.lives import claim_root, run_segment, submit
 from bench.measure import Report
 from bench.served import serve
 from swarm.agent.life import fold
+from swarm.core.settings import Settings
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
-from swarm.settings import Settings
 from tests.fleet import Fleet
 
 TURNS = 500

@@ -15,20 +15,20 @@ from mcp import Client, StdioServerParameters
 
 from bench.lives import make_context
 from bench.measure import Report, spread
-from swarm.mcp.calling import Access, Calling
-from swarm.mcp.line import Line
-from swarm.mcp.servers import Server
+from swarm.capabilities.mcp.calling import Access, Calling
+from swarm.capabilities.mcp.line import Line
+from swarm.definitions.mcp.servers import Server
 from swarm.tools import ToolContext
 
 CALLS = 300
 SERVER, TOOL, GIVEN = str(Path(sys.executable).with_name("mcp-server-time")), "get_current_time", {"timezone": "UTC"}
 _UNUSED = """
 import os, sys
-import swarm.tasks.process, swarm.context.restating, swarm.runtime.messaging, swarm.runtime.consulting
+import swarm.tasks.process, swarm.capabilities.context.restating, swarm.runtime.messaging, swarm.runtime.consulting
 import swarm.runtime.scratch, swarm.runtime.segment, swarm.tools.web.reach, swarm.tools.images, swarm.store.questions
 import swarm.models.catalogue
 import gc, psutil
-for name in [name for name in sys.modules if name.startswith("swarm.mcp.") and name != "swarm.mcp.servers"]:
+for name in [name for name in sys.modules if name.startswith("swarm.capabilities.mcp.") and name != "swarm.definitions.mcp.servers"]:
     del sys.modules[name]
 gc.collect()
 before = psutil.Process().memory_full_info().uss

@@ -15,7 +15,7 @@ from bench.served import serve
 from swarm import Job
 from swarm.agent.entries import Assistant, Mail, Spawned, Started
 from swarm.agent.spec import AgentSpec
-from swarm.ids import child_agent_id
+from swarm.core.ids import child_agent_id
 from swarm.models import Block, Usage
 from swarm.runtime.messaging import Messaging
 from swarm.store.values import OutgoingMessage, Signals

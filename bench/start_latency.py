@@ -11,7 +11,7 @@ from bench.bare import Opening, live, make_client
 from bench.lives import submit
 from bench.measure import Report, spread
 from swarm.agent.life import fold
-from swarm.ids import root_agent_id
+from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 

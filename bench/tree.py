@@ -13,7 +13,7 @@ from bench.lives import submit
 from bench.measure import Report, alternate
 from bench.neutral import neutral
 from swarm.agent.life import fold
-from swarm.ids import root_agent_id
+from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet
 
 PROMPT = "TREE depth=3 fanout=10 steps=1"

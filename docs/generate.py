@@ -20,8 +20,8 @@ from pydantic import BaseModel
 import swarm
 from swarm import aio
 from swarm.cli.app import SECTIONS
+from swarm.core.settings import Settings
 from swarm.permissions.sandbox.names import TOLD, UNDONE
-from swarm.settings import Settings
 from swarm.streaming.events import StreamEvent, ToolCall
 
 FOLDER = Path(__file__).with_name("reference")
@@ -45,14 +45,14 @@ def pages() -> dict[str, str]:
 
 def _python() -> str:
     parts = [
-        "# Python\n\n`from swarm import Swarm` for programs, `from swarm.aio import Swarm` for asyncio. A client needs Redis and runs no"
-        " agent: workers do (`swarm up`, `swarm worker`).\n"
+        "# Python\n\n`from swarm import Swarm` for programs, `from swarm.client.aio import Swarm` for asyncio. A client needs Redis and"
+        " runs no agent: workers do (`swarm up`, `swarm worker`).\n"
     ]
     for name in swarm.__all__:
         found = getattr(swarm, name)
         if name != "StreamEvent":
             parts.append(_describe(name, found))
-    parts.append("# swarm.aio\n\n" + _clean(aio.__doc__))
+    parts.append("# swarm.client.aio\n\n" + _clean(aio.__doc__))
     parts += [_describe(f"aio.{one.__name__}", one) for one in (aio.Swarm, aio.Job, aio.Map)]
     return "\n".join(parts)
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarm.errors import BadName, UnknownReceiver
+from swarm.core.errors import BadName, UnknownReceiver
+from swarm.core.records import AgentView, read_agent
 from swarm.mailbox.message import USER
 from swarm.mailbox.rendering import SPEAKERS
-from swarm.records import AgentView, read_agent
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ID = re.compile(r"(agent|job)-[0-9a-f]{16}")

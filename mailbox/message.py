@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.errors import BadMessageId, MessageTooLong
+from swarm.core.errors import BadMessageId, MessageTooLong
 
 MAX_BODY_BYTES = 64 * 1024
 """Of one message, as UTF-8. Larger things travel by name: a file, or a page of the scratchpad."""

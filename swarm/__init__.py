@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swarm.agent.spec import Limits
-    from swarm.canvas import signature
-    from swarm.client import Job, Swarm
+    from swarm.capabilities.mapping.maps import LineResult, MapView
+    from swarm.client.canvas import signature
+    from swarm.client.maps import Map
+    from swarm.client.swarm import Job, Swarm
+    from swarm.client.telling import stream
+    from swarm.core.errors import JobFailed, SwarmError, ToolError
+    from swarm.core.records import AgentView, Event, JobView
+    from swarm.core.settings import Settings
     from swarm.definitions.model import AgentDefinition
-    from swarm.errors import JobFailed, SwarmError, ToolError
-    from swarm.mapping.maps import LineResult, MapView
-    from swarm.maps import Map
-    from swarm.own.context import ToolContext
-    from swarm.own.declaration import tool
-    from swarm.own.results import ToolImage
-    from swarm.records import AgentView, Event, JobView
-    from swarm.settings import Settings
+    from swarm.definitions.own.context import ToolContext
+    from swarm.definitions.own.declaration import tool
+    from swarm.definitions.own.results import ToolImage
     from swarm.streaming.events import StreamEvent
-    from swarm.streaming.telling import stream
 
 __all__ = [
     "AgentDefinition",
@@ -49,25 +49,25 @@ __all__ = [
 
 _HOMES = {
     "AgentDefinition": "swarm.definitions.model",
-    "AgentView": "swarm.records",
-    "Event": "swarm.records",
-    "Job": "swarm.client",
-    "JobFailed": "swarm.errors",
-    "JobView": "swarm.records",
+    "AgentView": "swarm.core.records",
+    "Event": "swarm.core.records",
+    "Job": "swarm.client.swarm",
+    "JobFailed": "swarm.core.errors",
+    "JobView": "swarm.core.records",
     "Limits": "swarm.agent.spec",
-    "LineResult": "swarm.mapping.maps",
-    "Map": "swarm.maps",
-    "MapView": "swarm.mapping.maps",
-    "Settings": "swarm.settings",
+    "LineResult": "swarm.capabilities.mapping.maps",
+    "Map": "swarm.client.maps",
+    "MapView": "swarm.capabilities.mapping.maps",
+    "Settings": "swarm.core.settings",
     "StreamEvent": "swarm.streaming.events",
-    "signature": "swarm.canvas",
-    "stream": "swarm.streaming.telling",
-    "Swarm": "swarm.client",
-    "SwarmError": "swarm.errors",
-    "ToolContext": "swarm.own.context",
-    "ToolError": "swarm.errors",
-    "ToolImage": "swarm.own.results",
-    "tool": "swarm.own.declaration",
+    "signature": "swarm.client.canvas",
+    "stream": "swarm.client.telling",
+    "Swarm": "swarm.client.swarm",
+    "SwarmError": "swarm.core.errors",
+    "ToolContext": "swarm.definitions.own.context",
+    "ToolError": "swarm.core.errors",
+    "ToolImage": "swarm.definitions.own.results",
+    "tool": "swarm.definitions.own.declaration",
 }
 
 

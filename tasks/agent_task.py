@@ -13,9 +13,9 @@ from celery.worker.request import Request
 from redis.exceptions import RedisError
 
 from swarm.agent.needs import find_files_lack, find_lack, needs_of, read_needs
-from swarm.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
-from swarm.ids import trace_id
-from swarm.log import EventLog, at_work_for
+from swarm.core.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
+from swarm.core.ids import trace_id
+from swarm.core.log import EventLog, at_work_for
 from swarm.runtime.journal import Journal
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Stop, Unserved, Waits

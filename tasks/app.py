@@ -6,7 +6,7 @@ from typing import Any
 
 from celery import Celery
 
-from swarm.settings import Settings, load_settings
+from swarm.core.settings import Settings, load_settings
 from swarm.store.connection import (
     WORKER_TIMEOUT_SECONDS,
     broker_transport_options,

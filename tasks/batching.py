@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from swarm.batching.batches import Batches, Due, Lot
-from swarm.errors import ModelError, PermanentModelError
-from swarm.log import EventLog
+from swarm.capabilities.batching.batches import Batches, Due, Lot
+from swarm.core.errors import ModelError, PermanentModelError
+from swarm.core.log import EventLog
 from swarm.models.batches import POST_SECONDS, BatchLane
 from swarm.tasks import process
 from swarm.tasks.app import app

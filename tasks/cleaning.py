@@ -8,9 +8,9 @@ import socket
 import time
 from dataclasses import replace
 
-from swarm.log import EventLog
-from swarm.records import AgentView
-from swarm.settings import Settings
+from swarm.core.log import EventLog
+from swarm.core.records import AgentView
+from swarm.core.settings import Settings
 from swarm.store.agents import Store
 from swarm.workspace.cleaning import (
     Held,

@@ -11,7 +11,7 @@ from kombu.transport import redis
 from kombu.utils.encoding import bytes_to_str
 from redis import Redis
 
-from swarm.errors import PayloadRefused
+from swarm.core.errors import PayloadRefused
 from swarm.tasks.entries import log_refusal, read_entry
 
 

@@ -21,8 +21,8 @@ from celery.worker.consumer.consumer import logger
 from kombu.asynchronous.timer import Timer
 from redis.exceptions import ResponseError
 
-from swarm.errors import PayloadRefused
-from swarm.log import EventLog
+from swarm.core.errors import PayloadRefused
+from swarm.core.log import EventLog
 from swarm.tasks import process, standing
 from swarm.tasks.entries import check_wake_up, log_refusal
 from swarm.tasks.fetching import own_queue

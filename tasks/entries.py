@@ -15,8 +15,8 @@ from kombu.utils.encoding import bytes_to_str
 from kombu.utils.json import loads
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from swarm.errors import PayloadRefused
-from swarm.log import EventLog
+from swarm.core.errors import PayloadRefused
+from swarm.core.log import EventLog
 from swarm.tasks.publish import ID_PATTERN, TASK_NAME
 
 log = EventLog("swarm.queue")

@@ -12,7 +12,7 @@ from kombu import Queue
 from redis.exceptions import RedisError
 
 from swarm.agent.needs import Has, find_lack, read_needs
-from swarm.log import EventLog
+from swarm.core.log import EventLog
 from swarm.store.agents import Store
 from swarm.tasks import process, standing
 from swarm.tasks.app import app

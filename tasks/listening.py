@@ -16,8 +16,8 @@ from typing import Any
 from celery import bootsteps
 from celery.worker import state as worker_state
 
-from swarm.errors import PayloadRefused
-from swarm.log import EventLog
+from swarm.core.errors import PayloadRefused
+from swarm.core.log import EventLog
 from swarm.store.agents import Store
 from swarm.tasks import process
 from swarm.tasks.app import app

@@ -24,13 +24,13 @@ from kombu import pools
 
 from swarm.agent.programs import ProgramModel
 from swarm.agent.spec import AgentSpec
-from swarm.errors import ToolError
-from swarm.hooks.files import read_managed
-from swarm.log import EventLog
+from swarm.capabilities.hooks.files import read_managed
+from swarm.core.errors import ToolError
+from swarm.core.log import EventLog
+from swarm.core.settings import Settings, load_settings
 from swarm.models import Model
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
 from swarm.runtime.segment import Stop
-from swarm.settings import Settings, load_settings
 from swarm.store.agents import Store
 from swarm.store.connection import WORKER_TIMEOUT_SECONDS, connect
 from swarm.store.durable import Disk

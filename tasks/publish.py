@@ -14,9 +14,9 @@ from typing import Literal
 from celery import Celery
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from swarm.errors import PayloadRefused
-from swarm.ids import root_agent_id
-from swarm.log import EventLog
+from swarm.core.errors import PayloadRefused
+from swarm.core.ids import root_agent_id
+from swarm.core.log import EventLog
 from swarm.store.agents import Store
 from swarm.store.values import Hint, Signals
 

@@ -11,10 +11,10 @@ from celery import Celery
 from celery.canvas import Signature, _chain, maybe_signature
 from kombu.utils.json import dumps
 
-from swarm.errors import ConfigurationError
-from swarm.ids import sequel_id
-from swarm.log import EventLog
-from swarm.records import JobView
+from swarm.core.errors import ConfigurationError
+from swarm.core.ids import sequel_id
+from swarm.core.log import EventLog
+from swarm.core.records import JobView
 from swarm.store.agents import Store
 from swarm.store.sequels import MAX_SEQUEL_BYTES, NAME_BROKER, Due, Sequels, explain_stranded
 

@@ -10,17 +10,17 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
+from swarm.capabilities.mcp.line import can_start_broker
+from swarm.capabilities.webhooks.addresses import names_of
+from swarm.capabilities.webhooks.notices import Webhooks
+from swarm.definitions.mcp.servers import server_keys
 from swarm.local.records import read_job
-from swarm.mcp.line import can_start_broker
-from swarm.mcp.servers import server_keys
 from swarm.models.connecting import explain_missing
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.sequels import Sequels
 from swarm.tasks import process
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.registry import find_offers
-from swarm.webhooks.addresses import names_of
-from swarm.webhooks.notices import Webhooks
 
 ANNOUNCED_SECONDS = 10.0
 """For how long what a worker says of itself holds."""

@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 
-from swarm.errors import ToolError
-from swarm.log import EventLog
-from swarm.settings import Settings
+from swarm.capabilities.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal
+from swarm.capabilities.webhooks.notices import Due, Webhooks
+from swarm.core.errors import ToolError
+from swarm.core.log import EventLog
+from swarm.core.settings import Settings
 from swarm.store.agents import Store
 from swarm.tools.web.fetching import post
 from swarm.tools.web.reach import find_reach
-from swarm.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal
-from swarm.webhooks.notices import Due, Webhooks
 
 log = EventLog("swarm.webhooks")
 DELIVER_SECONDS = 0.5

@@ -22,13 +22,14 @@ from celery.worker import state as worker_state
 from celery.worker.control import control_command
 from redis.exceptions import RedisError
 
-from swarm.errors import SwarmError, UnknownAgent
-from swarm.exposure import find_exposures
+from swarm.capabilities.webhooks.addresses import names_of
+from swarm.core.errors import SwarmError, UnknownAgent
+from swarm.core.log import EventLog, shape_lines
+from swarm.core.settings import load_settings
+from swarm.local.exposure import find_exposures
 from swarm.local.keeping import Keeper
-from swarm.log import EventLog, shape_lines
 from swarm.runtime.scratch import scratch_root
 from swarm.runtime.servers import end_orphans
-from swarm.settings import load_settings
 from swarm.store.agents import Store
 from swarm.store.upkeep import longest_gap
 from swarm.tasks import process, standing
@@ -42,7 +43,6 @@ from swarm.tasks.publish import STOP_COMMAND, TASK_NAME, carry_out, settle
 from swarm.tasks.sequels import PUBLISH_SECONDS, Publishing, Stranded
 from swarm.tasks.webhooks import DELIVER_SECONDS, Delivering
 from swarm.tools.background import kill_orphans
-from swarm.webhooks.addresses import names_of
 
 log = EventLog("swarm.worker")
 OUTBOX_AGE_SECONDS = 5.0

@@ -19,14 +19,14 @@ from swarm.agent.entries import (
 )
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec, Limits
+from swarm.capabilities.team.board import Board, TaskView
+from swarm.capabilities.team.scratchpad import Pad
+from swarm.capabilities.team.teams import Teams
+from swarm.core.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.definitions.catalogue import load_catalogue
-from swarm.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.mailbox import Message, render_mail
 from swarm.store.agents import Store
 from swarm.store.values import Claim, GoOn, Signals
-from swarm.team.board import Board, TaskView
-from swarm.team.scratchpad import Pad
-from swarm.team.teams import Teams
 from tests.fleet import Fleet
 
 

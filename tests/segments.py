@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from swarm.core.settings import Settings
 from swarm.runtime.journal import Journal
 from swarm.runtime.segment import Segment, Stop
-from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.store.values import Claim
 

@@ -24,7 +24,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from swarm import Job
 from swarm.agent.entries import Assistant, Compacted, Finished, ModelFailed, ToolFinished
-from swarm.ids import trace_id
+from swarm.core.ids import trace_id
 from swarm.telemetry.metrics import Sample, read_metrics
 from tests.fleet import Fleet
 from tests.waiting import wait_for

@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from swarm.agent.journaled import Condition, Journaled
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import JournalError
+from swarm.core.plain import clean
+from swarm.core.records import VerdictView
 from swarm.definitions.model import PermissionMode
-from swarm.errors import JournalError
 from swarm.models import Block, Usage
-from swarm.plain import clean
-from swarm.records import VerdictView
 
 
 class Started(Journaled):
@@ -349,7 +349,7 @@ _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 
 def encode_entry(entry: Entry) -> str:
-    """An entry as it is stored. There is none that cannot be: see `swarm.plain`."""
+    """An entry as it is stored. There is none that cannot be: see `swarm.core.plain`."""
     return clean(entry).model_dump_json()
 
 

@@ -43,8 +43,8 @@ from swarm.agent.entries import (
     Verdict,
 )
 from swarm.agent.knowledge import Knowledge, Speech
+from swarm.core.errors import JournalError
 from swarm.definitions.tools import Kind, row_of
-from swarm.errors import JournalError
 from swarm.models import Block, Usage
 
 BAD_IMAGE = "bad_image"

@@ -11,8 +11,8 @@ from typing import Literal
 
 from swarm.agent.entries import Answered, Finished, Prompt
 from swarm.agent.spec import AgentSpec
+from swarm.core.records import AgentView
 from swarm.models import Block
-from swarm.records import AgentView
 
 # -- about calls that were not run, or not again ---------------------------------------------------------------
 

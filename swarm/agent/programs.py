@@ -11,8 +11,8 @@ import shlex
 from typing import Any
 
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import PermanentModelError
 from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN
-from swarm.errors import PermanentModelError
 from swarm.models import Hear, Heed, ModelRequest, Progress, Reply, Usage
 
 _EMPTY = "(The program returned nothing.)"

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from swarm.agent.validation import find_fault, find_remote_reference
-from swarm.plain import clean, find_unfit, load_json
+from swarm.core.plain import clean, find_unfit, load_json
 
 MAX_CORRECTIONS = 2
 """How often an answer that does not fit is sent back."""

@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.core.records import Limits as Limits
 from swarm.definitions.model import AgentDefinition, Isolation, PermissionMode
 from swarm.definitions.setups import Setup
 from swarm.permissions.rules import Rules
-from swarm.records import Limits as Limits
 
 SPEC_VERSION: Literal[1] = 1
 DEFAULT_AGENT = "build"

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 
 from swarm.api.endpoint import Body, Call, Endpoint, Returned
 from swarm.api.jobs import Reason
-from swarm.correspondence import Delivery, Mailbox
-from swarm.errors import UnknownQuestion
+from swarm.client.correspondence import Delivery, Mailbox
+from swarm.core.errors import UnknownQuestion
+from swarm.core.records import AgentView
 from swarm.mailbox import Message
-from swarm.records import AgentView
 from swarm.store.happenings import KEEP_SECONDS, MAX_KEEP_SECONDS, Happening
 from swarm.store.questions import Question
 

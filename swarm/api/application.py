@@ -22,8 +22,8 @@ from swarm.api.jobs import JOB_ENDPOINTS
 from swarm.api.maps import MAP_ENDPOINTS
 from swarm.api.openapi import describe
 from swarm.api.streaming import STREAM_ENDPOINTS
-from swarm.client import Swarm
-from swarm.settings import Settings, load_settings
+from swarm.client.swarm import Swarm
+from swarm.core.settings import Settings, load_settings
 from swarm.store.api_keys import ApiKey, ApiKeys, Scope
 from swarm.web.failures import not_valid
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from swarm.client import Swarm
+from swarm.client.swarm import Swarm
 from swarm.store.api_keys import ApiKey, Scope
 from swarm.web.failures import describe_failure
 

@@ -8,11 +8,11 @@ from pydantic import BaseModel, Field
 
 from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.api.endpoint import Body, Call, Endpoint, Folder, Returned, Wait
-from swarm.client import Job
+from swarm.capabilities.team.board import TaskTexts, TaskView
+from swarm.capabilities.team.scratchpad import PageView
+from swarm.client.swarm import Job
+from swarm.core.records import AgentView, JobView
 from swarm.definitions.model import PermissionMode
-from swarm.records import AgentView, JobView
-from swarm.team.board import TaskTexts, TaskView
-from swarm.team.scratchpad import PageView
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from swarm.api.endpoint import Body, Call, Endpoint, Wait
 from swarm.api.jobs import NewWork, Reason
-from swarm.mapping.maps import LineResult, MapView
-from swarm.maps import MAX_RETRIES, Map
+from swarm.capabilities.mapping.maps import LineResult, MapView
+from swarm.client.maps import MAX_RETRIES, Map
 
 _LOOK_SECONDS = 2.0
 """Less than the store's connection lets pass in silence."""

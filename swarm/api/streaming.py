@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, RootModel
 from starlette.concurrency import run_in_threadpool
 
 from swarm.api.endpoint import Body, Call, Endpoint, Refusal, Wait
-from swarm.records import Event, read_event
+from swarm.core.records import Event, read_event
 from swarm.store.connection import connect_async
 from swarm.web.patches import Cursors, Wanted, is_cursor
 from swarm.web.reads import read_job

@@ -17,9 +17,9 @@ from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.run import deliver_text
 from swarm.cli.talking import Left, choose_talking
 from swarm.cli.watching import Display, watch
-from swarm.client import Job, Swarm
-from swarm.errors import JobLost, UnknownAgent
-from swarm.records import JobView
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import JobLost, UnknownAgent
+from swarm.core.records import JobView
 
 
 def attach(

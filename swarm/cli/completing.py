@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from swarm.client import Swarm
+    from swarm.client.swarm import Swarm
 
 _PATIENCE_SECONDS = 0.5
 _MOST = 50
@@ -89,8 +89,8 @@ def _ask(incomplete: str, find: Callable[[Swarm], Completions]) -> Completions:
 @contextmanager
 def _open() -> Iterator[Swarm | None]:
     """A client that neither waits nor repeats; None if the local Redis does not run, which is not started for this."""
-    from swarm.client import Swarm
-    from swarm.settings import load_settings
+    from swarm.client.swarm import Swarm
+    from swarm.core.settings import load_settings
     from swarm.store.agents import Store
     from swarm.store.connection import connect, socket_path
 

@@ -9,18 +9,18 @@ from typing import Any
 
 from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.prompts import first_message
+from swarm.capabilities.context.instructions import Instructions
+from swarm.capabilities.memory.mounts import make_mounts, tell_mounts
 from swarm.cli.output import output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
-from swarm.client import Swarm
-from swarm.context.instructions import Instructions
+from swarm.client.orders import Order, PreparedJob, prepare_order
+from swarm.client.swarm import Swarm
+from swarm.core.errors import RedisUnavailable
+from swarm.core.settings import Settings
 from swarm.definitions.model import AgentDefinition
-from swarm.errors import RedisUnavailable
-from swarm.memory.mounts import make_mounts, tell_mounts
-from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.permissions.modes import first_mode
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.runtime.offering import opening_of
-from swarm.settings import Settings
 from swarm.store.connection import ping_or_raise
 
 _PARTS = ("system", "tools", "instructions", "memory", "surroundings")

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from swarm.cli.output import print_line, print_note
-from swarm.client import Swarm
-from swarm.errors import ConfigurationError
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import LOOPBACK, load_settings
 from swarm.local.stack import up
-from swarm.settings import LOOPBACK, load_settings
 from swarm.store.api_keys import ApiKeys
 from swarm.store.connection import explained
 

@@ -21,11 +21,11 @@ from swarm.agent.entries import Prompt, ToolFinished
 from swarm.cli.launch import Launch, require_credentials, run_job
 from swarm.cli.output import output_console, plain, print_line, print_note
 from swarm.cli.tree_view import sum_up
-from swarm.client import Swarm
-from swarm.demo import COORDINATED, SCENARIO, Demo, prepare_demo
-from swarm.orders import Order
-from swarm.records import AgentView, JobView
-from swarm.settings import Settings, load_settings
+from swarm.client.orders import Order
+from swarm.client.swarm import Swarm
+from swarm.core.records import AgentView, JobView
+from swarm.core.settings import Settings, load_settings
+from swarm.rehearsal.demo import COORDINATED, SCENARIO, Demo, prepare_demo
 from swarm.workspace.git import run_git
 
 _TEST_SECONDS = 120

@@ -18,17 +18,17 @@ from swarm.agent.needs import find_differing
 from swarm.cli.options import JsonOption
 from swarm.cli.output import output_console, print_json
 from swarm.cli.tables import Column, Listing
-from swarm.client import Swarm
+from swarm.client.swarm import Swarm
+from swarm.core.errors import SwarmError
+from swarm.core.settings import Settings, load_settings
 from swarm.definitions.tools import all_rows
-from swarm.errors import SwarmError
-from swarm.exposure import find_exposures
 from swarm.hub.asking import find_trouble
+from swarm.local.exposure import find_exposures
 from swarm.local.redis_server import read_redis_status
 from swarm.local.server_binary import OLDEST_VERSION, find_server
 from swarm.local.stack import has_worker
 from swarm.models.connecting import find_credentials
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.settings import Settings, load_settings
 from swarm.store.connection import connect, hide_password, ping_or_raise
 from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
 from swarm.tools.outside import find_outside_tools

@@ -9,7 +9,7 @@ from typing import Any
 
 from swarm.cli.interrupts import Terminated
 from swarm.cli.output import print_note
-from swarm.errors import (
+from swarm.core.errors import (
     BadMessageId,
     ConfigurationError,
     JobLost,
@@ -75,7 +75,7 @@ def _describe_system_error(error: OSError) -> str:
     if isinstance(error, FileNotFoundError):  # only the current folder is asked for without a name
         return "the folder that this shell is in has been removed; change to another one"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        from swarm.settings import load_settings
+        from swarm.core.settings import load_settings
 
         state = load_settings().state_folder()
         return (
@@ -90,7 +90,7 @@ def _is_redis_error(error: BaseException) -> bool:
 
 
 def _describe_redis_error(error: BaseException) -> str:
-    from swarm.settings import load_settings
+    from swarm.core.settings import load_settings
     from swarm.store.connection import connect, ping_or_raise
 
     try:

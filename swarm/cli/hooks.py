@@ -11,20 +11,20 @@ from typing import Annotated, Any
 import typer
 
 from swarm.agent.spec import AgentSpec
+from swarm.capabilities.hooks.choosing import Table
+from swarm.capabilities.hooks.events import Event, describe_response, name_tool
+from swarm.capabilities.hooks.files import Managed, read_managed
+from swarm.capabilities.hooks.placing import Run, place_hook
+from swarm.capabilities.hooks.telling import tell
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, print_json, print_json_text, print_note, show_number
 from swarm.cli.tables import Column, Listing
+from swarm.client.orders import Order, PreparedJob, prepare_order
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings, load_settings
 from swarm.definitions.hooks import EVENTS, Hook, Hooks
 from swarm.definitions.names import canonical_tool, suggest
 from swarm.definitions.tools import all_rows
-from swarm.errors import ConfigurationError
-from swarm.hooks.choosing import Table
-from swarm.hooks.events import Event, describe_response, name_tool
-from swarm.hooks.files import Managed, read_managed
-from swarm.hooks.placing import Run, place_hook
-from swarm.hooks.telling import tell
-from swarm.orders import Order, PreparedJob, prepare_order
-from swarm.settings import Settings, load_settings
 
 _SHELL = next(row.name for row in all_rows() if row.matching == "command")
 """The tool of a sample that names none."""

@@ -32,10 +32,10 @@ from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.cli.questions import count_open, hint_at_questions
 from swarm.cli.tables import Column, Listing
 from swarm.cli.tree_view import render_tree
-from swarm.client import Swarm
-from swarm.errors import ConfigurationError
-from swarm.records import AgentView, JobView
-from swarm.streaming import Teller
+from swarm.client.swarm import Swarm
+from swarm.client.telling import Teller
+from swarm.core.errors import ConfigurationError
+from swarm.core.records import AgentView, JobView
 
 WANTED = ("running", "asking", "completed", "failed", "cancelled", "timed_out")
 _FIRST_LOOK = 200

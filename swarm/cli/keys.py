@@ -10,9 +10,9 @@ import typer
 
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_json, print_line, print_note
-from swarm.client import Swarm
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.model import PermissionMode
-from swarm.errors import ConfigurationError
 from swarm.permissions.ceiling import KEY_CEILING, Ceiling
 from swarm.store.api_keys import SCOPES, ApiKeys
 from swarm.store.connection import explained

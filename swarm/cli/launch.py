@@ -20,20 +20,20 @@ from swarm.cli.telling import Teller, read_command
 from swarm.cli.trust import ask_for_trust
 from swarm.cli.watching import Display, StreamDisplay, watch
 from swarm.cli.work import bring_home
-from swarm.client import Job, Swarm
-from swarm.errors import ConfigurationError, JobLost, MessageRefused, SwarmError, UnknownAgent
-from swarm.live.reading import Reader
+from swarm.client.orders import Order, PreparedJob, prepare_order
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import ConfigurationError, JobLost, MessageRefused, SwarmError, UnknownAgent
+from swarm.core.records import AgentView, JobView
+from swarm.core.settings import Settings
 from swarm.local.keeping import JobStack, job_stack
 from swarm.local.processes import tail_log
 from swarm.local.records import load_records
 from swarm.local.stack import StackStatus, has_worker, status
 from swarm.models.connecting import explain_missing
-from swarm.orders import Order, PreparedJob, prepare_order
-from swarm.records import AgentView, JobView
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.scratch import remove_scratch
-from swarm.settings import Settings
+from swarm.streaming.live.reading import Reader
 
 Deliver = Callable[[JobView, Sequence[AgentView]], None]
 AT_LIMIT = 4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from swarm.capabilities.governor.view import Bucket, LimitClass, read_classes
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_json, print_line, show_number
-from swarm.client import Swarm
-from swarm.governor.view import Bucket, LimitClass, read_classes
+from swarm.client.swarm import Swarm
 from swarm.store.connection import explained
 
 _KNOWLEDGE = {

@@ -11,8 +11,8 @@ import typer
 
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_json, print_line, print_note, show_duration, show_number
-from swarm.errors import ConfigurationError
-from swarm.settings import LOOPBACK, load_settings
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import LOOPBACK, load_settings
 
 if TYPE_CHECKING:
     from swarm.local.stack import StackStatus
@@ -69,7 +69,7 @@ def take_down() -> None:
 def show_status(as_json: JsonOption = False) -> None:
     """Show what of the local stack runs."""
     from swarm.cli.questions import count_open
-    from swarm.client import Swarm
+    from swarm.client.swarm import Swarm
     from swarm.local.page_token import find_token
     from swarm.local.stack import status
     from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded

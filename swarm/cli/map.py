@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from swarm.agent.spec import DEFAULT_AGENT, Limits
+from swarm.capabilities.mapping.lines import Format, Line, check_lines, read_lines
 from swarm.cli.completing import complete_model, complete_scenario, complete_type
 from swarm.cli.interrupts import Interrupts, Terminated
 from swarm.cli.launch import WorkerLost, prepare_trusted, require_credentials
@@ -30,15 +31,14 @@ from swarm.cli.options import (
 from swarm.cli.output import print_line, print_note
 from swarm.cli.patience import said
 from swarm.cli.prompting import open_terminal
-from swarm.client import Swarm
-from swarm.errors import ConfigurationError
+from swarm.client.maps import DEFAULT_AT_ONCE, MAX_RETRIES, PATIENT_AGENT, Map, check_bounds, fill_prompts, place_map
+from swarm.client.orders import Order
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings, load_settings
 from swarm.local.stack import running, status, temporary_stack
-from swarm.mapping.lines import Format, Line, check_lines, read_lines
-from swarm.maps import DEFAULT_AT_ONCE, MAX_RETRIES, PATIENT_AGENT, Map, check_bounds, fill_prompts, place_map
-from swarm.orders import Order
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
-from swarm.settings import Settings, load_settings
 
 MAX_INPUT_BYTES = 256 * 1024 * 1024
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from swarm.capabilities.mapping.maps import LineResult
 from swarm.cli.output import plain_json
-from swarm.errors import ConfigurationError
-from swarm.mapping.maps import LineResult
+from swarm.core.errors import ConfigurationError
 
 
 class ResultFile:

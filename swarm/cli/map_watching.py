@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from swarm.capabilities.mapping.maps import LineResult, MapView
 from swarm.cli.map_output import ResultFile
 from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration, show_number
 from swarm.cli.patience import SILENCE_SECONDS
-from swarm.mapping.maps import LineResult, MapView
-from swarm.maps import Map
+from swarm.client.maps import Map
 
 _LOOK_SECONDS = 0.25
 _LISTED = 20

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from swarm.capabilities.mapping.maps import MapView
 from swarm.cli.map_output import describe_result
 from swarm.cli.map_watching import describe_failure, describe_now
 from swarm.cli.opening import open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, print_json, print_json_text, print_line, print_note, show_ago, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.mapping.maps import MapView
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 MapArgument = Annotated[str, typer.Argument(metavar="MAP", help="As `swarm maps list` shows it.")]

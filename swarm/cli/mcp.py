@@ -13,16 +13,16 @@ from swarm.cli.mcp_logins import log_in, log_out, make_finder, read_states
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.client import Swarm
-from swarm.errors import ConfigurationError, ToolError
-from swarm.gathering import gather
+from swarm.client.gathering import gather
+from swarm.client.orders import find_workspace
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError, ToolError
+from swarm.core.settings import load_settings
+from swarm.definitions.mcp.adding import add_entry, make_entry
+from swarm.definitions.mcp.reading import OWN_FILE, PROJECT_FILE
+from swarm.definitions.mcp.servers import MissingVariables, Server
 from swarm.local.stack import up
-from swarm.mcp.adding import add_entry, make_entry
-from swarm.mcp.reading import OWN_FILE, PROJECT_FILE
-from swarm.mcp.servers import MissingVariables, Server
-from swarm.orders import find_workspace
 from swarm.permissions.ceiling import Ceiling
-from swarm.settings import load_settings
 from swarm.store.api_keys import SCOPES, ApiKey
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
@@ -206,7 +206,7 @@ def serve(
     Over stdio the client starts this command; with --http it serves `/mcp`, each caller with the scopes and folders of its key.
     """
     try:
-        from swarm.mcp.fleet.server import FleetServer, make_http, serve_stdio
+        from swarm.api.mcp.server import FleetServer, make_http, serve_stdio
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
 

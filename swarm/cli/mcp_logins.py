@@ -12,18 +12,18 @@ from typing import Annotated, Any
 
 import typer
 
+from swarm.capabilities.mcp.launching import FindLogin
+from swarm.capabilities.mcp.logins import Login, Logins, Seal, make_key, way_to
+from swarm.capabilities.memory.shelves import find_places
 from swarm.cli.options import WorkspaceOption
 from swarm.cli.output import one_line, print_line, print_note
-from swarm.client import Swarm
-from swarm.errors import ConfigurationError, SwarmError
-from swarm.gathering import gather
+from swarm.client.gathering import gather
+from swarm.client.orders import find_workspace
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError, SwarmError
+from swarm.core.settings import Settings, load_settings
+from swarm.definitions.mcp.servers import MissingVariables, OAuth, Server, expand
 from swarm.local.redis_server import ensure_redis
-from swarm.mcp.launching import FindLogin
-from swarm.mcp.logins import Login, Logins, Seal, make_key, way_to
-from swarm.mcp.servers import MissingVariables, OAuth, Server, expand
-from swarm.memory.shelves import find_places
-from swarm.orders import find_workspace
-from swarm.settings import Settings, load_settings
 from swarm.store.connection import explained, socket_path
 
 _SECONDS = 600.0
@@ -49,8 +49,8 @@ def log_in(
     settings, folder = load_settings(), find_workspace(workspace)
     server = _find_server(name, folder, settings)
     try:
-        from swarm.mcp.broker.admission import describe_login
-        from swarm.mcp.broker.authorising import NotGranted, NotReached
+        from swarm.capabilities.mcp.broker.admission import describe_login
+        from swarm.capabilities.mcp.broker.authorising import NotGranted, NotReached
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed; run: pip install 'celery-swarm[mcp]'") from error
 
@@ -122,8 +122,8 @@ def make_finder(workspace: Path, settings: Settings) -> FindLogin:
 
 
 async def _by_browser(url: str, server: Server) -> dict[str, Any]:
-    from swarm.mcp.broker.authorising import log_in as log_in_at
-    from swarm.mcp.broker.coming_back import listen
+    from swarm.capabilities.mcp.broker.authorising import log_in as log_in_at
+    from swarm.capabilities.mcp.broker.coming_back import listen
 
     async def show(address: str) -> None:
         print_note(
@@ -146,7 +146,7 @@ async def _by_browser(url: str, server: Server) -> dict[str, Any]:
 
 
 async def _as_client(url: str, server: Server) -> dict[str, Any]:
-    from swarm.mcp.broker.authorising import log_in_as_client
+    from swarm.capabilities.mcp.broker.authorising import log_in_as_client
 
     told = _filled(server)
     if not (told.client_id and told.client_secret and told.issuer):

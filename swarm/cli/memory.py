@@ -11,20 +11,20 @@ from typing import Annotated, get_args
 import typer
 from click import edit
 
+from swarm.capabilities.memory.files import read_folder, take_in, write_folder
+from swarm.capabilities.memory.mounts import ROOT, read_path, title_of
+from swarm.capabilities.memory.pages import Author, Memories, PageView
+from swarm.capabilities.memory.secrets import strip_secrets
+from swarm.capabilities.memory.shelves import Shelf, find_places
+from swarm.capabilities.memory.taking_back import take_back
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_ago, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.client import Swarm
+from swarm.client.orders import find_workspace
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError, ToolError, UnknownAgent
 from swarm.definitions.model import MemoryScope
-from swarm.errors import ConfigurationError, ToolError, UnknownAgent
-from swarm.memory.files import read_folder, take_in, write_folder
-from swarm.memory.mounts import ROOT, read_path, title_of
-from swarm.memory.pages import Author, Memories, PageView
-from swarm.memory.secrets import strip_secrets
-from swarm.memory.shelves import Shelf, find_places
-from swarm.memory.taking_back import take_back
-from swarm.orders import find_workspace
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 _HELP = "A shelf's id or the beginning of one (`swarm memory list`); project:TYPE, local:TYPE, user:TYPE, team: this workspace's."

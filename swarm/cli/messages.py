@@ -25,9 +25,9 @@ from swarm.cli.output import (
     show_time,
 )
 from swarm.cli.patience import said
-from swarm.client import Job, Swarm
-from swarm.correspondence import Delivery
-from swarm.errors import SwarmError
+from swarm.client.correspondence import Delivery
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import SwarmError
 from swarm.local.stack import has_worker
 from swarm.mailbox import MAX_BODY_BYTES, Message, position_of, render_mail
 from swarm.store.happenings import KEEP_SECONDS, MAX_DATA_BYTES

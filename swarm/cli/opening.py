@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.output import print_note
-from swarm.client import Job, Swarm
-from swarm.errors import ConfigurationError, UnknownAgent, UnknownQuestion
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownQuestion
+from swarm.core.settings import load_settings
 from swarm.local.redis_server import read_redis_status
 from swarm.local.stack import temporary_stack
-from swarm.settings import load_settings
 from swarm.store.connection import ping_or_raise
 from swarm.store.questions import Question
 

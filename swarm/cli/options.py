@@ -13,8 +13,8 @@ import typer
 
 from swarm.cli.completing import complete_job
 from swarm.cli.output import print_note
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.model import PermissionMode
-from swarm.errors import ConfigurationError
 
 _PIPE_SECONDS = 3.0
 """How long a pipe beside a prompt may be silent: whoever started the command may have left one open by accident."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from swarm.cli.output import one_line, print_note, show_number
 from swarm.cli.tree_view import count_alive, describe_now
-from swarm.records import AgentView
+from swarm.core.records import AgentView
 
 SILENCE_SECONDS = 10.0
 _NAMED = 2

@@ -14,11 +14,12 @@ from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import AllowOption, AskOption, DenyOption, JsonOption, ModeOption, NetworkOption, WorkspaceOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
+from swarm.client.orders import Order, PreparedJob, prepare_order
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings, load_settings
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import canonical_tool
 from swarm.definitions.tools import all_rows, known_tools, row_of
-from swarm.errors import ConfigurationError
-from swarm.orders import Order, PreparedJob, prepare_order
 from swarm.permissions.judge import Call, Verdict, find_plain_look, judge
 from swarm.permissions.lasting import always_rule
 from swarm.permissions.rules import Rule, Rules
@@ -26,7 +27,6 @@ from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.permissions.shell.patterns import escape_pattern
 from swarm.runtime.approvals import describe_call
 from swarm.runtime.offering import choose_tools
-from swarm.settings import Settings, load_settings
 
 _ORDER = ("deny", "ask", "allow")
 

@@ -19,9 +19,9 @@ from swarm.cli.interrupts import Interrupts
 from swarm.cli.options import ANSWER_MODES
 from swarm.cli.output import one_line, print_note, show_duration, show_number
 from swarm.cli.question_view import is_cut, read_always, show_detail, show_heading
-from swarm.client import Swarm
-from swarm.errors import QuestionClosed, UnknownQuestion
-from swarm.records import Event
+from swarm.client.swarm import Swarm
+from swarm.core.errors import QuestionClosed, UnknownQuestion
+from swarm.core.records import Event
 from swarm.store.questions import Question
 
 _MAX_LINE_BYTES = 4_096

@@ -15,9 +15,9 @@ from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_duration, show_number
 from swarm.cli.question_view import read_always, show_detail, show_heading
 from swarm.cli.tables import Column, Listing
-from swarm.client import Swarm
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.model import PermissionMode
-from swarm.errors import ConfigurationError
 from swarm.store.questions import Question
 
 _JOBS_LOOKED_AT = 50

@@ -15,12 +15,12 @@ import typer
 from swarm.cli.completing import complete_scenario
 from swarm.cli.interrupts import Interrupts
 from swarm.cli.output import print_line, print_note
-from swarm.client import Swarm
-from swarm.errors import ConfigurationError, UnknownAgent
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError, UnknownAgent
+from swarm.core.settings import Settings, load_settings
 from swarm.local.processes import is_alive, spawn_detached, tail_log
 from swarm.rehearsal.scenario import load_scenario
 from swarm.rehearsal.server import RehearsalServer
-from swarm.settings import Settings, load_settings
 from swarm.store.outage import REDIS_ERRORS
 
 _START_SECONDS = 30.0

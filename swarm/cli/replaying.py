@@ -19,8 +19,9 @@ from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import print_json, print_json_text, print_line, print_note, show_number
 from swarm.cli.trials import Trial, go_on_from
-from swarm.client import Job, Swarm
-from swarm.errors import ConfigurationError
+from swarm.client.swarm import Job, Swarm
+from swarm.client.telling import Teller
+from swarm.core.errors import ConfigurationError
 from swarm.replay.checking import check_requests
 from swarm.replay.files import Wish
 from swarm.replay.going_on import Wanted
@@ -28,7 +29,6 @@ from swarm.replay.past import read_lines, read_past, write_lines
 from swarm.replay.planting import freeze, plant
 from swarm.replay.redacting import Redaction, redact
 from swarm.replay.sharing import share_then
-from swarm.streaming.telling import Teller
 
 GO_ON = "Go on where you stopped."
 _LONGEST_PAUSE_SECONDS = 5.0

@@ -34,13 +34,13 @@ from swarm.cli.prompting import open_terminal
 from swarm.cli.rehearse import begin_rehearsing
 from swarm.cli.talking import read_line
 from swarm.cli.tree_view import describe_verdict
-from swarm.client import Swarm
+from swarm.client.orders import MAX_PROMPT_BYTES, Order
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError
+from swarm.core.records import AgentView, JobView
+from swarm.core.settings import Settings, load_settings
 from swarm.definitions.model import Isolation
-from swarm.errors import ConfigurationError
 from swarm.local.stack import has_worker, running
-from swarm.orders import MAX_PROMPT_BYTES, Order
-from swarm.records import AgentView, JobView
-from swarm.settings import Settings, load_settings
 
 
 def run(

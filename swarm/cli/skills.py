@@ -8,16 +8,16 @@ from typing import Annotated
 
 import typer
 
+from swarm.capabilities.skills.model import Package, Skill, Skills
+from swarm.capabilities.skills.places import load_skills
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note
 from swarm.cli.tables import Column, Listing
+from swarm.client.gathering import is_trusted
+from swarm.client.orders import find_workspace
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import load_settings
 from swarm.definitions.catalogue import load_catalogue
-from swarm.errors import ConfigurationError
-from swarm.gathering import is_trusted
-from swarm.orders import find_workspace
-from swarm.settings import load_settings
-from swarm.skills.model import Package, Skill, Skills
-from swarm.skills.places import load_skills
 
 
 def show_skills(

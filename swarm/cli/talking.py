@@ -16,9 +16,9 @@ from rich.text import Text
 
 from swarm.cli.output import message_console, one_line, plain, print_note
 from swarm.cli.watching import Display, TreeDisplay, choose_display
-from swarm.client import Job, Swarm
-from swarm.errors import SwarmError
-from swarm.records import Event
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import SwarmError
+from swarm.core.records import Event
 
 _ENTER, _BACKSPACE = "\r\n", "\x7f\x08"
 _CLEAR, _WORD, _LEAVE = "\x15", "\x17", "\x04"

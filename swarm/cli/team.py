@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from swarm.capabilities.team.board import TaskView
+from swarm.capabilities.team.scratchpad import PageView
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
 from swarm.cli.output import one_line, output_console, print_json, print_note, print_result, show_ago, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.team.board import TaskView
-from swarm.team.scratchpad import PageView
 
 _MARKS = {"pending": " ", "in_progress": ">", "completed": "x"}
 

@@ -14,13 +14,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from swarm.capabilities.webhooks.envelope import to_cloud_event
+from swarm.capabilities.webhooks.notices import Notice
 from swarm.cli.output import one_line, print_note
-from swarm.client import Job
-from swarm.errors import ConfigurationError
-from swarm.records import Event, JobView
+from swarm.client.swarm import Job
+from swarm.core.errors import ConfigurationError
+from swarm.core.records import Event, JobView
 from swarm.store.questions import Question, Questions
-from swarm.webhooks.envelope import to_cloud_event
-from swarm.webhooks.notices import Notice
 
 LONGEST_SECONDS = 30.0
 """A command that takes longer is ended."""

@@ -16,11 +16,11 @@ import typer
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note
 from swarm.cli.tables import Column, Listing
+from swarm.client.orders import Order, prepare_order
+from swarm.core.errors import ConfigurationError, SwarmError
+from swarm.core.settings import Settings, load_settings
 from swarm.definitions.names import canonical_tool
 from swarm.definitions.tools import Kind, ToolRow, all_rows, row_of
-from swarm.errors import ConfigurationError, SwarmError
-from swarm.orders import Order, prepare_order
-from swarm.settings import Settings, load_settings
 from swarm.tools import Tool
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.registry import load_tool, version_of
@@ -94,7 +94,7 @@ def _rules_about(name: str, workspace: Path, settings: Settings) -> list[str]:
 def _versions(name: str, settings: Settings) -> dict[str, str]:
     """By worker, the version of a tool of one's own that it offers."""
     from swarm.agent.needs import offer
-    from swarm.client import Swarm
+    from swarm.client.swarm import Swarm
     from swarm.local.redis_server import read_redis_status
 
     if not row_of(canonical_tool(name)).origin or not read_redis_status(settings).running:

@@ -9,7 +9,7 @@ import typer
 
 from swarm.cli.completing import complete_job
 from swarm.cli.opening import find_job, open_swarm
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 
 
 def top(

@@ -25,6 +25,7 @@ from swarm.agent.entries import (
     Verdict,
     encode_entry,
 )
+from swarm.capabilities.hooks.telling import describe_hooked
 from swarm.cli.completing import complete_agent
 from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.output import (
@@ -39,10 +40,9 @@ from swarm.cli.output import (
 )
 from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.cli.tree_view import describe_verdict
-from swarm.client import Swarm
+from swarm.client.swarm import Swarm
+from swarm.core.records import VerdictView
 from swarm.definitions.tools import Kind, row_of
-from swarm.hooks.telling import describe_hooked
-from swarm.records import VerdictView
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from swarm.records import TERMINAL_STATES, AgentView
+from swarm.core.records import TERMINAL_STATES, AgentView
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rich.text import Text
 from swarm.cli.output import one_line, show_cost, show_count, show_duration, show_number
 from swarm.cli.tables import cut
 from swarm.cli.tree_fold import Row, fold_tree
-from swarm.records import AgentView, VerdictView
+from swarm.core.records import AgentView, VerdictView
 
 _LOOKS = {
     "running": ("●", "*", "cyan"),

@@ -21,10 +21,10 @@ from swarm.cli.output import (
 from swarm.cli.rehearse import begin_rehearsing
 from swarm.cli.tables import Column, Listing
 from swarm.cli.waiting import wait_for_all
-from swarm.client import Job, Swarm
-from swarm.errors import ConfigurationError
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import ConfigurationError
+from swarm.core.records import JobView
 from swarm.local.stack import running
-from swarm.records import JobView
 from swarm.replay.going_on import Branched, Wanted, go_on
 from swarm.replay.past import Past, read_past
 from swarm.replay.scoring import Score, score

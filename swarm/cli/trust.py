@@ -11,12 +11,12 @@ import typer
 from swarm.cli.granting import list_grants
 from swarm.cli.options import JsonOption
 from swarm.cli.output import message_console, output_console, plain, print_json, print_line, print_note, show_number
+from swarm.client.gathering import gather, is_trusted
+from swarm.client.orders import find_workspace
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings, load_settings
 from swarm.definitions.grants import Grant
-from swarm.errors import ConfigurationError
-from swarm.gathering import gather, is_trusted
-from swarm.orders import find_workspace
 from swarm.permissions.trust import TrustStore
-from swarm.settings import Settings, load_settings
 
 
 def trust(

@@ -15,9 +15,9 @@ from swarm.cli.launch import exit_code
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption, parse_duration
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_cost, show_count, show_number
-from swarm.client import Job, Swarm
+from swarm.client.swarm import Job, Swarm
+from swarm.core.records import JobView
 from swarm.mailbox import USER
-from swarm.records import JobView
 
 _TIMED_OUT = 124
 """As `timeout` has it: the waiting is over, the jobs are not."""

@@ -24,9 +24,9 @@ from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.cli.prompting import Prompter
 from swarm.cli.question_view import show_heading
 from swarm.cli.tree_view import render_tree
-from swarm.client import Job, Swarm
-from swarm.records import AgentView, Event, JobView
-from swarm.streaming import Teller
+from swarm.client.swarm import Job, Swarm
+from swarm.client.telling import Teller
+from swarm.core.records import AgentView, Event, JobView
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from swarm.capabilities.webhooks.notices import OWN, AddressView, Webhooks
 from swarm.cli.opening import open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import one_line, output_console, print_json, print_line, print_note, show_duration, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.client import Swarm
-from swarm.errors import ConfigurationError
-from swarm.webhooks.notices import OWN, AddressView, Webhooks
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError
 
 _SHOWN_CHARACTERS = 120
 _TEST_SECONDS = 30.0

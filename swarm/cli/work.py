@@ -15,9 +15,9 @@ from swarm.cli.opening import find_agent, open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_bytes, print_json, print_line, print_note, show_number
 from swarm.cli.prompting import open_terminal
-from swarm.client import Job
-from swarm.errors import GitFailed, NoWork, SwarmError
-from swarm.work import Applied, Work
+from swarm.client.swarm import Job
+from swarm.client.work import Applied, Work
+from swarm.core.errors import GitFailed, NoWork, SwarmError
 
 AgentArgument = Annotated[
     str | None,

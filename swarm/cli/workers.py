@@ -14,8 +14,8 @@ from swarm.cli.options import JsonOption
 from swarm.cli.output import output_console, print_json, print_line, print_note, show_duration, show_number
 from swarm.cli.patience import said
 from swarm.cli.tables import Column, Listing
-from swarm.client import Swarm
-from swarm.errors import ConfigurationError
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError
 
 _LOOK_SECONDS = 0.5
 

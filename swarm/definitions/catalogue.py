@@ -15,11 +15,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.core.errors import UnknownDefinition
 from swarm.definitions.cache import read_cached, shipped_definitions, stamp_of
 from swarm.definitions.codex import read_codex_config, read_codex_role
 from swarm.definitions.grants import Grant
 from swarm.definitions.hook_words import grant_of
 from swarm.definitions.markdown import read_markdown
+from swarm.definitions.mcp.servers import Server, describe_use
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_type, suggest
 from swarm.definitions.opencode import (
@@ -30,8 +32,6 @@ from swarm.definitions.opencode import (
     read_opencode_config,
 )
 from swarm.definitions.sources import Problem, ReadResult, Unusable, is_folder, list_files, resolve
-from swarm.errors import UnknownDefinition
-from swarm.mcp.servers import Server, describe_use
 
 _OLD_MODES = ("mode", "modes")
 """Where OpenCode kept what today are agents of the mode `primary`."""

@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from swarm.core.tags import split_tags
+from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
 from swarm.definitions.model import Execution, Isolation, Outcome, Rule
 from swarm.definitions.sources import Unusable, as_text, show
-from swarm.mcp.formats import Dialect, Unreadable, read_entry
-from swarm.tags import split_tags
 
 MAX_WORDS = 100
 _MAX_NICKNAMES = 100

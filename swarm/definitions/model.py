@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.definitions.hooks import Hook
-from swarm.mcp.servers import Server
+from swarm.definitions.mcp.servers import Server
 
 DEFAULT_TYPE = "general-purpose"
 """What is started when no type is named."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.core.errors import DefinitionError
 from swarm.definitions.model import AgentDefinition
-from swarm.errors import DefinitionError
 
 MAX_FILE_BYTES = 1024 * 1024
 MAX_FOLDER_ENTRIES = 5_000

@@ -15,7 +15,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 
 
 class Kind(Enum):
@@ -161,7 +161,7 @@ _BUILTIN = (
     ToolRow("WebFetch", Kind.LOOK, "swarm.tools.web.fetch_tool:WEB_FETCH", "url", "domain", network=True, timeout_seconds=60,
             aliases="fetch"),
     ToolRow("WebSearch", Kind.LOOK, "swarm.tools.web.search_tool:WEB_SEARCH", "query", network=True),
-    ToolRow("Skill", Kind.LOOK, "swarm.skills.skill_tool:SKILL", "skill", "name", needs="skills", standing="each"),
+    ToolRow("Skill", Kind.LOOK, "swarm.capabilities.skills.skill_tool:SKILL", "skill", "name", needs="skills", standing="each"),
     ToolRow("SlashCommand", Kind.EFFECT, "", "command", "name"),
 
     ToolRow(PROGRAM, Kind.EFFECT, "swarm.tools.program:ONCE", "command", "command", needs_shell=True, needs="program"),
@@ -187,37 +187,44 @@ _BUILTIN = (
     ToolRow("ExitPlanMode", Kind.ASK, "swarm.tools.asking:EXIT_PLAN_MODE", root_only=True, while_planning=True, comes_with="EnterPlanMode",
             needs="plan", activity="handing in its plan", aliases="planexit"),
 
-    ToolRow("TeamCreate", Kind.SHARED, "swarm.team.team_tools:TEAM_CREATE", "name", root_only=True, shipped_only=True,
+    ToolRow("TeamCreate", Kind.SHARED, "swarm.capabilities.team.team_tools:TEAM_CREATE", "name", root_only=True, shipped_only=True,
             in_background=False, adds_agents=True, needs="lead"),
-    ToolRow("TeamDelete", Kind.AGENTS, "swarm.team.team_tools:TEAM_DELETE", root_only=True, shipped_only=True,
+    ToolRow("TeamDelete", Kind.AGENTS, "swarm.capabilities.team.team_tools:TEAM_DELETE", root_only=True, shipped_only=True,
             in_background=False, needs="lead"),
-    ToolRow("BoardAdd", Kind.SHARED, "swarm.team.board_tools:BOARD_ADD", "subject", of_teammates=True, needs="lead",
+    ToolRow("BoardAdd", Kind.SHARED, "swarm.capabilities.team.board_tools:BOARD_ADD", "subject", of_teammates=True, needs="lead",
             aliases="taskcreate createtask"),
-    ToolRow("BoardList", Kind.LOOK, "swarm.team.board_tools:BOARD_LIST", "task_id", internal=True, of_teammates=True, needs="lead",
+    ToolRow("BoardList", Kind.LOOK, "swarm.capabilities.team.board_tools:BOARD_LIST", "task_id", internal=True, of_teammates=True,
+            needs="lead",
             aliases="tasklist taskget listtasks gettask"),
-    ToolRow("BoardClaim", Kind.SHARED, "swarm.team.board_tools:BOARD_CLAIM", "task_id", of_teammates=True, needs="lead",
+    ToolRow("BoardClaim", Kind.SHARED, "swarm.capabilities.team.board_tools:BOARD_CLAIM", "task_id", of_teammates=True, needs="lead",
             aliases="claimtask"),
-    ToolRow("BoardUpdate", Kind.SHARED, "swarm.team.board_tools:BOARD_UPDATE", "task_id", of_teammates=True, needs="lead",
+    ToolRow("BoardUpdate", Kind.SHARED, "swarm.capabilities.team.board_tools:BOARD_UPDATE", "task_id", of_teammates=True, needs="lead",
             aliases="taskupdate"),
-    ToolRow("BoardComplete", Kind.SHARED, "swarm.team.board_tools:BOARD_COMPLETE", "task_id", of_teammates=True, needs="lead",
+    ToolRow("BoardComplete", Kind.SHARED, "swarm.capabilities.team.board_tools:BOARD_COMPLETE", "task_id", of_teammates=True, needs="lead",
             aliases="completetask"),
-    ToolRow("BoardWait", Kind.WAIT, "swarm.team.board_tools:BOARD_WAIT", of_teammates=True, needs="lead", activity="waiting for tasks"),
-    ToolRow("ScratchpadWrite", Kind.SHARED, "swarm.team.scratchpad_tools:SCRATCHPAD_WRITE", "page", of_teammates=True, concludes=True,
+    ToolRow("BoardWait", Kind.WAIT, "swarm.capabilities.team.board_tools:BOARD_WAIT", of_teammates=True, needs="lead",
+            activity="waiting for tasks"),
+    ToolRow("ScratchpadWrite", Kind.SHARED, "swarm.capabilities.team.scratchpad_tools:SCRATCHPAD_WRITE", "page", of_teammates=True,
+            concludes=True,
             needs="several"),
-    ToolRow("ScratchpadRead", Kind.LOOK, "swarm.team.scratchpad_tools:SCRATCHPAD_READ", "page", internal=True,
+    ToolRow("ScratchpadRead", Kind.LOOK, "swarm.capabilities.team.scratchpad_tools:SCRATCHPAD_READ", "page", internal=True,
             of_teammates=True, needs="several"),
-    ToolRow("ScratchpadAppend", Kind.SHARED, "swarm.team.scratchpad_tools:SCRATCHPAD_APPEND", "page", of_teammates=True, concludes=True,
+    ToolRow("ScratchpadAppend", Kind.SHARED, "swarm.capabilities.team.scratchpad_tools:SCRATCHPAD_APPEND", "page", of_teammates=True,
+            concludes=True,
             needs="several"),
-    ToolRow("ScratchpadList", Kind.LOOK, "swarm.team.scratchpad_tools:SCRATCHPAD_LIST", internal=True, of_teammates=True,
+    ToolRow("ScratchpadList", Kind.LOOK, "swarm.capabilities.team.scratchpad_tools:SCRATCHPAD_LIST", internal=True, of_teammates=True,
             needs="several"),
-    ToolRow("ToolSearch", Kind.LOOK, "swarm.mcp.server_tools:TOOL_SEARCH", "query", internal=True, needs="servers"),
-    ToolRow("ListMcpResources", Kind.LOOK, "swarm.mcp.server_tools:LIST_RESOURCES", "server", "value", internal=True, needs="servers",
+    ToolRow("ToolSearch", Kind.LOOK, "swarm.capabilities.mcp.server_tools:TOOL_SEARCH", "query", internal=True, needs="servers"),
+    ToolRow("ListMcpResources", Kind.LOOK, "swarm.capabilities.mcp.server_tools:LIST_RESOURCES", "server", "value", internal=True,
+            needs="servers",
             aliases="listmcpresourcestool"),
-    ToolRow("ReadMcpResource", Kind.LOOK, "swarm.mcp.server_tools:READ_RESOURCE", "uri", "value", network=True, needs="servers",
+    ToolRow("ReadMcpResource", Kind.LOOK, "swarm.capabilities.mcp.server_tools:READ_RESOURCE", "uri", "value", network=True,
+            needs="servers",
             aliases="readmcpresourcetool"),
-    ToolRow("ListMcpPrompts", Kind.LOOK, "swarm.mcp.server_tools:LIST_PROMPTS", "server", "value", internal=True, needs="servers"),
-    ToolRow("GetMcpPrompt", Kind.LOOK, "swarm.mcp.server_tools:GET_PROMPT", "name", "value", network=True, needs="servers"),
-    ToolRow("Memory", Kind.SHARED, "swarm.memory.memory_tool:MEMORY", "path", needs="memory"),
+    ToolRow("ListMcpPrompts", Kind.LOOK, "swarm.capabilities.mcp.server_tools:LIST_PROMPTS", "server", "value", internal=True,
+            needs="servers"),
+    ToolRow("GetMcpPrompt", Kind.LOOK, "swarm.capabilities.mcp.server_tools:GET_PROMPT", "name", "value", network=True, needs="servers"),
+    ToolRow("Memory", Kind.SHARED, "swarm.capabilities.memory.memory_tool:MEMORY", "path", needs="memory"),
 )
 # fmt: on
 

@@ -6,8 +6,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from swarm.errors import GitFailed
-from swarm.settings import Settings
+from swarm.core.errors import GitFailed
+from swarm.core.settings import Settings
 from swarm.workspace.plumbing import call_git
 
 _PATIENCE_SECONDS = 20.0

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.workspace.git import config_variables
 from swarm.workspace.plumbing import NEVER_CHECKED
 

@@ -15,10 +15,10 @@ from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, Finish, RequestHandler, stream_request_body
 
+from swarm.core.log import EventLog
 from swarm.hub.backend import Backend
 from swarm.hub.depot import Depot, Full, Room
 from swarm.hub.requests import Ask, CommandReader, read_ask, was_taken
-from swarm.log import EventLog
 
 log = EventLog("swarm.hub")
 AT_ONCE = 32

@@ -12,12 +12,12 @@ from socket import socket
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
+from swarm.core.log import begin_logging
+from swarm.core.settings import Settings, http_address
 from swarm.hub.depot import Depot
 from swarm.hub.server import make_folder, make_server
 from swarm.hub.upkeep import EVERY_SECONDS, YOUNG_SECONDS, Jobs, Upkeep
-from swarm.log import begin_logging
-from swarm.settings import Settings, http_address
 from swarm.store.connection import connect
 
 _GRACE_SECONDS = 10.0

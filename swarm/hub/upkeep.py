@@ -15,10 +15,10 @@ from pathlib import Path
 
 import redis
 
+from swarm.core.log import EventLog
 from swarm.hub.backend import run_git
 from swarm.hub.depot import Depot
 from swarm.hub.requests import Place
-from swarm.log import EventLog
 
 log = EventLog("swarm.hub")
 EVERY_SECONDS = 60.0

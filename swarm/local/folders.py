@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from swarm.errors import ConfigurationError
-from swarm.settings import Settings
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
 from swarm.workspace import private
 
 _POLL_SECONDS = 0.05

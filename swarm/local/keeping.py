@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from swarm.core.settings import Settings, load_settings
 from swarm.local.folders import try_lock, write_whole
 from swarm.local.processes import send_signal, spawn_detached, wait_for_exit
 from swarm.local.records import ProcessRecord, load_records, read_job, remove_record, stack_folder
 from swarm.local.stack import StackStatus, changing, hold_stack, start_missing, status, stop_temporary, temporary_stack
 from swarm.local.workers import default_concurrency, end_processes
 from swarm.models.connecting import find_credentials
-from swarm.settings import Settings, load_settings
 
 _VOLATILE = ("_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES")
 """Variables that differ between two commands of one shell, and mean nothing to a worker."""

@@ -6,8 +6,8 @@ import os
 import secrets
 from pathlib import Path
 
+from swarm.core.settings import Settings
 from swarm.local.folders import make_state_folder
-from swarm.settings import Settings
 
 
 def token_file(settings: Settings) -> Path:

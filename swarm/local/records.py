@@ -9,9 +9,9 @@ from typing import Literal
 import psutil
 from pydantic import BaseModel, ValidationError
 
+from swarm.core.settings import Settings
 from swarm.local.folders import write_whole
 from swarm.local.processes import descendants, find_process, session_members
-from swarm.settings import Settings
 
 READY_VARIABLE = "SWARM_READY_FILE"
 """Names the file that a worker touches once it takes tasks. Unique to each process of the stack, so also its mark."""

@@ -19,11 +19,11 @@ from pydantic import BaseModel, ValidationError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
 from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, write_whole
 from swarm.local.processes import find_process, is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
 from swarm.local.server_binary import SERVER_NAMES, Origin, ServerBinary, find_server
-from swarm.settings import Settings
 from swarm.store.connection import connect, hide_password, local_url, redis_url, socket_path
 
 _LOCK_SECONDS = 90.0

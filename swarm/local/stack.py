@@ -15,7 +15,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
 from swarm.local.folders import hold_lock, make_private_folder, make_state_folder, try_lock
 from swarm.local.records import ProcessRecord, load_records, read_job, save_record, stack_folder
 from swarm.local.redis_server import RedisStatus, ensure_redis, find_redis, read_redis_status, stop_redis
@@ -29,7 +30,6 @@ from swarm.local.workers import (
     start_worker,
     wait_until_ready,
 )
-from swarm.settings import Settings
 from swarm.store.connection import broker_transport_options, broker_url, connect, ping_or_raise
 
 GRACE_SECONDS = 20.0

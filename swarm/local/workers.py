@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import LOOPBACK, Settings, http_address
 from swarm.local.processes import is_alive, send_signal, spawn_detached, tail_log, wait_for_exit
 from swarm.local.records import READY_VARIABLE, ProcessRecord, ready_file, remove_record, save_record, stack_folder
-from swarm.settings import LOOPBACK, Settings, http_address
 from swarm.store.connection import redis_url
 
 APP = "swarm.tasks"

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
+from swarm.core.records import Usage as Usage
 from swarm.models.limits import Limits as Limits
-from swarm.records import Usage as Usage
 
 Block = dict[str, Any]
 """A content block in the Messages API's own shape, kept exactly as the API sent it."""

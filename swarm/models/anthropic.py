@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import ValidationError
 
-from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
+from swarm.core.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
+from swarm.core.settings import Settings
 from swarm.models import Hear, Heed, ModelRequest, Progress, Reply
 from swarm.models.batches import BatchLane
 from swarm.models.catalogue import describe_aliases, max_output
@@ -26,7 +27,6 @@ from swarm.models.failures import credentials_failure, response_failure, stream_
 from swarm.models.limits import name_limit_class, read_limits
 from swarm.models.reply import ReplyBuilder
 from swarm.models.request import build_request, holds_summary
-from swarm.settings import Settings
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, Stream

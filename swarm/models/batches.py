@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from swarm.errors import ModelError
+from swarm.core.errors import ModelError
 from swarm.models import ModelRequest, Reply, Usage
 from swarm.models.failures import stream_failure
 from swarm.models.request import build_request, unmarked

@@ -21,7 +21,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from swarm.errors import ModelError, PermanentModelError, TransientModelError
+from swarm.core.errors import ModelError, PermanentModelError, TransientModelError
 
 RETRY_AFTER_CAP_SECONDS = 3600.0
 CAP_SECONDS = 60.0

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from swarm.core.plain import clean, find_unfit, load_json
 from swarm.models import Block, Hear, Progress, Reply, Usage
-from swarm.plain import clean, find_unfit, load_json
 
 UNREADABLE_INPUT = "INVALID_JSON"
 """The one key of a tool call's `input` when its JSON is broken (cut by the token limit, say); the value is the text."""

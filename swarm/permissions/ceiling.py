@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.core.errors import BeyondCeiling
+from swarm.core.settings import Settings
 from swarm.definitions.model import PermissionMode
-from swarm.errors import BeyondCeiling
 from swarm.permissions.modes import at_most
-from swarm.settings import Settings
 
 _KEY_COMMAND = "`swarm keys add NAME"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from swarm.definitions.mcp.servers import PREFIX, Server, tool_name
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import EDIT, all_rows, matches_tool, row_of
-from swarm.mcp.servers import PREFIX, Server, tool_name
 from swarm.permissions.opencode_rules import read_opencode_entries
 from swarm.permissions.rules import InvalidRule, Rule, Rules, parse_rule
 

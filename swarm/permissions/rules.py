@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.names import canonical_tool, is_tool_entry, split_pattern
 from swarm.definitions.tools import EDIT, READ, Matching, matches_tool, row_of
-from swarm.errors import ConfigurationError
 from swarm.permissions.path_rules import check_path_spec
 
 Action = Literal["allow", "ask", "deny"]

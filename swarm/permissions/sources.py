@@ -12,15 +12,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, get_args
 
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.grants import Grant
 from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.mcp.reading import load_servers
+from swarm.definitions.mcp.servers import server_of
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import is_known_tool, split_pattern, suggest
 from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path, show_place
 from swarm.definitions.tools import EDIT, is_mcp, known_tools, row_of
-from swarm.errors import ConfigurationError
-from swarm.mcp.reading import load_servers
-from swarm.mcp.servers import server_of
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
 from swarm.permissions.opencode_rules import read_opencode_permission

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.grants import Grant, hash_grants
-from swarm.errors import ConfigurationError
 
 MAX_KEPT = 20
 """Contents that stay trusted of one workspace: whoever goes back and forth between branches is not asked each time."""

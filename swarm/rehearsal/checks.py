@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from swarm.errors import SwarmError
+from swarm.core.errors import SwarmError
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _TOOL_USE_ID = re.compile(r"[A-Za-z0-9_-]+")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from swarm.log import EventLog
+from swarm.core.log import EventLog
 from swarm.models.catalogue import price_of
 from swarm.rehearsal import wire
 from swarm.rehearsal.batches import BatchDesk

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 
 SHIPPED = Path(__file__).parent / "scenarios"
 

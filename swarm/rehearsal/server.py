@@ -8,14 +8,14 @@ import threading
 from collections import deque
 from typing import Any, cast
 
-from swarm.log import EventLog
+from swarm.core.log import EventLog
+from swarm.core.settings import http_address
 from swarm.rehearsal import wire
 from swarm.rehearsal.checks import RequestRefused
 from swarm.rehearsal.connection import format_response, read_request
 from swarm.rehearsal.endpoints import Endpoints
 from swarm.rehearsal.ledger import Ledger, RequestRecord
 from swarm.rehearsal.scenario import Scenario
-from swarm.settings import http_address
 
 _log = EventLog(__name__)
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
-from swarm.errors import ConfigurationError
-from swarm.ids import child_agent_id, root_agent_id
+from swarm.core.errors import ConfigurationError
+from swarm.core.ids import child_agent_id, root_agent_id
 from swarm.mailbox import position_of
 from swarm.replay.past import Past, PastAgent, PastEntry
 from swarm.store.fields import agent_fields

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from swarm.agent.spec import AgentSpec
-from swarm.errors import ConfigurationError, GitFailed
+from swarm.core.errors import ConfigurationError, GitFailed
+from swarm.core.settings import Settings
 from swarm.replay.branching import Moment
 from swarm.replay.past import Past
-from swarm.settings import Settings
 from swarm.workspace.checkouts import (
     job_url,
     lend_objects,

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.spec import AgentSpec
-from swarm.client import Job, Swarm
-from swarm.errors import ConfigurationError
-from swarm.gathering import gather
-from swarm.ids import new_job_id
+from swarm.client.gathering import gather
+from swarm.client.orders import DEFAULT_MODE, find_workspace
+from swarm.client.swarm import Job, Swarm
+from swarm.core.errors import ConfigurationError
+from swarm.core.ids import new_job_id
 from swarm.models.catalogue import resolve_model
-from swarm.orders import DEFAULT_MODE, find_workspace
 from swarm.permissions.modes import at_most
 from swarm.permissions.sources import load_permission_settings
 from swarm.replay.branching import Change, Moment, branch, find_moment, name_agents, without_rights

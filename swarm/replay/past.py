@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarm.agent.entries import Entry, Started, decode_entry
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.store.agents import Store
 
 VERSION = 1

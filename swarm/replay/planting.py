@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.replay.past import Past, PastAgent
 from swarm.replay.sharing import Shared
 from swarm.store.agents import Store

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
-from swarm.errors import ConfigurationError
 from swarm.models.catalogue import resolve_model
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.rules import Rules

@@ -10,9 +10,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm.client import Swarm
-from swarm.errors import GitFailed, NoWork
-from swarm.ids import root_agent_id
+from swarm.client.swarm import Swarm
+from swarm.core.errors import GitFailed, NoWork
+from swarm.core.ids import root_agent_id
 
 LONGEST_SECONDS = 600.0
 """A command that takes longer is ended, and counts as failed."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from swarm.capabilities.team.board_tools import BOARD_ADD, BOARD_CLAIM, BOARD_COMPLETE, BOARD_UPDATE
+from swarm.capabilities.team.scratchpad_tools import SCRATCHPAD_APPEND, SCRATCHPAD_WRITE
 from swarm.replay.past import Past, PastAgent
 from swarm.store.values import normal_role
-from swarm.team.board_tools import BOARD_ADD, BOARD_CLAIM, BOARD_COMPLETE, BOARD_UPDATE
-from swarm.team.scratchpad_tools import SCRATCHPAD_APPEND, SCRATCHPAD_WRITE
 
 _TASK = re.compile(r"(?:Added as task|Task) (\d+)")
 _VERSION = re.compile(r"has version (\d+) and")

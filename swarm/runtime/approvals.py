@@ -16,9 +16,9 @@ from swarm.agent import notes
 from swarm.agent.entries import Answered, Hooked, ToolFinished
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
+from swarm.core.ids import question_id
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import Kind, row_of
-from swarm.ids import question_id
 from swarm.mailbox import render_event, write_out
 from swarm.models import Block
 from swarm.permissions.judge import Call, Verdict, find_plain_look, judge

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import BadName, ToolError
 from swarm.definitions.model import AgentDefinition, PermissionMode
-from swarm.errors import BadName, ToolError
 from swarm.mailbox import check_name
 from swarm.models.catalogue import describe_aliases, load_models, price_of, resolve_model
 from swarm.permissions.filter import Situation, filter_tools

@@ -10,10 +10,10 @@ import json
 import re
 
 from swarm.agent.entries import Ruled
-from swarm.errors import ModelError, ToolError
+from swarm.core.errors import ModelError, ToolError
+from swarm.core.records import Usage
 from swarm.models import Block
 from swarm.permissions.calls import Verdict
-from swarm.records import Usage
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.segment import Segment
 from swarm.store.values import reply_counters

@@ -7,8 +7,8 @@ import json
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Finished
 from swarm.agent.journaled import Condition
-from swarm.batching.batches import Batches
-from swarm.errors import AgentCancelled, ConfigurationError, ModelError, NotOwner
+from swarm.capabilities.batching.batches import Batches
+from swarm.core.errors import AgentCancelled, ConfigurationError, ModelError, NotOwner
 from swarm.models import ModelRequest
 from swarm.models.batches import PRICE_SHARE, batch_body, read_result
 from swarm.models.catalogue import describe_aliases, max_output

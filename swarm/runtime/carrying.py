@@ -21,9 +21,9 @@ from typing import TypeVar
 
 from swarm.agent.entries import ToolFinished
 from swarm.agent.notes import files_left_out, files_too_many, files_unsettled, host_changed, setup_done
+from swarm.core.errors import GitFailed, HubAway, NotOwner
+from swarm.core.log import EventLog
 from swarm.definitions.setups import Setup
-from swarm.errors import GitFailed, HubAway, NotOwner
-from swarm.log import EventLog
 from swarm.models import Block
 from swarm.runtime.scratch import scratch_root
 from swarm.runtime.segment import Segment

@@ -9,6 +9,7 @@ from typing import Any
 from swarm.agent.entries import Spawned, ToolFinished
 from swarm.agent.notes import NO_TEAM, child_result, other_team
 from swarm.agent.spec import AgentSpec
+from swarm.capabilities.team.teams import Teams
 from swarm.definitions.model import DEFAULT_TYPE
 from swarm.definitions.names import canonical_type
 from swarm.mailbox import write_out
@@ -22,7 +23,6 @@ from swarm.runtime.share import name_prefix
 from swarm.runtime.spawning import Spawning, plan_children, refuse
 from swarm.runtime.toolbox import Toolbox
 from swarm.store.values import Continuation, Signals
-from swarm.team.teams import Teams
 from swarm.tools.agents import AGENT, find_child
 
 SPAWNING = AGENT.name

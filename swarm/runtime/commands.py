@@ -19,10 +19,10 @@ from swarm.agent import notes
 from swarm.agent.decision import Action, CallModel, RunCheck, RunTools
 from swarm.agent.entries import ToolStarted
 from swarm.agent.outcomes.words import sum_up_check
+from swarm.core.errors import ToolError
+from swarm.core.log import EventLog
 from swarm.definitions.setups import Setup
 from swarm.definitions.tools import SHELL, Kind
-from swarm.errors import ToolError
-from swarm.log import EventLog
 from swarm.models import Block
 from swarm.runtime.approvals import judge_call
 from swarm.runtime.carrying import Keeping

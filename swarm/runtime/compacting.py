@@ -21,10 +21,10 @@ from swarm.agent.cutting import instructions, summary_request
 from swarm.agent.entries import Compacted, CompactionFailed, Finished
 from swarm.agent.life import BAD_IMAGE, Life
 from swarm.agent.snapshot import foresee
-from swarm.context.restating import tell_tail
-from swarm.errors import ConfigurationError, PermanentModelError, TransientModelError
-from swarm.ids import traceparent
-from swarm.log import EventLog
+from swarm.capabilities.context.restating import tell_tail
+from swarm.core.errors import ConfigurationError, PermanentModelError, TransientModelError
+from swarm.core.ids import traceparent
+from swarm.core.log import EventLog
 from swarm.models import Block, Model, ModelRequest, Reply
 from swarm.models.catalogue import context_tokens, max_output, price_of, resolve_model
 from swarm.runtime.consulting import complete_aside

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from swarm.errors import SwarmError, ToolError
+from swarm.core.errors import SwarmError, ToolError
 from swarm.models import Limits, Model, ModelRequest, Progress, Reply, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.runtime.purse import Prices, wish_aside

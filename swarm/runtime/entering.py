@@ -9,9 +9,10 @@ from swarm.agent.entries import Finished, Prompt, Redefined, Started
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import needs_of
 from swarm.agent.prompts import first_message
-from swarm.errors import HubAway
-from swarm.log import EventLog
-from swarm.memory.mounts import tell_memory
+from swarm.capabilities.memory.mounts import tell_memory
+from swarm.capabilities.skills.skill_tool import preload
+from swarm.core.errors import HubAway
+from swarm.core.log import EventLog
 from swarm.permissions.modes import MODES
 from swarm.runtime.carrying import AWAY_AGAIN_SECONDS, Keeping
 from swarm.runtime.guidance import Guidance
@@ -19,7 +20,6 @@ from swarm.runtime.isolation import Isolation
 from swarm.runtime.segment import Segment
 from swarm.runtime.summing import Summing
 from swarm.runtime.toolbox import Toolbox
-from swarm.skills.skill_tool import preload
 
 log = EventLog("swarm.segment")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.entries import Started, ToolFinished
-from swarm.context.instructions import Instructions
-from swarm.context.nested import find_reached, render_reached
+from swarm.capabilities.context.instructions import Instructions
+from swarm.capabilities.context.nested import find_reached, render_reached
 from swarm.definitions.tools import READ
 from swarm.models import Block
 from swarm.runtime.segment import Segment

@@ -14,10 +14,10 @@ from pathlib import Path
 from swarm.agent import notes
 from swarm.agent.entries import Finished
 from swarm.agent.spec import AgentSpec
-from swarm.errors import GitFailed, ToolError
-from swarm.log import EventLog
+from swarm.core.errors import GitFailed, ToolError
+from swarm.core.log import EventLog
+from swarm.core.records import AgentView
 from swarm.permissions.arrivals import find_leading_out, spread
-from swarm.records import AgentView
 from swarm.runtime.carrying import Keeping
 from swarm.runtime.segment import Segment
 from swarm.runtime.spawning import Spawning

@@ -21,9 +21,9 @@ from swarm.agent.entries import (
     Verdict,
 )
 from swarm.agent.life import Life
+from swarm.core.plain import clean
+from swarm.core.records import Usage
 from swarm.mailbox import Message
-from swarm.plain import clean
-from swarm.records import Usage
 from swarm.runtime.share import Share
 from swarm.store.agents import Store
 from swarm.store.durable import Disk

@@ -15,9 +15,9 @@ from swarm.agent.journaled import Condition
 from swarm.agent.outcomes import words
 from swarm.agent.outcomes.deciding import MOST_GRADERS, attempt_of, may_go_on, outcome_of
 from swarm.agent.outcomes.grader import make_grader
+from swarm.core.errors import ToolError
+from swarm.core.records import AgentView
 from swarm.definitions.model import Outcome
-from swarm.errors import ToolError
-from swarm.records import AgentView
 from swarm.runtime.commands import Commands
 from swarm.runtime.model_call import ModelCall
 from swarm.runtime.segment import Segment, Waits

@@ -37,8 +37,8 @@ from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.agent.needs import needs_of
 from swarm.agent.notes import refuse_mail
-from swarm.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
-from swarm.log import EventLog
+from swarm.core.errors import AgentCancelled, GitFailed, HubAway, Interrupted, NotOwner, UnfitWorker, UnreadableRecord
+from swarm.core.log import EventLog
 from swarm.mailbox import PAGE_BYTES
 from swarm.models import Block, Model
 from swarm.runtime.approvals import Approvals

@@ -14,8 +14,8 @@ from typing import Any
 
 from swarm.agent.entries import Exchanged, Mail, ToolFinished, encode_entry
 from swarm.agent.notes import left_in_copy
-from swarm.errors import MailboxFull, MessageRefused, ReceiverEnded, ToolError
-from swarm.ids import request_id
+from swarm.core.errors import MailboxFull, MessageRefused, ReceiverEnded, ToolError
+from swarm.core.ids import request_id
 from swarm.mailbox import Message, Receiver, check_body, render_mail, render_note
 from swarm.models import Block
 from swarm.runtime.approvals import REQUEST_SECONDS, judge_call

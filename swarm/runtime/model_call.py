@@ -15,9 +15,9 @@ from swarm.agent.decision import CallModel
 from swarm.agent.entries import Assistant, Finished, ModelFailed
 from swarm.agent.life import BAD_IMAGE, Life
 from swarm.agent.needs import ANY_MODEL
-from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError, UnfitWorker
-from swarm.ids import traceparent
-from swarm.log import EventLog
+from swarm.core.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError, UnfitWorker
+from swarm.core.ids import traceparent
+from swarm.core.log import EventLog
 from swarm.models import Block, Limits, Model, ModelRequest, Reply, Usage
 from swarm.models.catalogue import cost_usd
 from swarm.models.failures import backoff_seconds

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from swarm.agent.prompts import system_prompt
 from swarm.agent.spec import AgentSpec
+from swarm.capabilities.skills.model import Skill
+from swarm.capabilities.skills.skill_tool import naming_skills
+from swarm.core.plain import clean
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN, Kind, ToolRow, all_rows
 from swarm.permissions.filter import Situation, filter_tools
-from swarm.plain import clean
 from swarm.runtime.servers import Servers
-from swarm.skills.model import Skill
-from swarm.skills.skill_tool import naming_skills
 from swarm.tools import Tool
 from swarm.tools.agents import naming_types
 from swarm.tools.registry import can_offer, offered_tools

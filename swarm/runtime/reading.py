@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from swarm.errors import GitFailed
+from swarm.core.errors import GitFailed
 from swarm.runtime.carrying import ENTER_SECONDS, Carried, Keeping, KeptHere, ThroughHub, boot_id
 from swarm.runtime.segment import Segment
 from swarm.workspace.checkouts import hold_for_reading

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
+from swarm.core.settings import Settings
 from swarm.permissions.sandbox import (
     Backend,
     CannotConfine,
@@ -19,7 +20,6 @@ from swarm.permissions.sandbox import (
     resolve_hosts,
     toolchain_folders,
 )
-from swarm.settings import Settings
 from swarm.store.connection import redis_hosts
 from swarm.tools import ToolContext
 from swarm.tools.processes import scratch_folder

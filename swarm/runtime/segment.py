@@ -12,13 +12,13 @@ from pathlib import Path
 from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import Interrupted
+from swarm.core.settings import Settings
 from swarm.definitions.model import PermissionMode
-from swarm.errors import Interrupted
 from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.judge import may_read
 from swarm.permissions.rules import Rule, Rules
 from swarm.runtime.journal import Journal
-from swarm.settings import Settings
 from swarm.store.agents import Store
 from swarm.store.documents import RecordT, read_once, read_record
 from swarm.store.values import Claim, JobPermissions, Signals

@@ -16,24 +16,24 @@ from typing import Any
 
 from swarm.agent.coordination.words import explain_servers
 from swarm.agent.needs import offer, read_workers
+from swarm.capabilities.mcp.calling import Access, Calling, ServerAway
+from swarm.capabilities.mcp.launching import Confining, FindLogin, Profile, describe_launch
+from swarm.capabilities.mcp.line import INSTALL, BrokerGone, Line, can_start_broker
+from swarm.capabilities.mcp.logins import way_to
+from swarm.capabilities.mcp.pins import Pin, PinnedTool, Pins, make_pin
+from swarm.capabilities.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
+from swarm.capabilities.mcp.words import ABSENT, introduce
+from swarm.capabilities.memory.shelves import Places
+from swarm.core.errors import ConfigurationError, ToolError
+from swarm.core.settings import Settings
+from swarm.definitions.mcp.reading import wanted_servers
+from swarm.definitions.mcp.servers import JobServers, Server, server_keys, tool_name
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, matches_tool
-from swarm.errors import ConfigurationError, ToolError
-from swarm.mcp.calling import Access, Calling, ServerAway
-from swarm.mcp.launching import Confining, FindLogin, Profile, describe_launch
-from swarm.mcp.line import INSTALL, BrokerGone, Line, can_start_broker
-from swarm.mcp.logins import way_to
-from swarm.mcp.pins import Pin, PinnedTool, Pins, make_pin
-from swarm.mcp.reading import wanted_servers
-from swarm.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
-from swarm.mcp.servers import JobServers, Server, server_keys, tool_name
-from swarm.mcp.words import ABSENT, introduce
-from swarm.memory.shelves import Places
 from swarm.models.catalogue import context_tokens
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
 from swarm.runtime.scratch import broker_folder, confine
 from swarm.runtime.segment import Segment
-from swarm.settings import Settings
 from swarm.tools import Hold, Tool, ToolContext
 from swarm.workspace.private import make_private_folder
 

@@ -22,8 +22,8 @@ from swarm.agent.blocks import BYTES_PER_TOKEN, size_of
 from swarm.agent.entries import Entry, Mail, ModelFailed, Prompt, Started, ToolFinished
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
-from swarm.errors import TransientModelError
-from swarm.log import EventLog
+from swarm.core.errors import TransientModelError
+from swarm.core.log import EventLog
 from swarm.models import Limits, Usage
 from swarm.models.catalogue import least_cached
 from swarm.models.encoding import describe_prefix

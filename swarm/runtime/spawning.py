@@ -13,10 +13,10 @@ from swarm.agent.coordination.words import VERDICT_LINE
 from swarm.agent.life import Life
 from swarm.agent.results import check_schema
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import SwarmError, ToolError
+from swarm.core.ids import child_agent_id
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import DEFAULT_TYPE, REMOTE_SECONDS, AgentDefinition, Execution
-from swarm.errors import SwarmError, ToolError
-from swarm.ids import child_agent_id
 from swarm.mailbox import check_body, check_name
 from swarm.models import Block, Usage
 from swarm.models.catalogue import cost_usd

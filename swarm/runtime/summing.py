@@ -14,11 +14,11 @@ from redis.exceptions import RedisError
 from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.digests import MOST_REPLY_TOKENS, Sort, ask_for_digest, ask_for_progress, ask_for_title, fit, system_of
 from swarm.agent.entries import Finished
-from swarm.errors import Interrupted, SwarmError
-from swarm.log import EventLog
+from swarm.core.errors import Interrupted, SwarmError
+from swarm.core.log import EventLog
+from swarm.core.records import NANO, Counters
 from swarm.models import Model, ModelRequest, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
-from swarm.records import NANO, Counters
 from swarm.runtime.consulting import complete_aside
 from swarm.runtime.purse import Prices
 from swarm.runtime.segment import Segment

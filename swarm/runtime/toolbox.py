@@ -16,27 +16,27 @@ from typing import Any, TypeVar
 from swarm.agent.entries import ToolFinished
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
-from swarm.context.restating import restate
+from swarm.capabilities.context.restating import restate
+from swarm.capabilities.hooks.files import read_managed
+from swarm.capabilities.skills.keeping import VARIABLE, load_skills, read_file, unpack
+from swarm.capabilities.skills.model import Skills
+from swarm.capabilities.skills.skill_tool import names_in_use
+from swarm.core.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
+from swarm.core.log import EventLog
+from swarm.core.records import AgentView
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.hook_words import read_words
 from swarm.definitions.hooks import Hooks
 from swarm.definitions.tools import ToolRow, row_of
-from swarm.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
-from swarm.hooks.files import read_managed
-from swarm.log import EventLog
 from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.permissions.judge import find_unreadable
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
-from swarm.records import AgentView
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import confine, home_folder, scratch_root
 from swarm.runtime.segment import Segment
 from swarm.runtime.servers import Servers, end_servers
-from swarm.skills.keeping import VARIABLE, load_skills, read_file, unpack
-from swarm.skills.model import Skills
-from swarm.skills.skill_tool import names_in_use
 from swarm.store.documents import read_once
 from swarm.store.questions import Ask
 from swarm.tools import AwaitsAnswer, StartMembers, Tool, ToolContext, ToolResult

@@ -19,11 +19,11 @@ from swarm.agent.entries import Entry, Finished, Grading, Spawned, Started, Verd
 from swarm.agent.journaled import Condition
 from swarm.agent.needs import Needs
 from swarm.agent.spec import AgentSpec
-from swarm.errors import AgentCancelled, UnknownAgent, UnknownBroker, WebhookRefused
-from swarm.log import EventLog
+from swarm.core.errors import AgentCancelled, UnknownAgent, UnknownBroker, WebhookRefused
+from swarm.core.log import EventLog
+from swarm.core.plain import clean, clean_text
+from swarm.core.records import Counters, VerdictView
 from swarm.mailbox import USER
-from swarm.plain import clean, clean_text
-from swarm.records import Counters, VerdictView
 from swarm.store.fields import JobTerms, agent_fields, child_fields, job_fields
 from swarm.store.governing import Governing
 from swarm.store.journals import Journals

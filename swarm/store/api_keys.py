@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.permissions.ceiling import KEY_CEILING, Ceiling
 from swarm.store.agents import Store
 

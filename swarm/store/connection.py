@@ -25,8 +25,8 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from swarm.errors import ConfigurationError, RedisUnavailable
-from swarm.settings import Settings
+from swarm.core.errors import ConfigurationError, RedisUnavailable
+from swarm.core.settings import Settings
 
 OLDEST_VERSION = (7, 0)
 """Of Redis. The first that has functions, which every atomic step is; every Valkey has them."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from swarm.errors import UnreadableRecord
+from swarm.core.errors import UnreadableRecord
 
 RecordT = TypeVar("RecordT", bound=BaseModel)
 _KEPT = 64

@@ -12,8 +12,8 @@ from typing import Any
 
 import redis
 
-from swarm.log import EventLog
-from swarm.settings import Durability
+from swarm.core.log import EventLog
+from swarm.core.settings import Durability
 from swarm.store.outage import is_away
 
 log = EventLog("swarm.durable")

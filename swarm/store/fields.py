@@ -7,7 +7,7 @@ from typing import Any, Required, TypedDict, Unpack
 
 from swarm.agent.needs import needs_of
 from swarm.agent.spec import AgentSpec
-from swarm.plain import clean, clean_text
+from swarm.core.plain import clean, clean_text
 from swarm.store.sequels import Sequel
 from swarm.store.values import NANO, Continuation, normal_role
 

@@ -12,7 +12,7 @@ import secrets
 
 from pydantic import BaseModel, ConfigDict
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Signals
 

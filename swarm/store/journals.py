@@ -10,7 +10,7 @@ from swarm.agent.entries import Compacted, Entry, Started, decode_entry
 from swarm.agent.life import Life, fold
 from swarm.agent.snapshot import restore
 from swarm.agent.spec import AgentSpec
-from swarm.errors import JournalError, UnknownAgent
+from swarm.core.errors import JournalError, UnknownAgent
 from swarm.store.documents import read_record
 from swarm.store.upkeep import Upkeep
 

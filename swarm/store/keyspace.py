@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import redis
 
-from swarm.errors import AgentCancelled, NotOwner
+from swarm.core.errors import AgentCancelled, NotOwner
 from swarm.store.connection import SOCKET_TIMEOUT_SECONDS
 from swarm.store.library import STEPS, Library
 from swarm.store.outage import Outage, Patient

@@ -29,15 +29,15 @@ from swarm.store.connection import refuse_old_server
 
 PACKAGES = (
     "swarm.store.lua",
-    "swarm.governor",
-    "swarm.team",
-    "swarm.memory",
+    "swarm.capabilities.governor",
+    "swarm.capabilities.team",
+    "swarm.capabilities.memory",
     "swarm.telemetry",
-    "swarm.mcp",
-    "swarm.mapping",
-    "swarm.batching",
+    "swarm.capabilities.mcp",
+    "swarm.capabilities.mapping",
+    "swarm.capabilities.batching",
     "swarm.replay",
-    "swarm.webhooks",
+    "swarm.capabilities.webhooks",
 )
 """Where the swarm's own parts and steps lie. What comes later may use what comes earlier."""
 KEPT_SECONDS = 30 * 86_400.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from swarm.agent.entries import Exchanged, Mail, encode_entry
-from swarm.errors import (
+from swarm.core.errors import (
     AgentCancelled,
     MailboxFull,
     MessageRefused,
@@ -20,8 +20,8 @@ from swarm.errors import (
     UnknownAgent,
     UnknownReceiver,
 )
+from swarm.core.plain import clean
 from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
-from swarm.plain import clean
 from swarm.store.roster import Roster
 from swarm.store.values import Claim, OutgoingMessage, Sent, Signals
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import redis
 
-from swarm.errors import RedisUnavailable
+from swarm.core.errors import RedisUnavailable
 
 Answer = TypeVar("Answer")
 REDIS_ERRORS = (redis.RedisError, OSError)

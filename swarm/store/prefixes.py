@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from swarm.agent.entries import Started
-from swarm.errors import JournalError
-from swarm.plain import clean
+from swarm.core.errors import JournalError
+from swarm.core.plain import clean
 
 _KEPT = 64
 

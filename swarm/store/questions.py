@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
+from swarm.core.errors import ConfigurationError, QuestionClosed, UnknownQuestion
 from swarm.definitions.model import PermissionMode
-from swarm.errors import ConfigurationError, QuestionClosed, UnknownQuestion
 from swarm.permissions.rules import Rule
 from swarm.store.agents import Store
 from swarm.store.values import Signals

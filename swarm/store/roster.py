@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from swarm.errors import UnknownAgent
-from swarm.records import AGENT_FIELDS, JOB_FIELDS, TERMINAL_STATES, AgentView, JobView, read_agent, read_job
+from swarm.core.errors import UnknownAgent
+from swarm.core.records import AGENT_FIELDS, JOB_FIELDS, TERMINAL_STATES, AgentView, JobView, read_agent, read_job
 from swarm.store.keyspace import Keyspace
 from swarm.store.values import Hint, JobPermissions
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import redis
 
-from swarm.plain import clean_text
-from swarm.records import Counters
+from swarm.core.plain import clean_text
+from swarm.core.records import Counters
 from swarm.store.library import STEPS
 from swarm.store.upkeep import Upkeep
 from swarm.store.values import Claim, Piece

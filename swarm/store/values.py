@@ -10,11 +10,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from swarm.agent.spec import AgentSpec
-from swarm.errors import MessageRefused
+from swarm.core.errors import MessageRefused
+from swarm.core.records import NANO as NANO
+from swarm.core.records import Counters as Counters
+from swarm.core.records import Usage
 from swarm.mailbox import MAX_UNREAD, Kind
-from swarm.records import NANO as NANO
-from swarm.records import Counters as Counters
-from swarm.records import Usage
 from swarm.store.slots import InLine, Slot
 
 NOT_LIVE = "only a live agent of the job can do this"

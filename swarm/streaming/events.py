@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from swarm.records import State, Usage
+from swarm.core.records import State, Usage
 
 
 class _Told(BaseModel):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from swarm.records import NANO, TERMINAL_STATES
+from swarm.core.records import NANO, TERMINAL_STATES
 from swarm.store.agents import Store
 from swarm.telemetry.names import FIGURES, SECONDS
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from swarm.errors import ConfigurationError
-from swarm.ids import trace_id
+from swarm.core.errors import ConfigurationError
+from swarm.core.ids import trace_id
 from swarm.telemetry.metrics import Sample
 from swarm.telemetry.names import FIGURES, LABELS, SECONDS
 from swarm.telemetry.spans import Span

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from swarm.errors import UnknownAgent
-from swarm.log import EventLog
-from swarm.records import AgentView
+from swarm.core.errors import UnknownAgent
+from swarm.core.log import EventLog
+from swarm.core.records import AgentView
 from swarm.store.agents import Store
 from swarm.telemetry.spans import Fold, Span, job_span_id, run_span_id
 

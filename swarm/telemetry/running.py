@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from swarm.log import EventLog, begin_logging
-from swarm.settings import Settings, http_address
+from swarm.core.log import EventLog, begin_logging
+from swarm.core.settings import Settings, http_address
 from swarm.store.agents import Store
 from swarm.store.connection import connect
 from swarm.telemetry.metrics import read_metrics

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.telemetry.metrics import Sample
 from swarm.telemetry.names import FIGURES, SECONDS, Figure
 

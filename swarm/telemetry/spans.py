@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from swarm.ids import reply_span_id, span_id
-from swarm.records import NANO, AgentView, Usage
+from swarm.core.ids import reply_span_id, span_id
+from swarm.core.records import NANO, AgentView, Usage
 from swarm.store.roster import StoredEntry
 from swarm.telemetry.names import SECONDS
 

@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import ToolError
+from swarm.core.records import AgentView
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import ToolRow, row_of
-from swarm.errors import ToolError
 from swarm.models import Reply
-from swarm.records import AgentView
 from swarm.store.agents import Store
 from swarm.store.questions import Ask
 from swarm.store.values import Signals

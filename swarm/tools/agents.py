@@ -13,6 +13,8 @@ from typing import Any, get_args
 from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import BadName, ToolError, UnknownReceiver
+from swarm.core.records import AgentView
 from swarm.definitions.model import (
     DEFAULT_TYPE,
     REMOTE_SECONDS,
@@ -23,8 +25,6 @@ from swarm.definitions.model import (
     PermissionMode,
     Phase,
 )
-from swarm.errors import BadName, ToolError, UnknownReceiver
-from swarm.records import AgentView
 from swarm.store.agents import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import boolean, choice, number, string, strings

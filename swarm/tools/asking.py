@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.agent.life import Life
-from swarm.errors import ConfigurationError, ToolError
+from swarm.core.errors import ConfigurationError, ToolError
 from swarm.store.happenings import check_key
 from swarm.store.questions import EVENT, MAX_DETAIL_CHARACTERS, Ask
 from swarm.tools import Tool, ToolContext

@@ -22,7 +22,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from swarm.agent.life import Life
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools import Confine, ToolContext
 from swarm.tools.processes import (
     Report,

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.notebooks import CELL_TYPES, EDIT_MODES, change_notebook, parse_notebook
 from swarm.tools.schemas import boolean, choice, string

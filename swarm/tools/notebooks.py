@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 
 MAX_BYTES = 50 * 1024 * 1024
 CELL_TYPES = ("code", "markdown", "raw")

@@ -15,9 +15,9 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 
+from swarm.core.errors import ConfigurationError
+from swarm.definitions.own.declaration import declaration_of
 from swarm.definitions.tools import ToolRow, declare, row_of
-from swarm.errors import ConfigurationError
-from swarm.own.declaration import declaration_of
 
 GROUP = "swarm.tools"
 

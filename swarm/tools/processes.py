@@ -19,7 +19,7 @@ from typing import IO
 
 import psutil
 
-from swarm.errors import ConfigurationError, ToolError
+from swarm.core.errors import ConfigurationError, ToolError
 from swarm.permissions.sandbox.holding import Watch
 from swarm.tools import Confine, ToolContext
 from swarm.tools.environment import clean_environment

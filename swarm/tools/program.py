@@ -14,8 +14,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from swarm.core.errors import ToolError
 from swarm.definitions.tools import PROGRAM, PROGRAM_AGAIN
-from swarm.errors import ToolError
 from swarm.mailbox import Message
 from swarm.tools import Hold, Tool, ToolContext, ToolResult
 from swarm.tools.processes import run_command

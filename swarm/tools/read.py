@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.images import find_image_fault
 from swarm.tools.notebooks import MAX_BYTES as MAX_NOTEBOOK_BYTES

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from swarm.agent.entries import Assistant, Compacted, Entry, Finished, Mail, Prompt, ToolFinished
+from swarm.core.errors import ToolError
+from swarm.core.records import AgentView
 from swarm.definitions.tools import row_of
-from swarm.errors import ToolError
 from swarm.models import Block
-from swarm.records import AgentView
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.agents import find_below
 from swarm.tools.schemas import integer, string

@@ -10,9 +10,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from swarm.core.errors import ConfigurationError, ToolError
+from swarm.definitions.own.declaration import declaration_of
 from swarm.definitions.tools import ToolRow, all_rows
-from swarm.errors import ConfigurationError, ToolError
-from swarm.own.declaration import declaration_of
 from swarm.tools import Tool
 from swarm.tools.own import make_tool
 

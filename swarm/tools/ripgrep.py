@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from swarm.errors import ConfigurationError, ToolError
+from swarm.core.errors import ConfigurationError, ToolError
 from swarm.permissions.sandbox.host import python_folders
 from swarm.permissions.sandbox.reading import start_reading
 from swarm.tools import ToolContext

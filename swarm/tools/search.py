@@ -12,7 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.outputs import fit
 from swarm.tools.ripgrep import Found, run_ripgrep

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from swarm.core.errors import ToolError
 from swarm.definitions.tools import SHELL, row_of
-from swarm.errors import ToolError
 from swarm.permissions.sandbox.backend import WORK_ON_ITSELF
 from swarm.permissions.sandbox.host import own_folders
 from swarm.permissions.sandbox.obeyed import HELD

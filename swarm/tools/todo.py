@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from swarm.agent.life import Life
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string
 

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from swarm.agent.spec import DEFAULT_AGENT
-from swarm.client import Swarm
+from swarm.client.orders import Order, prepare_order
+from swarm.client.swarm import Swarm
+from swarm.core.errors import QuestionClosed, UnknownQuestion
+from swarm.core.records import Limits
 from swarm.definitions.model import PermissionMode
-from swarm.errors import QuestionClosed, UnknownQuestion
-from swarm.orders import Order, prepare_order
-from swarm.records import Limits
 from swarm.store.questions import Question
 from swarm.web.failures import not_valid
 from swarm.web.reads import show_question

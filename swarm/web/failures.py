@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from swarm.errors import (
+from swarm.core.errors import (
     AgentCancelled,
     BadMessageId,
     BeyondCeiling,

@@ -17,8 +17,8 @@ from typing import Any
 from flower.views import BaseHandler
 from tornado.web import HTTPError, StaticFileHandler
 
-from swarm.client import Swarm
-from swarm.errors import QuestionClosed
+from swarm.client.swarm import Swarm
+from swarm.core.errors import QuestionClosed
 from swarm.mailbox import USER
 from swarm.web import acts, reads, transcripts
 from swarm.web.failures import BadRequest, Forbidden, NotThere, describe_failure

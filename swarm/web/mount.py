@@ -9,7 +9,7 @@ import tornado.template
 import tornado.web
 from tornado.routing import URLSpec
 
-from swarm.client import Swarm
+from swarm.client.swarm import Swarm
 from swarm.web import handlers
 from swarm.web.stream import Stream
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from swarm.client import Swarm
-from swarm.errors import UnknownAgent
-from swarm.live.reading import Reader
-from swarm.live.rows import Row
-from swarm.live.state import Patch
+from swarm.client.swarm import Swarm
+from swarm.core.errors import UnknownAgent
+from swarm.core.records import read_event
 from swarm.mailbox import position_of, to_message
-from swarm.records import read_event
 from swarm.store.agents import Store
+from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.rows import Row
+from swarm.streaming.live.state import Patch
 from swarm.web.entries import show_message
 from swarm.web.reads import MOST_JOBS, show_jobs, show_patch
 from swarm.web.transcripts import MOST_ENTRIES, read_journal

@@ -8,18 +8,18 @@ from typing import Any, get_args
 
 from swarm import __version__
 from swarm.agent.spec import DEFAULT_AGENT
-from swarm.client import Swarm
+from swarm.client.gathering import is_trusted
+from swarm.client.orders import DEFAULT_MODE, find_workspace
+from swarm.client.swarm import Swarm
+from swarm.core.records import Event, Limits, State
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.model import PermissionMode
-from swarm.gathering import is_trusted
-from swarm.live.reading import Reader
-from swarm.live.rows import Row
-from swarm.live.state import Patch, Snapshot
 from swarm.models.catalogue import load_models
-from swarm.orders import DEFAULT_MODE, find_workspace
 from swarm.permissions.sources import load_permission_settings
-from swarm.records import Event, Limits, State
 from swarm.store.questions import Question
+from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.rows import Row
+from swarm.streaming.live.state import Patch, Snapshot
 from swarm.web.entries import show_message
 from swarm.web.panels import PANELS, describe_panel
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from swarm.client import Swarm
-from swarm.errors import UnknownAgent
-from swarm.live.reading import Reader
+from swarm.client.swarm import Swarm
+from swarm.core.errors import UnknownAgent
 from swarm.mailbox import Message, position_of, to_message
 from swarm.store.roster import JournalPage, StoredEntry
+from swarm.streaming.live.reading import Reader
 from swarm.web.entries import is_reply, message_ids, show_entry, show_message
 
 MOST_ENTRIES = 500

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from swarm.client import Swarm
+from swarm.client.swarm import Swarm
 from swarm.store.outage import REDIS_ERRORS, is_away
 from swarm.web.patches import Cursors, Viewed, Wanted, find_losses, make_patch
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.workspace.files import opened_folder, replace_file
 
 LINK, SUBMODULE = "120000", "160000"

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from swarm.errors import GitFailed
+from swarm.core.errors import GitFailed
 from swarm.workspace.plumbing import call_git
 from swarm.workspace.repository import Repository
 

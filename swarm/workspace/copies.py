@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swarm.errors import GitFailed
+from swarm.core.errors import GitFailed
 from swarm.workspace.applying import ChangedMeanwhile, apply_changes, seen_times
 from swarm.workspace.checkouts import open_folder, place_store
 from swarm.workspace.merging import list_changes, read_blob

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 
 GIT_SECONDS = 60.0
 _SETTINGS = {

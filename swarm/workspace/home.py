@@ -7,7 +7,7 @@ import pwd
 from collections.abc import Iterable
 from pathlib import Path
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 
 
 def find_home(folder: Path, homes: Iterable[Path]) -> Path | None:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 
 OUTPUT_PREFIX = "output:"
 SKILL_PREFIX = "$SWARM_SKILLS/"

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from swarm.errors import GitFailed, GitTrouble
+from swarm.core.errors import GitFailed, GitTrouble
 from swarm.workspace.git import config_variables
 
 LOCAL_SECONDS = 600.0

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 
 _MOST_ATTEMPTS = 20
 

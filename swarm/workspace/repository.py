@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from swarm.errors import GitFailed, ToolError
+from swarm.core.errors import GitFailed, ToolError
 from swarm.workspace.changes import Changes, LeftOut, is_empty, look, sort_changes
 from swarm.workspace.files import opened_folder
 from swarm.workspace.plumbing import call_git, locked

@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm.errors import ConfigurationError, GitFailed
-from swarm.settings import Settings
+from swarm.core.errors import ConfigurationError, GitFailed
+from swarm.core.settings import Settings
 from swarm.workspace.checkouts import base_url, job_url, make_in_folder, open_snapshots
 from swarm.workspace.git import run_git
 from swarm.workspace.repository import Repository, Snapshot

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from swarm.errors import GitFailed
+from swarm.core.errors import GitFailed
 from swarm.workspace.changes import is_empty
 from swarm.workspace.plumbing import call_git
 from swarm.workspace.repository import Repository

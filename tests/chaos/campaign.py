@@ -17,7 +17,7 @@ import psutil
 import redis
 
 from swarm import Job
-from swarm.errors import SwarmError
+from swarm.core.errors import SwarmError
 from swarm.rehearsal.server import RehearsalServer
 from tests.chaos import blows, leftovers
 from tests.chaos.check import dump

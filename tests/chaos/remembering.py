@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import psutil
 
 from swarm import Job
-from swarm.memory.pages import Author, Memories
-from swarm.memory.shelves import find_places
+from swarm.capabilities.memory.pages import Author, Memories
+from swarm.capabilities.memory.shelves import find_places
 from tests.fleet import Fleet
 
 _SCRIPT = """

@@ -9,7 +9,7 @@ import pytest
 from swarm.agent.cutting import SUMMARIZE
 from swarm.agent.entries import Compacted
 from swarm.agent.life import fold
-from swarm.ids import root_agent_id
+from swarm.core.ids import root_agent_id
 from tests.chaos.crashing_worker import Order
 from tests.chaos.test_crash_windows import Line
 

@@ -14,8 +14,8 @@ from celery.canvas import Signature, maybe_signature
 from celery.result import AsyncResult
 
 import swarm
-from swarm.canvas import job_id_of
-from swarm.errors import UnknownAgent
+from swarm.client.canvas import job_id_of
+from swarm.core.errors import UnknownAgent
 from tests.fleet import Fleet
 from tests.foreign import Foreign
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from swarm.agent.entries import Assistant, ToolFinished, encode_entry
-from swarm.errors import MailboxFull
+from swarm.core.errors import MailboxFull
 from swarm.models import Usage
 from swarm.store.agents import Store
 from swarm.store.values import OutgoingMessage

@@ -21,8 +21,8 @@ from swarm.agent.entries import (
     Spawned,
 )
 from swarm.agent.journaled import Condition
-from swarm.errors import AgentCancelled, NotOwner
-from swarm.records import TERMINAL_STATES
+from swarm.core.errors import AgentCancelled, NotOwner
+from swarm.core.records import TERMINAL_STATES
 from swarm.store.agents import Store
 from swarm.store.values import Busy, Claim, Counters, GoOn, Granted, Refused, Signals, Wish
 from tests.fleet import Fleet

@@ -16,8 +16,8 @@ from typing import Any
 
 import psutil
 
+from swarm.core.settings import Settings
 from swarm.local.stack import down
-from swarm.settings import Settings
 from tests.e2e.prepared import prepared_commands
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,8 +14,8 @@ from swarm.cli.options import parse_duration
 from swarm.cli.output import one_line, plain, show_cost, show_count, show_duration, show_time
 from swarm.cli.tree_fold import fold_tree
 from swarm.cli.tree_view import render_tree
+from swarm.core.records import AgentView, State
 from swarm.models import Usage
-from swarm.records import AgentView, State
 
 _STATES: tuple[State, ...] = ("queued", "running", "parked", "completed", "failed", "cancelled", "timed_out")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from swarm.client import Swarm
-from swarm.settings import Settings
+from swarm.client.swarm import Swarm
+from swarm.core.settings import Settings
 from tests.e2e.cli_world import ROOT, World
 from tests.fleet import Fleet
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from swarm.ids import root_agent_id
+from swarm.core.ids import root_agent_id
 from tests.e2e.browser import Tab, expect
 from tests.e2e.page_world import Site, opened_tab, running_site
 from tests.waiting import wait_for

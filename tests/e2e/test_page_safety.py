@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from swarm.ids import root_agent_id
-from swarm.memory.pages import Author, Memories
-from swarm.memory.shelves import Places
+from swarm.capabilities.memory.pages import Author, Memories
+from swarm.capabilities.memory.shelves import Places
+from swarm.core.ids import root_agent_id
 from tests.e2e.browser import Tab, expect
 from tests.e2e.page_world import EVIL, Site, opened_tab
 from tests.flower import running_flower

@@ -17,7 +17,7 @@ from swarm.agent.entries import (
 )
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
-from swarm.correspondence import Correspondence
+from swarm.client.correspondence import Correspondence
 from swarm.models import Block, Usage
 from swarm.runtime.messaging import Messaging
 from swarm.store.agents import Store

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from swarm.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
-from swarm.ids import reply_span_id, trace_id, traceparent
+from swarm.core.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError
+from swarm.core.ids import reply_span_id, trace_id, traceparent
+from swarm.core.settings import Settings, load_settings
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.connecting import explain_missing
 from swarm.models.request import build_request
-from swarm.settings import Settings, load_settings
 from tests.fleet import Fleet
 
 Event = dict[str, Any]
@@ -666,12 +666,12 @@ def test_a_provider_whose_package_is_missing_names_the_extra(provider: str, pack
     said = in_a_new_process(f"""
 import sys
 sys.modules[{package!r}] = None  # what the import system sees when it is not installed
-from swarm.errors import ConfigurationError
-from swarm.ids import reply_span_id, trace_id, traceparent
+from swarm.core.errors import ConfigurationError
+from swarm.core.ids import reply_span_id, trace_id, traceparent
 from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.request import build_request
-from swarm.settings import Settings, load_settings
+from swarm.core.settings import Settings, load_settings
 try:
     AnthropicModel(Settings(provider={provider!r})).complete(ModelRequest(model="m", system="s", messages=[]))
 except ConfigurationError as error:
@@ -685,10 +685,10 @@ def test_importing_the_adapter_does_not_import_the_sdk_and_preloading_leaves_not
     script.answers.append(Answer(events=HELLO))
     said = in_a_new_process(f"""
 import sys
-from swarm.ids import reply_span_id, trace_id, traceparent
+from swarm.core.ids import reply_span_id, trace_id, traceparent
 from swarm.models import ModelRequest
 from swarm.models.anthropic import AnthropicModel, preload
-from swarm.settings import Settings, load_settings
+from swarm.core.settings import Settings, load_settings
 assert "anthropic" not in sys.modules and "httpx2" not in sys.modules
 preload(Settings())
 before = set(sys.modules)

@@ -16,8 +16,8 @@ from swarm.agent.entries import (
 )
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
-from swarm.errors import ConfigurationError, QuestionClosed, StaleRequest
-from swarm.ids import child_agent_id
+from swarm.core.errors import ConfigurationError, QuestionClosed, StaleRequest
+from swarm.core.ids import child_agent_id
 from swarm.mailbox import Receiver
 from swarm.models import Usage
 from swarm.runtime.approvals import Approvals

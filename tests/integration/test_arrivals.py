@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from swarm.client.work import Work
 from swarm.permissions.arrivals import find_arrivals, spread
-from swarm.work import Work
 from swarm.workspace.applying import LINK, Change
 from tests.fleet import Fleet
 from tests.integration.test_isolation import agent, doing, results, rule, scenario

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from swarm import Swarm
-from swarm.batching.batches import Batches
-from swarm.errors import ConfigurationError
+from swarm.capabilities.batching.batches import Batches
+from swarm.core.errors import ConfigurationError
 from swarm.rehearsal.server import RehearsalServer
 from swarm.tasks.batching import SETTLED_SECONDS
 from tests.fleet import Fleet

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm.agent.journaled import Condition
-from swarm.errors import BoardRefused
+from swarm.capabilities.team.board import MAX_TASKS, MAX_TEXT_BYTES, Board, NothingOpen
+from swarm.core.errors import BoardRefused
 from swarm.mailbox import render_mail
 from swarm.store.agents import Store
 from swarm.store.values import GoOn
-from swarm.team.board import MAX_TASKS, MAX_TEXT_BYTES, Board, NothingOpen
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 

@@ -13,8 +13,8 @@ from celery.canvas import Signature, maybe_signature
 
 import swarm
 from swarm import Job, JobFailed, Limits
-from swarm.canvas import fill, job_id_of
-from swarm.errors import ConfigurationError, UnknownBroker
+from swarm.client.canvas import fill, job_id_of
+from swarm.core.errors import ConfigurationError, UnknownBroker
 from tests.fleet import Fleet
 from tests.foreign import Foreign
 from tests.waiting import wait_for

@@ -15,8 +15,8 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import ToolFinished
 from swarm.agent.notes import UNDONE
-from swarm.errors import NotOwner
-from swarm.gathering import gather
+from swarm.client.gathering import gather
+from swarm.core.errors import NotOwner
 from swarm.permissions.trust import TrustStore
 from swarm.replay.going_on import Wanted, go_on
 from swarm.replay.past import read_past

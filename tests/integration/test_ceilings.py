@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 import pytest
 
-from swarm.client import Job
+from swarm.client.swarm import Job
+from swarm.core.errors import ConfigurationError
+from swarm.core.ids import root_agent_id
+from swarm.core.settings import Settings, load_settings
 from swarm.definitions.model import PermissionMode
-from swarm.errors import ConfigurationError
-from swarm.ids import root_agent_id
 from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.modes import MODES
 from swarm.rehearsal.server import RehearsalServer
-from swarm.settings import Settings, load_settings
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 

@@ -21,8 +21,8 @@ from swarm.agent.blocks import hold_image
 from swarm.agent.cutting import SUMMARIZE
 from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry
 from swarm.agent.life import Life, fold
-from swarm.errors import AgentCancelled, ConfigurationError, UnknownAgent
-from swarm.ids import root_agent_id
+from swarm.core.errors import AgentCancelled, ConfigurationError, UnknownAgent
+from swarm.core.ids import root_agent_id
 from swarm.models.anthropic import AnthropicModel
 from swarm.rehearsal.server import RehearsalServer
 from swarm.replay.going_on import Wanted, go_on

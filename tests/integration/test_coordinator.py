@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm.agent.entries import Prompt, ToolFinished
-from swarm.demo import COORDINATED, prepare_demo
 from swarm.mailbox import USER
+from swarm.rehearsal.demo import COORDINATED, prepare_demo
 from tests.fleet import Fleet
 
 

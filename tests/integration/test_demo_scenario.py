@@ -16,10 +16,10 @@ import pytest
 
 from swarm import Settings, Swarm
 from swarm.agent.entries import ToolFinished
-from swarm.demo import Demo, prepare_demo
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
+from swarm.core.records import AgentView, JobView
 from swarm.local.stack import temporary_stack
-from swarm.records import AgentView, JobView
+from swarm.rehearsal.demo import Demo, prepare_demo
 from swarm.rehearsal.scenario import Scenario, load_scenario
 from swarm.rehearsal.server import RehearsalServer
 from swarm.tools.registry import validate_input
@@ -111,9 +111,7 @@ def test_environment_of_another_repository_does_not_reach_the_copy(tmp_path: Pat
     other = tmp_path / "other"
     subprocess.run(["git", "init", "--quiet", str(other)], check=True)
     # In a process of its own, as a Git hook would start it.
-    script = (
-        f"from pathlib import Path; from swarm.demo import prepare_demo; prepare_demo(Path({str(tmp_path / 'c')!r}))"
-    )
+    script = f"from pathlib import Path; from swarm.rehearsal.demo import prepare_demo; prepare_demo(Path({str(tmp_path / 'c')!r}))"
     environment = {**os.environ, "GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)}
     root = Path(__file__).resolve().parents[2]
     command = [prepare_demo(tmp_path / "x").test_command[0], "-c", script]

@@ -10,7 +10,7 @@ import pytest
 
 from swarm.agent.entries import Hooked, Parked, Ruled, ToolFinished
 from swarm.agent.notes import STOPPED_AT, TOLD_AT, advise_denied
-from swarm.client import Job
+from swarm.client.swarm import Job
 from swarm.runtime.auto_mode import read_answer
 from tests.fleet import Fleet
 from tests.waiting import wait_for

@@ -27,9 +27,9 @@ import pytest
 import redis
 import yaml
 
-from swarm.errors import RedisUnavailable
+from swarm.core.errors import RedisUnavailable
+from swarm.core.settings import Settings
 from swarm.local.server_binary import ServerBinary, find_bundled_server, find_server
-from swarm.settings import Settings
 from swarm.store.connection import ping_or_raise
 from tests.needs import lack, need_program
 from tests.waiting import wait_for

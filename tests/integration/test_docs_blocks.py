@@ -18,7 +18,7 @@ import yaml
 from swarm.cli.app import ListedCommand, app
 from swarm.definitions.catalogue import check_path
 from swarm.definitions.hook_tables import read_hooks
-from swarm.mcp.formats import read_entry
+from swarm.definitions.mcp.formats import read_entry
 from swarm.rehearsal.scenario import load_scenario
 from swarm.tools.agents import AGENT
 from swarm.tools.registry import validate_input

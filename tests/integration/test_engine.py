@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from swarm.agent.entries import Spawned
-from swarm.ids import root_agent_id
+from swarm.core.ids import root_agent_id
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from swarm.exposure import find_exposures
-from swarm.settings import Settings
+from swarm.core.settings import Settings
+from swarm.local.exposure import find_exposures
 from swarm.store.connection import without_login
 from tests.fleet import Fleet
 from tests.needs import need_program

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from swarm.agent.entries import Prompt
-from swarm.errors import AgentCancelled, NotOwner
+from swarm.core.errors import AgentCancelled, NotOwner
 from swarm.store.agents import Store
 from swarm.tools.outputs import Outputs
 from tests.fleet import Fleet

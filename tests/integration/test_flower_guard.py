@@ -20,9 +20,9 @@ import psutil
 import pytest
 from tornado.routing import URLSpec
 
-from swarm.flower_guard import is_known_host
 from swarm.local.page_token import find_token
 from swarm.local.stack import down, up
+from swarm.web.flower_guard import is_known_host
 from swarm.web.guard import cookie_for
 from tests.fleet import Fleet
 from tests.waiting import wait_for

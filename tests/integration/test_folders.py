@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.orders import Order, prepare_order
+from swarm.client.orders import Order, prepare_order
 from swarm.permissions.sandbox import Backend, choose_backend
 from tests.fleet import Fleet
 from tests.needs import need

@@ -9,7 +9,7 @@ import pytest
 from swarm.agent.entries import Finished, Prompt
 from swarm.agent.journaled import Condition
 from swarm.agent.life import fold
-from swarm.errors import AgentCancelled
+from swarm.core.errors import AgentCancelled
 from swarm.mailbox import Receiver
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters, OutgoingMessage, Refused

@@ -9,7 +9,7 @@ import pytest
 
 from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
-from swarm.governor.view import LimitClass, read_classes
+from swarm.capabilities.governor.view import LimitClass, read_classes
 from swarm.models.limits import Limits
 from swarm.store.agents import Store
 from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotWish

@@ -9,7 +9,7 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import Parked, ToolFinished
 from swarm.agent.journaled import Condition
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.store.agents import Store
 from swarm.store.happenings import Happenings
 from swarm.store.questions import Ask, Question, Questions

@@ -15,8 +15,8 @@ import pytest
 
 from swarm.agent.entries import Assistant, Compacted, CompactionFailed, Entry, Hooked, ToolFinished
 from swarm.agent.life import fold
-from swarm.client import Job
-from swarm.gathering import gather
+from swarm.client.gathering import gather
+from swarm.client.swarm import Job
 from swarm.models.anthropic import AnthropicModel
 from swarm.permissions.trust import TrustStore
 from swarm.replay.going_on import Wanted, go_on

@@ -13,7 +13,7 @@ import yaml
 
 from swarm import Job
 from swarm.agent.entries import Prompt, ToolFinished
-from swarm.records import AgentView
+from swarm.core.records import AgentView
 from tests.fleet import Fleet
 
 

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from swarm import Job, Limits
 from swarm.api.application import ENDPOINTS
 from swarm.api.endpoint import Nothing
+from swarm.api.mcp.tools import TOOLS
 from swarm.cli.app import app
-from swarm.ids import root_agent_id
-from swarm.mcp.fleet.tools import TOOLS
+from swarm.core.ids import root_agent_id
 from swarm.permissions.ceiling import KEY_CEILING, Ceiling
 from swarm.store.api_keys import ApiKeys
 from tests.fleet import Fleet

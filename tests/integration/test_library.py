@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.local.server_binary import find_server
 from swarm.store.agents import Store
 from swarm.store.library import KEPT_SECONDS, STEPS, Library

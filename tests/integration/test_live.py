@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
-from swarm.correspondence import Correspondence
-from swarm.errors import SwarmError, UnknownAgent
-from swarm.live.reading import Reader
-from swarm.live.state import Snapshot, fold
+from swarm.client.correspondence import Correspondence
+from swarm.core.errors import SwarmError, UnknownAgent
 from swarm.store.questions import Ask, Questions
 from swarm.store.values import Counters, Signals
+from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.state import Snapshot, fold
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 

@@ -16,11 +16,11 @@ import psutil
 import pytest
 from kombu import Connection
 
-from swarm.errors import ConfigurationError, RedisUnavailable
+from swarm.core.errors import ConfigurationError, RedisUnavailable
+from swarm.core.settings import Settings
 from swarm.local.processes import is_alive, spawn_detached, wait_for_exit
 from swarm.local.redis_server import ensure_redis, find_redis, log_path, read_record, read_redis_status, stop_redis
 from swarm.local.server_binary import ServerBinary, find_bundled_server, find_server
-from swarm.settings import Settings
 from swarm.store.connection import broker_url, connect, ping_or_raise, socket_path
 from tests.needs import lack, need
 
@@ -30,7 +30,7 @@ _START = """
 import sys
 from pathlib import Path
 from swarm.local.redis_server import ServerBinary, ensure_redis
-from swarm.settings import Settings
+from swarm.core.settings import Settings
 server = ServerBinary.model_validate_json(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()

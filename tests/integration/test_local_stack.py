@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
 from swarm.local.processes import wait_for_exit
 from swarm.local.records import load_records
 from swarm.local.redis_server import ensure_redis, find_redis, stop_redis
 from swarm.local.stack import down, has_worker, running, status, temporary_stack, up
 from swarm.local.workers import default_concurrency
-from swarm.settings import Settings
 from swarm.store.connection import local_url
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ _USE = """
 import sys
 from pathlib import Path
 from swarm.local.stack import temporary_stack
-from swarm.settings import Settings
+from swarm.core.settings import Settings
 with temporary_stack(Settings(state_dir=Path(sys.argv[1])), concurrency=1) as stack:
     print(stack.workers[0].pid, flush=True)
     sys.stdin.readline()
@@ -101,7 +101,7 @@ def test_up_keeps_what_runs_and_adds_what_is_missing(settings: Settings) -> None
 
 def test_ups_at_the_same_time_start_one_stack(settings: Settings) -> None:
     script = (
-        "import sys; from pathlib import Path; from swarm.local.stack import up; from swarm.settings import Settings; "
+        "import sys; from pathlib import Path; from swarm.local.stack import up; from swarm.core.settings import Settings; "
         "print(up(Settings(state_dir=Path(sys.argv[1])), concurrency=1).workers[0].pid)"
     )
 

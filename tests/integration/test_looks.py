@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from swarm.client import Job
+from swarm.client.swarm import Job
+from swarm.core.records import JobView
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.records import JobView
 from swarm.store.questions import Question
 from tests.fleet import Fleet
 from tests.needs import need

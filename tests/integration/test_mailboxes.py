@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from swarm.agent.entries import Mail
 from swarm.agent.journaled import Condition
-from swarm.errors import (
+from swarm.core.errors import (
     BadMessageId,
     MailboxFull,
     MessageTooLong,

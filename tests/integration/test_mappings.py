@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from swarm import Job
-from swarm.records import JobView
+from swarm.core.records import JobView
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 

@@ -11,8 +11,8 @@ import pytest
 
 from swarm import Swarm, aio
 from swarm.agent.entries import Finished
-from swarm.errors import ConfigurationError, UnknownMap
-from swarm.mapping.maps import Maps
+from swarm.capabilities.mapping.maps import Maps
+from swarm.core.errors import ConfigurationError, UnknownMap
 from swarm.store.agents import Store
 from tests.fleet import Fleet
 

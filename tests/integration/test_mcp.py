@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from swarm.agent.entries import Started, ToolFinished
-from swarm.client import Job
+from swarm.client.swarm import Job
 from swarm.runtime.scratch import broker_folder
 from swarm.web.panels.capabilities import read_servers
 from tests.fleet import Fleet
@@ -69,7 +69,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 def broker_of(fleet: Fleet) -> psutil.Process | None:
     """The one process that speaks with servers for this fleet."""
-    found = running("swarm.mcp.broker", str(broker_folder(fleet.settings)))
+    found = running("swarm.capabilities.mcp.broker", str(broker_folder(fleet.settings)))
     assert len(found) <= 1, "one broker on a host"
     return found[0] if found else None
 

@@ -15,9 +15,9 @@ import httpx2
 import pytest
 
 from swarm.agent.entries import Started, ToolFinished
-from swarm.mcp.broker.authorising import NotGranted, log_in_as_client, renew
-from swarm.mcp.broker.held import Held
-from swarm.mcp.logins import way_to
+from swarm.capabilities.mcp.broker.authorising import NotGranted, log_in_as_client, renew
+from swarm.capabilities.mcp.broker.held import Held
+from swarm.capabilities.mcp.logins import way_to
 from tests.fleet import Fleet
 from tests.flower import free_port
 from tests.mcp_world import configure

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from swarm.agent.life import Life, fold
-from swarm.context.restating import restate
-from swarm.errors import MemoryRefused, ToolError
-from swarm.memory.files import read_folder, take_in, write_folder
-from swarm.memory.memory_tool import MEMORY
-from swarm.memory.mounts import tell_memory
-from swarm.memory.pages import MAX_PAGE_BYTES, Author, Memories
-from swarm.memory.shelves import Places, Shelf
-from swarm.memory.taking_back import take_back
+from swarm.capabilities.context.restating import restate
+from swarm.capabilities.memory.files import read_folder, take_in, write_folder
+from swarm.capabilities.memory.memory_tool import MEMORY
+from swarm.capabilities.memory.mounts import tell_memory
+from swarm.capabilities.memory.pages import MAX_PAGE_BYTES, Author, Memories
+from swarm.capabilities.memory.shelves import Places, Shelf
+from swarm.capabilities.memory.taking_back import take_back
+from swarm.core.errors import MemoryRefused, ToolError
 from swarm.store.agents import Store
 from swarm.tools import ToolContext
 from swarm.tools.registry import validate_input

@@ -9,10 +9,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from swarm.capabilities.memory.pages import Author, Memories
+from swarm.capabilities.memory.shelves import find_places, find_project
 from swarm.cli.memory import group
-from swarm.errors import ConfigurationError, MemoryRefused
-from swarm.memory.pages import Author, Memories
-from swarm.memory.shelves import find_places, find_project
+from swarm.core.errors import ConfigurationError, MemoryRefused
 from tests.fleet import Fleet
 from tests.job_world import open_store
 

@@ -14,8 +14,8 @@ import pytest
 from celery import Celery
 
 from swarm.agent.needs import Has, Needs, find_common_lack, find_lack
-from swarm.client import Job
-from swarm.errors import UnknownBroker
+from swarm.client.swarm import Job
+from swarm.core.errors import UnknownBroker
 from swarm.store.sequels import Sequels
 from tests.fleet import Fleet
 from tests.waiting import wait_for

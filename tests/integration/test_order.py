@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm.agent.entries import Entry, Finished, Mail, Prompt, Spawned, decode_entry
-from swarm.records import Event, read_event
+from swarm.core.records import Event, read_event
 from swarm.store.agents import Store
 from tests.fleet import Fleet
 from tests.job_world import JobWorld

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from swarm import Job
-from swarm.errors import JobLost
+from swarm.core.errors import JobLost
 from swarm.local.redis_server import find_redis
 from swarm.rehearsal.server import RehearsalServer
 from swarm.store.upkeep import longest_gap

@@ -7,7 +7,7 @@ from typing import Any
 
 from swarm import Job, Limits
 from swarm.agent.entries import Assistant, Grading, ToolFinished, Verdict
-from swarm.ids import root_agent_id
+from swarm.core.ids import root_agent_id
 from swarm.rehearsal.server import RehearsalServer
 from swarm.workspace import OUTPUT_PREFIX
 from tests.fleet import Fleet

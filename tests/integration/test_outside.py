@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.tools.outside import declare_outside_tools
 from tests.fleet import Fleet
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.permissions.path_rules import is_protected
 from swarm.permissions.sandbox import Backend, CannotConfine, SandboxPolicy, choose_backend, confine_argv
 from swarm.permissions.sandbox.host import own_folders, package_folders

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from swarm.agent.entries import ToolFinished
-from swarm.client import Job
+from swarm.client.swarm import Job
 from swarm.permissions.sandbox import NoSandbox, choose_backend
 from tests.fleet import Fleet, Worker
 from tests.needs import need

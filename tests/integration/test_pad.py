@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from swarm.errors import PadRefused
+from swarm.capabilities.team.scratchpad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
+from swarm.core.errors import PadRefused
 from swarm.store.agents import Store
-from swarm.team.scratchpad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 from tests.tool_world import make_world

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from swarm import Job
+from swarm.capabilities.memory.pages import Author, Memories
+from swarm.capabilities.memory.shelves import Places
 from swarm.local.redis_server import stop_redis
-from swarm.memory.pages import Author, Memories
-from swarm.memory.shelves import Places
 from swarm.store.questions import Questions
 from swarm.web.panels.capabilities import forget_job
 from tests.fleet import Fleet

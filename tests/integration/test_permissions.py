@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from swarm.client import Job
-from swarm.errors import QuestionClosed
+from swarm.client.swarm import Job
+from swarm.core.errors import QuestionClosed
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.rehearsal.server import RehearsalServer
 from swarm.store.questions import Question

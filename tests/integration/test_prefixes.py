@@ -12,8 +12,8 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import Prompt, Started, encode_entry
 from swarm.agent.life import fold
+from swarm.core.errors import JournalError
 from swarm.definitions.catalogue import load_catalogue
-from swarm.errors import JournalError
 from swarm.store.agents import Store
 from swarm.store.values import Claim
 from tests.fleet import Fleet

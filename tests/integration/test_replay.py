@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 from swarm import Job, Limits
 from swarm.agent.entries import Assistant
 from swarm.agent.life import fold
+from swarm.capabilities.team.board import Board
+from swarm.capabilities.team.scratchpad import Pad
 from swarm.cli.app import app
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.replay.checking import check_requests
 from swarm.replay.comparing import compare
 from swarm.replay.going_on import Wanted, go_on
@@ -26,8 +28,6 @@ from swarm.replay.planting import freeze, plant
 from swarm.replay.redacting import redact
 from swarm.replay.sharing import share_then
 from swarm.store.agents import Store
-from swarm.team.board import Board
-from swarm.team.scratchpad import Pad
 from swarm.telemetry.reading import Reader
 from swarm.telemetry.spans import Span
 from tests.fleet import Fleet

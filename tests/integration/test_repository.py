@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.errors import GitFailed
+from swarm.core.errors import GitFailed
 from swarm.workspace import changes
 from swarm.workspace.checkouts import open_checkout
 from swarm.workspace.plumbing import call_git

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from swarm.agent.needs import Has, Needs, find_common_lack, find_differing, find_lack
-from swarm.client import Job
+from swarm.client.swarm import Job
 from swarm.store.agents import Store
 from tests.fleet import Fleet
 from tests.job_world import StoredJob

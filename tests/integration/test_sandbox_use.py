@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.permissions.sandbox import Backend, NoSandbox, SandboxPolicy, choose_backend, confine_argv, toolchain_folders
 from swarm.tools import ToolContext
 from swarm.tools.background import kill_shells, list_shells

@@ -16,7 +16,7 @@ from swarm.agent.entries import (
     ToolFinished,
 )
 from swarm.agent.journaled import Condition
-from swarm.errors import AgentCancelled, ReceiverEnded
+from swarm.core.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
 from swarm.models import Usage
 from swarm.store.agents import Store

@@ -10,14 +10,14 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import Prompt, ToolFinished
 from swarm.agent.life import fold
-from swarm.client import Swarm
-from swarm.context.restating import restate
-from swarm.errors import ConfigurationError
-from swarm.orders import Order, prepare_order
+from swarm.capabilities.context.restating import restate
+from swarm.capabilities.skills.keeping import VARIABLE, unpack
+from swarm.capabilities.skills.places import load_skills
+from swarm.client.orders import Order, prepare_order
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.rehearsal.server import RehearsalServer
-from swarm.skills.keeping import VARIABLE, unpack
-from swarm.skills.places import load_skills
 from swarm.tools import ToolContext
 from tests.fleet import Fleet
 from tests.needs import need

@@ -10,7 +10,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 _POOL = """
 import os, sys, time
-from swarm.errors import Interrupted
+from swarm.core.errors import Interrupted
 from swarm.tasks import process
 
 def run(agent_id, *, wait):

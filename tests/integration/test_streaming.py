@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 from swarm import Settings, Swarm, aio, stream
-from swarm.errors import RedisUnavailable
+from swarm.core.errors import RedisUnavailable
 from swarm.streaming.events import STREAM_EVENT, AgentEnded, JobEnded, MessageSent, Prompt, QuestionClosed, Reply
 from tests.fleet import Fleet
 from tests.waiting import wait_for

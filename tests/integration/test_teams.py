@@ -10,7 +10,7 @@ import redis
 
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import Limits
-from swarm.errors import StaleRequest, TeamRefused
+from swarm.core.errors import StaleRequest, TeamRefused
 from swarm.mailbox import Receiver
 from swarm.mailbox.message import Kind
 from swarm.rehearsal.scenario import load_scenario

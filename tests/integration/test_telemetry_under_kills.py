@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from swarm.agent.entries import Assistant, Finished
-from swarm.ids import trace_id
+from swarm.core.ids import trace_id
 from swarm.models import Usage
 from swarm.store.agents import Store
 from swarm.store.values import Claim, Counters

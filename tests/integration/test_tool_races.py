@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from tests.tool_world import World, make_world
 from tests.waiting import wait_for
 

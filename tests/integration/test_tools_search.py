@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.errors import Interrupted, ToolError
+from swarm.core.errors import Interrupted, ToolError
 from swarm.tools.ripgrep import find_ripgrep, run_ripgrep
 from tests.tool_world import World, make_world
 

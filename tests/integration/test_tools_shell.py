@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swarm.errors import Interrupted, ToolError
+from swarm.core.errors import Interrupted, ToolError
+from swarm.core.settings import Settings
 from swarm.runtime.scratch import scratch_root
-from swarm.settings import Settings
 from swarm.tools import ToolContext
 from swarm.tools.background import MAX_SHELLS, kill_orphans, kill_shells, list_shells, shell_state
 from swarm.tools.environment import clean_environment

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools.web import fetching
 from swarm.tools.web.fetching import fetch
 from swarm.tools.web.pages import read_page

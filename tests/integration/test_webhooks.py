@@ -14,9 +14,9 @@ from standardwebhooks import Webhook
 from typer.testing import CliRunner
 
 from swarm import Job, Limits, Swarm
+from swarm.capabilities.webhooks.notices import OWN, Webhooks
 from swarm.cli.app import app
-from swarm.errors import WebhookRefused
-from swarm.webhooks.notices import OWN, Webhooks
+from swarm.core.errors import WebhookRefused
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swarm import Job
-from swarm.errors import ConfigurationError, NoWork
+from swarm.core.errors import ConfigurationError, NoWork
 from tests.fleet import Fleet
 
 SCENARIO = """

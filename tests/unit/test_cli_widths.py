@@ -25,8 +25,8 @@ from swarm.cli.screens.lines import job_line
 from swarm.cli.tables import Column, lay_out
 from swarm.cli.talking import draw_typed
 from swarm.cli.tree_view import render_tree
+from swarm.core.records import AgentView, JobView, Usage
 from swarm.definitions.catalogue import load_catalogue
-from swarm.records import AgentView, JobView, Usage
 from swarm.store.questions import Question
 
 WIDTHS = (60, 80, 120, 200)

@@ -16,10 +16,10 @@ from swarm.agent.entries import Assistant, Entry, Mail, Prompt, Spawned, Started
 from swarm.agent.life import Life, fold
 from swarm.agent.prompts import system_prompt
 from swarm.agent.spec import AgentSpec
+from swarm.core.ids import child_agent_id
 from swarm.definitions.catalogue import Catalogue, load_catalogue
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition, Rule
-from swarm.ids import child_agent_id
 from swarm.models import Usage
 from swarm.runtime.evidence import add_to_report, list_commands
 from swarm.runtime.spawning import plan_children

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from swarm.core.errors import UnknownDefinition
 from swarm.definitions.catalogue import Catalogue, check_path, load_catalogue
-from swarm.errors import UnknownDefinition
 
 SHIPPED = {
     "answer",

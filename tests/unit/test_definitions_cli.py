@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from swarm.cli.definitions import group
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from swarm.definitions.catalogue import check_path
+from swarm.definitions.mcp.servers import Server
 from swarm.definitions.sources import ReadResult
-from swarm.mcp.servers import Server
 
 CORPUS = Path(__file__).parent / "corpus" / "definitions"
 

@@ -16,7 +16,7 @@ from bench.__main__ import NAMES
 from docs.pictures.page import SHOTS
 from docs.pictures.terminal import RUNS, TOPS
 from swarm.cli.app import ListedCommand, app
-from swarm.settings import Settings
+from swarm.core.settings import Settings
 from tests.documents import GUIDES, PAGES, ROOT, blocks, calls, headings, links, spans
 
 CODE = [file for name in ("swarm", "tasks", "mailbox") for file in sorted((ROOT / name).rglob("*.py"))]

@@ -9,10 +9,10 @@ from typing import get_args
 import pytest
 
 from swarm.api.application import ENDPOINTS
+from swarm.api.mcp.tools import TOOLS
 from swarm.definitions.hooks import EVENTS
 from swarm.definitions.model import Execution, Isolation, MemoryScope, PermissionMode
 from swarm.definitions.tools import known_tools
-from swarm.mcp.fleet.tools import TOOLS
 from swarm.permissions.rules import parse_rule
 from tests.documents import GUIDES, ROOT, rows, spans
 

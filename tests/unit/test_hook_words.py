@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from swarm.capabilities.hooks.choosing import Table
+from swarm.capabilities.hooks.files import FoundHooks, Managed, find_hooks
+from swarm.capabilities.hooks.placing import Run, leads_through, place_hook
 from swarm.definitions.hook_words import grant_of, read_words
 from swarm.definitions.hooks import Hook, Hooks
-from swarm.hooks.choosing import Table
-from swarm.hooks.files import FoundHooks, Managed, find_hooks
-from swarm.hooks.placing import Run, leads_through, place_hook
 from swarm.permissions.calls import Call
 from swarm.permissions.judge import judge
 

@@ -23,17 +23,17 @@ from swarm.agent.entries import (
 )
 from swarm.agent.life import Life, fold
 from swarm.agent.spec import AgentSpec
+from swarm.capabilities.hooks.answers import Said, interrupt, put_together, read_exit, read_text
+from swarm.capabilities.hooks.choosing import Table
+from swarm.capabilities.hooks.events import Event, find_events, name_tool
+from swarm.capabilities.hooks.files import Managed, find_hooks, read_managed
+from swarm.capabilities.hooks.running import fill
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.hook_words import UNPINNED
 from swarm.definitions.hooks import Hook, Hooks, Origin
 from swarm.definitions.model import AgentDefinition
-from swarm.errors import ConfigurationError
-from swarm.hooks.answers import Said, interrupt, put_together, read_exit, read_text
-from swarm.hooks.choosing import Table
-from swarm.hooks.events import Event, find_events, name_tool
-from swarm.hooks.files import Managed, find_hooks, read_managed
-from swarm.hooks.running import fill
 from swarm.models import Usage
 
 CALL = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "git push --force"}}

@@ -11,10 +11,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from swarm.cli.hooks import show_hooks
-from swarm.errors import ConfigurationError
-from swarm.gathering import gather
+from swarm.client.gathering import gather
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import load_settings
 from swarm.permissions.trust import TrustStore
-from swarm.settings import load_settings
 
 TABLE = {
     "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check"}]}], "Setup": []}

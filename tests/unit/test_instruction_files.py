@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from swarm.context.budget import MAX_BYTES
-from swarm.context.instructions import Instructions, load_instructions
-from swarm.context.nested import find_reached, render_reached
-from swarm.context.rules import expand_braces, find_imports, read_globs, strip_comments
+from swarm.capabilities.context.budget import MAX_BYTES
+from swarm.capabilities.context.instructions import Instructions, load_instructions
+from swarm.capabilities.context.nested import find_reached, render_reached
+from swarm.capabilities.context.rules import expand_braces, find_imports, read_globs, strip_comments
+from swarm.client.gathering import gather
+from swarm.client.orders import Order, prepare_order
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
 from swarm.definitions.sources import Unusable
-from swarm.errors import ConfigurationError
-from swarm.gathering import gather
-from swarm.orders import Order, prepare_order
 from swarm.permissions.trust import TrustStore
-from swarm.settings import Settings
 
 
 @dataclass

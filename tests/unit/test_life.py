@@ -44,10 +44,10 @@ from swarm.agent.entries import (
 from swarm.agent.life import Life, fold
 from swarm.agent.prompts import first_message
 from swarm.agent.spec import AgentSpec, Limits
+from swarm.core.errors import JournalError
+from swarm.core.ids import child_agent_id
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import Kind
-from swarm.errors import JournalError
-from swarm.ids import child_agent_id
 from swarm.models import Usage
 
 TOOLS = ["Read", "Grep", "Edit", "Bash", "Agent"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from swarm.capabilities.governor.view import Bucket, LimitClass
 from swarm.cli.limits import describe
-from swarm.governor.view import Bucket, LimitClass
 
 ONE = LimitClass(
     name="anthropic/1234/sonnet-5-5",

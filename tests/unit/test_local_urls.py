@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kombu import Connection
 from redis.sentinel import SentinelConnectionPool
 
-from swarm.errors import ConfigurationError
-from swarm.settings import Settings, http_address
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings, http_address
 from swarm.store.connection import (
     broker_transport_options,
     broker_url,

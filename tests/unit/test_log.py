@@ -6,7 +6,7 @@ import io
 import json
 import logging
 
-from swarm.log import EventLog, at_work_for, shape_lines
+from swarm.core.log import EventLog, at_work_for, shape_lines
 
 
 def test_json_lines_say_for_whom_they_were_written_and_those_of_others_are_json_too() -> None:

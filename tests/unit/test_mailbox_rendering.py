@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swarm.cli.transcript import read_messages
-from swarm.errors import BadMessageId, BadName, MessageTooLong
+from swarm.core.errors import BadMessageId, BadName, MessageTooLong
 from swarm.mailbox import (
     MAX_BODY_BYTES,
     TAGS,

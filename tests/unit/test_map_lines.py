@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from swarm.capabilities.mapping.lines import fill, read_lines
+from swarm.capabilities.mapping.maps import LineResult
 from swarm.cli.map_output import ResultFile, check_new
-from swarm.errors import ConfigurationError
-from swarm.mapping.lines import fill, read_lines
-from swarm.mapping.maps import LineResult
+from swarm.core.errors import ConfigurationError
 
 
 def result(line: int, state: str = "completed") -> LineResult:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from swarm.agent.life import Life
+from swarm.capabilities.mcp.asking import make_ask, read_answer
+from swarm.capabilities.mcp.launching import Profile
+from swarm.capabilities.mcp.pins import make_pin
+from swarm.capabilities.mcp.server_tools import must_defer, search_tools
+from swarm.definitions.mcp.servers import Server
 from swarm.definitions.tools import Kind
-from swarm.mcp.asking import make_ask, read_answer
-from swarm.mcp.launching import Profile
-from swarm.mcp.pins import make_pin
-from swarm.mcp.server_tools import must_defer, search_tools
-from swarm.mcp.servers import Server
 from swarm.permissions.judge import Call, judge
 from swarm.permissions.rules import Rules, parse_rule
 from swarm.store.questions import Question

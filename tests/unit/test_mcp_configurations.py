@@ -11,11 +11,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from swarm.cli.mcp import group
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.catalogue import load_catalogue
-from swarm.errors import ConfigurationError
-from swarm.mcp.formats import Dialect, Unreadable, read_entry
-from swarm.mcp.reading import explain_absent, load_servers
-from swarm.mcp.servers import Server
+from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
+from swarm.definitions.mcp.reading import explain_absent, load_servers
+from swarm.definitions.mcp.servers import Server
 from swarm.permissions.definition_rules import definition_rules, server_rules
 
 

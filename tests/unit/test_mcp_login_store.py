@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from swarm.capabilities.mcp.logins import Login, NotSealedHere, Seal, find_key, make_key, name_of
 from swarm.cli.mcp_logins import tell_login
-from swarm.errors import ConfigurationError
-from swarm.mcp.formats import Dialect, Unreadable, read_entry
-from swarm.mcp.logins import Login, NotSealedHere, Seal, find_key, make_key, name_of
-from swarm.mcp.servers import JobServers, OAuth
-from swarm.settings import Settings
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
+from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
+from swarm.definitions.mcp.servers import JobServers, OAuth
 
 SECRET = "s" * 32
 URL = "https://docs.example/mcp"

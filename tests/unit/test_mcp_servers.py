@@ -2,7 +2,7 @@
 
 import pytest
 
-from swarm.mcp.servers import MissingVariables, Server, expand, server_of, tool_name
+from swarm.definitions.mcp.servers import MissingVariables, Server, expand, server_of, tool_name
 
 FILES = Server(
     name="My files!",

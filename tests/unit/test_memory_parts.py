@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm.capabilities.memory.mounts import title_of
+from swarm.capabilities.memory.pages import Root, Version
+from swarm.capabilities.memory.secrets import REMOVED, strip_secrets
+from swarm.capabilities.memory.taking_back import name_without, without_job
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.markdown import read_markdown
-from swarm.memory.mounts import title_of
-from swarm.memory.pages import Root, Version
-from swarm.memory.secrets import REMOVED, strip_secrets
-from swarm.memory.taking_back import name_without, without_job
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm.errors import TransientModelError
+from swarm.core.errors import TransientModelError
 from swarm.models.failures import CAP_SECONDS, backoff_seconds
 
 randoms = st.floats(min_value=0, max_value=1, exclude_max=True)

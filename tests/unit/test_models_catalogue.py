@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 from swarm.models import Usage
 from swarm.models.catalogue import (
     cost_usd,

@@ -6,7 +6,7 @@ from email.utils import formatdate
 
 import pytest
 
-from swarm.errors import ModelError, PermanentModelError, TransientModelError
+from swarm.core.errors import ModelError, PermanentModelError, TransientModelError
 from swarm.models.failures import credentials_failure, response_failure, retry_after_seconds, stream_failure
 
 NOW = 1_795_000_000.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swarm.cli.telling import read_command
-from swarm.errors import ConfigurationError
+from swarm.core.errors import ConfigurationError
 
 
 def test_a_command_is_words_and_no_shell() -> None:

@@ -15,12 +15,12 @@ from swarm.agent import notes
 from swarm.agent.decision import RunTools, next_action, settle
 from swarm.agent.entries import Assistant, Prompt, Started, ToolStarted
 from swarm.agent.life import Life
+from swarm.core.errors import ConfigurationError, Interrupted
 from swarm.definitions import tools
+from swarm.definitions.own.declaration import Declaration, declaration_of
+from swarm.definitions.own.results import render
 from swarm.definitions.tools import Kind
-from swarm.errors import ConfigurationError, Interrupted
 from swarm.models import Usage
-from swarm.own.declaration import Declaration, declaration_of
-from swarm.own.results import render
 from swarm.permissions.calls import Call, judge_call
 from swarm.permissions.rules import Rules, parse_rule
 from swarm.tools.own import make_tool

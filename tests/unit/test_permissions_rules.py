@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm.core.errors import SwarmError
 from swarm.definitions.model import AgentDefinition, PermissionMode
-from swarm.errors import SwarmError
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.judge import Call, Verdict, judge, may_read
 from swarm.permissions.lasting import always_rule

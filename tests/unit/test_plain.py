@@ -11,9 +11,9 @@ import pytest
 
 from swarm.agent.entries import Assistant, Finished, ToolFinished, decode_entry, encode_entry
 from swarm.agent.results import read_result
+from swarm.core.plain import MAX_DEPTH, TOO_DEEP, clean, clean_text, find_unfit
 from swarm.models import Usage
 from swarm.models.reply import UNREADABLE_INPUT, ReplyBuilder
-from swarm.plain import MAX_DEPTH, TOO_DEEP, clean, clean_text, find_unfit
 
 LETTERS = ["a", "\0", "\n", "\x1b", "é", "😀", "\ud83d", "\ude00", "\udcff", "\uffff", "\u2028", '"', "\\"]
 

@@ -22,9 +22,9 @@ from swarm.agent.entries import (
 from swarm.agent.life import Life, fold
 from swarm.agent.programs import ProgramModel
 from swarm.agent.spec import AgentSpec
+from swarm.core.errors import PermanentModelError
 from swarm.definitions.catalogue import check_path
 from swarm.definitions.model import AgentDefinition
-from swarm.errors import PermanentModelError
 from swarm.models import ModelRequest, Reply
 from swarm.tools.program import AGAIN, ONCE
 

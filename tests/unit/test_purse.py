@@ -12,9 +12,9 @@ from swarm.agent.decision import MAX_AWAY_SECONDS, CallModel, End, next_action
 from swarm.agent.entries import Assistant, ModelFailed, Prompt, Started, ToolFinished
 from swarm.agent.life import Life, fold
 from swarm.agent.spec import AgentSpec, Limits
+from swarm.core.errors import PermanentModelError, TransientModelError
 from swarm.definitions.catalogue import Catalogue
 from swarm.definitions.model import AgentDefinition
-from swarm.errors import PermanentModelError, TransientModelError
 from swarm.models import Usage
 from swarm.runtime.model_call import describe_failure
 from swarm.runtime.purse import Prices, reply_room, wish_for

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from swarm.records import AGENT_FIELDS, COUNTERS, TERMINAL_STATES, Counters, Event, State, Usage, read_agent, read_job
+from swarm.core.records import (
+    AGENT_FIELDS,
+    COUNTERS,
+    TERMINAL_STATES,
+    Counters,
+    Event,
+    State,
+    Usage,
+    read_agent,
+    read_job,
+)
 from swarm.store.library import STEPS
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from swarm.client.gathering import gather, is_trusted
+from swarm.client.orders import Order, prepare_order
+from swarm.core.settings import Settings
 from swarm.definitions.setups import MAX_COMMAND_BYTES, Setup, read_setup
-from swarm.gathering import gather, is_trusted
-from swarm.orders import Order, prepare_order
 from swarm.permissions.trust import TrustStore
-from swarm.settings import Settings
 
 SWARM, CODEX = ".swarm/setup", ".codex/environments/environment.toml"
 CURSOR, CONTAINER = ".cursor/environment.json", ".devcontainer/devcontainer.json"

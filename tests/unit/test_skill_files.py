@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from swarm.capabilities.skills.model import Package, Skill, Skills
+from swarm.capabilities.skills.places import load_skills
+from swarm.capabilities.skills.telling import Arguments, list_skills, render_skill
 from swarm.definitions.catalogue import check_path
-from swarm.skills.model import Package, Skill, Skills
-from swarm.skills.places import load_skills
-from swarm.skills.telling import Arguments, list_skills, render_skill
 
 WILD = {
     ".claude/skills/plain/SKILL.md": "---\nname: plain\ndescription: Does it.\n---\nDo it.",

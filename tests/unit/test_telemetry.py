@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from swarm.records import AgentView, Usage
+from swarm.core.records import AgentView, Usage
 from swarm.store.roster import StoredEntry
 from swarm.telemetry.metrics import read_counted
 from swarm.telemetry.names import FIGURES, LABELS

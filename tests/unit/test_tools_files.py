@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools.outputs import MAX_OUTPUT_CHARACTERS, fit
 from tests.tool_world import World, make_world
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools.registry import validate_input
 from tests.tool_world import make_world, tool_named
 

@@ -14,16 +14,16 @@ from swarm.agent.decision import RunTools, Settle, SpawnAgents, Wait, next_actio
 from swarm.agent.entries import Assistant, Prompt, Spawned, Started, ToolFinished
 from swarm.agent.life import fold
 from swarm.agent.spec import AgentSpec, Limits
+from swarm.capabilities.team.board import check_role, check_subject, check_text
+from swarm.capabilities.team.scratchpad import MAX_NAME_CHARACTERS, check_page
+from swarm.core.errors import BoardRefused, PadRefused, ToolError
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.tools import all_rows
-from swarm.errors import BoardRefused, PadRefused, ToolError
 from swarm.mailbox import Message, render_mail
 from swarm.models import Usage
 from swarm.permissions.judge import Call, judge
 from swarm.permissions.rules import Rules
 from swarm.runtime.offering import is_of_use, with_team_tools
-from swarm.team.board import check_role, check_subject, check_text
-from swarm.team.scratchpad import MAX_NAME_CHARACTERS, check_page
 from tests.tool_world import make_world, tool_named
 
 SHARED = [row for row in all_rows() if row.name.startswith(("Board", "Scratchpad", "Team"))]

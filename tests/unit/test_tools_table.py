@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import swarm
+from swarm.core.errors import ConfigurationError
 from swarm.definitions.names import canonical_tool
 from swarm.definitions.tools import Kind, ToolRow, all_rows, declare, find_alias, known_tools, row_of
-from swarm.errors import ConfigurationError
 from swarm.tools.registry import load_tool
 from tests.tool_world import tool_named
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swarm.cli.tree_view import describe_now
-from swarm.records import read_agent
+from swarm.core.records import read_agent
 
 
 @pytest.mark.parametrize(

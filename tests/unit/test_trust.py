@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from swarm.agent.spec import Limits
+from swarm.client.gathering import gather, is_trusted
+from swarm.client.orders import Order, prepare_order
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
 from swarm.definitions.catalogue import load_catalogue
 from swarm.definitions.grants import Grant, hash_grants
-from swarm.errors import ConfigurationError
-from swarm.gathering import gather, is_trusted
-from swarm.mcp.servers import JobServers
-from swarm.orders import Order, prepare_order
+from swarm.definitions.mcp.servers import JobServers
 from swarm.permissions.trust import MAX_KEPT, TrustStore
-from swarm.settings import Settings
 
 BUILD = "---\nname: {name}\ndescription: d\n---\n{prompt}\n"
 

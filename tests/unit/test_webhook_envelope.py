@@ -7,11 +7,11 @@ import time
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from swarm.errors import ConfigurationError
-from swarm.settings import Settings, load_settings
-from swarm.webhooks.addresses import names_of, read_address
-from swarm.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal, to_cloud_event
-from swarm.webhooks.notices import Notice
+from swarm.capabilities.webhooks.addresses import names_of, read_address
+from swarm.capabilities.webhooks.envelope import LONGEST_SECONDS, next_try_seconds, seal, to_cloud_event
+from swarm.capabilities.webhooks.notices import Notice
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings, load_settings
 
 OLD, NEW = "whsec_" + "A" * 32, "whsec_" + "B" * 32
 NOTICE = Notice(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.workspace import (
     current_mtimes,
     decode_text,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from swarm.agent.outcomes.words import VERDICT_SCHEMA, ask_grader
 from swarm.agent.spec import AgentSpec
+from swarm.core.ids import child_agent_id
 from swarm.definitions.markdown import read_markdown
 from swarm.definitions.model import AgentDefinition, Outcome, PermissionMode
-from swarm.ids import child_agent_id
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import first_mode
 

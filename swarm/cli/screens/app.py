@@ -9,10 +9,10 @@ from textual.app import App
 
 from swarm.cli.screens.notices import desktop_notice, find_news
 from swarm.cli.screens.pages import FleetScreen, JobScreen
-from swarm.client import Swarm
-from swarm.live.reading import Reader
-from swarm.live.rows import Row
+from swarm.client.swarm import Swarm
 from swarm.store.outage import REDIS_ERRORS
+from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.rows import Row
 
 _LOOK_SECONDS = 2.0
 _LOOKED_AT_JOBS = 50

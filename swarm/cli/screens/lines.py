@@ -9,9 +9,9 @@ from typing import Any
 from rich.text import Text
 
 from swarm.cli.output import one_line, show_ago, show_cost, show_duration, show_number
+from swarm.core.records import TERMINAL_STATES
 from swarm.definitions.tools import Kind, row_of
-from swarm.live.rows import Row
-from swarm.records import TERMINAL_STATES
+from swarm.streaming.live.rows import Row
 
 _LOOKS = {
     **{"running": ("●", "cyan"), "parked": ("◐", "yellow"), "queued": ("○", "dim"), "completed": ("✔", "green")},

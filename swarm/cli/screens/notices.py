@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 
 from swarm.cli.output import one_line
-from swarm.live.rows import Row
-from swarm.records import TERMINAL_STATES
+from swarm.core.records import TERMINAL_STATES
+from swarm.streaming.live.rows import Row
 
 _MOST_CHARACTERS = 200
 _WITHOUT = ("dumb", "linux")

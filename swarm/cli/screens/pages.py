@@ -15,9 +15,9 @@ from swarm.cli.output import one_line, show_cost
 from swarm.cli.screens.lines import agent_lines, job_line, sort_jobs, sum_up_fleet
 from swarm.cli.screens.watching import REFRESH_SECONDS, ListScreen
 from swarm.cli.transcript import TranscriptPrinter
-from swarm.live.reading import Reader
-from swarm.live.rows import Row
-from swarm.live.state import Snapshot, fold
+from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.rows import Row
+from swarm.streaming.live.state import Snapshot, fold
 
 _JOBS = 200
 

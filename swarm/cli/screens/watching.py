@@ -13,8 +13,8 @@ from textual.widgets.option_list import Option
 
 from swarm.cli.output import one_line
 from swarm.cli.screens.dialogs import Answer, ConfirmDialog, LineDialog, QuestionDialog
-from swarm.client import Swarm
-from swarm.errors import SwarmError
+from swarm.client.swarm import Swarm
+from swarm.core.errors import SwarmError
 from swarm.store.outage import REDIS_ERRORS
 from swarm.store.questions import Question
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 
 Promise = Literal["files", "network", "signals", "processes", "metadata", "settings", "process count"]
 PROMISES: dict[Promise, str] = {

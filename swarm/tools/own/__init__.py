@@ -1,4 +1,4 @@
-"""Carrying out calls of your own functions (`swarm.own`): in the worker, or in a process of their own in the sandbox."""
+"""Carrying out calls of your own functions (`swarm.definitions.own`): in the worker, or in a process of their own in the sandbox."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import base64
 import threading
 from typing import Any
 
-from swarm.errors import ToolError
-from swarm.own.context import ToolContext as Told
-from swarm.own.declaration import Declaration
-from swarm.own.results import Rendered, render
+from swarm.core.errors import ToolError
+from swarm.definitions.own.context import ToolContext as Told
+from swarm.definitions.own.declaration import Declaration
+from swarm.definitions.own.results import Rendered, render
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.images import find_image_fault
 from swarm.tools.own.sandboxed import run_sandboxed

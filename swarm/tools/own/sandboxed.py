@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from swarm.core.errors import ToolError
+from swarm.core.log import EventLog
+from swarm.definitions.own import child
+from swarm.definitions.own.declaration import Declaration
+from swarm.definitions.own.results import Rendered
 from swarm.definitions.tools import Kind
-from swarm.errors import ToolError
-from swarm.log import EventLog
-from swarm.own import child
-from swarm.own.declaration import Declaration
-from swarm.own.results import Rendered
 from swarm.tools import Hold, ToolContext
 from swarm.tools.processes import Outcome, run_command
 

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from swarm.errors import ToolError, ToolStopped
-from swarm.log import EventLog
-from swarm.own.declaration import Declaration
+from swarm.core.errors import ToolError, ToolStopped
+from swarm.core.log import EventLog
+from swarm.definitions.own.declaration import Declaration
 
 log = EventLog("swarm.tools")
 _LOOK_SECONDS = 0.1

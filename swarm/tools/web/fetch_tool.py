@@ -9,9 +9,9 @@ from base64 import b85decode, b85encode
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from swarm.errors import ModelError, ToolError
+from swarm.core.errors import ModelError, ToolError
+from swarm.core.plain import clean_text
 from swarm.models import Reply
-from swarm.plain import clean_text
 from swarm.store.agents import Store
 from swarm.tools import Consultation, Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string

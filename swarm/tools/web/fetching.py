@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools.web.reach import Reach
 
 MAX_SECONDS = 60.0

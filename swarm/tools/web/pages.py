@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
 from swarm.tools.web.fetching import Page
 
 MAX_HTML_CHARACTERS = 1_000_000

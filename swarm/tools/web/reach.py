@@ -14,10 +14,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import psutil
 
-from swarm.errors import ToolError
+from swarm.core.errors import ToolError
+from swarm.core.settings import Settings
 from swarm.permissions.networks import NEVER, PRIVATE
 from swarm.permissions.sandbox import resolve_hosts
-from swarm.settings import Settings
 from swarm.store.connection import redis_hosts
 
 Address = IPv4Address | IPv6Address

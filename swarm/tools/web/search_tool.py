@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from swarm.errors import ModelError, ToolError
+from swarm.core.errors import ModelError, ToolError
 from swarm.models import Block, Reply
 from swarm.tools import Consultation, Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string, strings

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from swarm.client import Swarm
+from swarm.client.swarm import Swarm
 from swarm.web.panels import capabilities, spending
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from swarm.client import Swarm
-from swarm.errors import MemoryRefused
-from swarm.governor.view import read_classes
-from swarm.mcp.pins import Pin, Pins
-from swarm.mcp.servers import JobServers, Server
-from swarm.memory.mounts import title_of
-from swarm.memory.pages import Memories
-from swarm.memory.shelves import Places, Shelf
-from swarm.memory.taking_back import take_back
-from swarm.team.teams import Teams
+from swarm.capabilities.governor.view import read_classes
+from swarm.capabilities.mcp.pins import Pin, Pins
+from swarm.capabilities.memory.mounts import title_of
+from swarm.capabilities.memory.pages import Memories
+from swarm.capabilities.memory.shelves import Places, Shelf
+from swarm.capabilities.memory.taking_back import take_back
+from swarm.capabilities.team.teams import Teams
+from swarm.client.swarm import Swarm
+from swarm.core.errors import MemoryRefused
+from swarm.definitions.mcp.servers import JobServers, Server
 
 
 def read_board(swarm: Swarm, job_id: str) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from swarm.client import Swarm
-from swarm.live.reading import Reader
-from swarm.live.rows import Row
-from swarm.records import Event
+from swarm.client.swarm import Swarm
+from swarm.core.records import Event
+from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.rows import Row
 
 _PAGE = 2_000
 _STATES = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from celery import Celery, Task
 
-from swarm.canvas import install
+from swarm.client.canvas import install
 
 app = Celery("bookshop", broker=os.environ["SHOP_BROKER"], backend=os.environ["SHOP_BROKER"])
 # What a killed worker held comes back soon.

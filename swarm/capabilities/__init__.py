@@ -1,0 +1,1 @@
+"""What agents can do beside their turns, a folder each: its domain, its tools, its Lua and its words for the model."""

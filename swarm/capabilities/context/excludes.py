@@ -1,0 +1,91 @@
+"""`claudeMdExcludes` of settings files: instruction files that agents are not given.
+
+What a person's own settings say holds for every file but the administrator's. What settings of a workspace say holds for files of
+its repository alone: what came with it does not take away what the person has written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+from pydantic import BaseModel, ConfigDict
+
+from swarm.capabilities.context.rules import expand_braces
+from swarm.definitions.cache import Stamp, stamp_of
+from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.sources import Problem, Unusable, read_text, show
+
+_KEY = "claudeMdExcludes"
+_OWN = (".claude/settings.json", ".config/swarm/settings.json")
+_OF_WORKSPACE = (".claude/settings.json", ".swarm/settings.json", ".claude/settings.local.json")
+
+
+class Excludes(BaseModel):
+    """Globs of absolute paths, as they are where the job was submitted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    own: tuple[str, ...] = ()
+    repository: tuple[str, ...] = ()
+    """Those that are about the repository's files alone …"""
+    root: str = ""
+    """… which lie here."""
+    workspace: str = ""
+
+    def leaves_out(self, path: Path) -> bool:
+        """Whether agents are not given a file."""
+        globs = (*self.own, *self.repository) if path.is_relative_to(self.root) else self.own
+        return bool(globs) and _compile(globs).match_file(str(path).lstrip("/"))
+
+    def leaves_out_below(self, relative: Path) -> bool:
+        """The same of a file of the workspace, wherever that lies now."""
+        return self.leaves_out(self.workspace / relative)
+
+
+def read_excludes(workspace: Path, home: Path, root: Path) -> tuple[Excludes, list[Problem]]:
+    """What the settings files that hold in a workspace leave out."""
+    problems: list[Problem] = []
+
+    def read(folder: Path, names: Sequence[str]) -> tuple[str, ...]:
+        found: list[str] = []
+        for path in (folder / name for name in names):
+            try:
+                found += _read(path, stamp_of(path))
+            except Unusable as error:
+                problems.append(error.as_problem(path))
+        return tuple(_as_glob(glob, home) for given in found for glob in expand_braces(given))
+
+    own = read(home, _OWN)
+    repository = () if workspace == home else read(workspace, _OF_WORKSPACE)
+    if not own and not repository:
+        return Excludes(), problems
+    return Excludes(own=own, repository=repository, root=str(root), workspace=str(workspace)), problems
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, stamp: Stamp) -> list[str]:
+    if stamp is None:
+        return []
+    try:
+        content = parse_jsonc(read_text(path))
+    except Unusable:
+        return []  # what is wrong with the file is told of its rules
+    given = content.get(_KEY, []) if isinstance(content, Mapping) else []
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise Unusable(f"`{_KEY}` is {show(given)}, no list of globs", 'Write for example ["**/vendor/CLAUDE.md"].')
+    return [one for one in given if one.strip()]
+
+
+def _as_glob(given: str, home: Path) -> str:
+    """As a line of a `.gitignore` at the root of all files; what is not absolute is meant in any folder."""
+    glob = re.sub(r"^~(?=/)", lambda _: str(home), given.strip())
+    return glob if glob.startswith("/") else f"**/{glob.removeprefix('./')}"
+
+
+@lru_cache(maxsize=64)
+def _compile(globs: tuple[str, ...]) -> GitIgnoreSpec:
+    return GitIgnoreSpec.from_lines(globs)

@@ -1,0 +1,266 @@
+"""The instruction files that apply in a workspace, read once where a job is submitted; they travel with it as one document.
+
+From the general to the special: what the machine's administrator has written, the person's own files, then each folder from the
+repository's root (above it, as far as it lies in the person's home) to the workspace. A file of the workspace is text that agents are
+given, and nothing it says loosens anything; but what it imports from outside of its repository would carry a person's other files to
+a model, so that is a `Grant`: it is read only while the person trusts the workspace.
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from swarm.capabilities.context.budget import Part, fit_parts, render_parts
+from swarm.capabilities.context.excludes import Excludes, read_excludes
+from swarm.capabilities.context.rules import PathRule, find_imports, looks_like_file, read_globs, strip_comments
+from swarm.definitions.cache import Stamp, stamp_of
+from swarm.definitions.catalogue import project_folders
+from swarm.definitions.grants import Grant
+from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.opencode import CONFIG_NAMES
+from swarm.definitions.sources import (
+    Problem,
+    Unusable,
+    is_folder,
+    list_files,
+    read_text,
+    resolve,
+    show,
+    show_path,
+    show_place,
+)
+from swarm.permissions.sandbox.names import INSTRUCTIONS
+
+MANAGED = Path("/etc/claude-code")
+"""Where an administrator's file lies, for everybody on this machine."""
+MAX_HOPS = 4
+MAX_RULES_BYTES = 256 * 1024
+MAX_FILES = 300
+_MAX_READ = 128 * 1024
+_OWN = (".claude/CLAUDE.md", ".codex/AGENTS.override.md", ".codex/AGENTS.md", ".config/opencode/AGENTS.md")
+
+
+class Source(BaseModel):
+    """One file, as people are told of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    size: int
+    """Bytes of its text without comments."""
+    given: int
+    """Bytes of it that agents are given to begin with."""
+
+
+class Instructions(BaseModel):
+    """What the instruction files amount to: the document that travels with a job."""
+
+    model_config = ConfigDict(frozen=True)
+
+    v: Literal[1] = 1
+    text: str = ""
+    """What an agent's first message begins with, whole; empty where there are no files."""
+    sources: list[Source] = []
+    rules: list[PathRule] = []
+    """What is given with the first file that is read of those it is about."""
+    excludes: Excludes = Excludes()
+    problems: list[Problem] = Field(default=[], exclude=True)
+    grants: list[Grant] = Field(default=[], exclude=True)
+    """What files of the workspace import from outside; it is in the text only if it was loaded as trusted."""
+
+
+def load_instructions(workspace: Path, home: Path, *, trusted: bool = False, managed: Path = MANAGED) -> Instructions:
+    """Read what applies in a workspace, all of it, in the order in which agents are given it."""
+    reading = _Reading(workspace, home, trusted)
+    reading.take_first(managed, ("CLAUDE.md",), None)
+    # From here on: nobody leaves out what the administrator has written.
+    reading.excludes, reading.problems = read_excludes(workspace, home, reading.root)
+    reading.take_first(home, _OWN, None)
+    reading.take_rules(home / ".claude" / "rules", None, None)
+    for folder in _folders(workspace, home):
+        boundary = reading.root if folder.is_relative_to(reading.root) else folder
+        for names in INSTRUCTIONS:
+            reading.take_first(folder, names, boundary)
+        reading.take_rules(folder / ".claude" / "rules", boundary, folder)
+    for place in (home / ".config" / "opencode", workspace, workspace / ".opencode"):
+        reading.take_opencode(place, None if place.is_relative_to(home / ".config") else reading.root)
+    kept, problems = fit_parts(reading.parts)
+    sources = [
+        Source(name=part.source, size=len(part.text.encode()), given=len(given.encode()))
+        for part, given in zip(reading.parts, kept, strict=True)
+    ]
+    return Instructions(
+        text=render_parts(reading.parts, kept),
+        sources=sources,
+        rules=reading.rules,
+        excludes=reading.excludes,
+        problems=[*reading.problems, *problems],
+        grants=list(dict.fromkeys(reading.grants)),
+    )
+
+
+def _folders(workspace: Path, home: Path) -> list[Path]:
+    """From the farthest to the nearest. What lies above the repository counts in the person's home alone: elsewhere anybody may write."""
+    inside = project_folders(workspace)
+    above = [folder for folder in inside[-1].parents if folder != home and folder.is_relative_to(home)]
+    return [*reversed(above), *reversed(inside)]
+
+
+@lru_cache(maxsize=1024)
+def _read(path: Path, stamp: Stamp, rule: bool) -> tuple[list[str], str, list[str]]:
+    """The globs of a file, its text, and what it imports; read anew when the file has another stamp. Raises `Unusable`."""
+    text = strip_comments(read_text(path)[:_MAX_READ])
+    globs, text = read_globs(text) if rule else ([], text)
+    return globs, text, find_imports(text)
+
+
+class _Reading:
+    """What has been read so far. `boundary` is the folder that a file, and what it imports, must lie in; None: it is the person's own."""
+
+    def __init__(self, workspace: Path, home: Path, trusted: bool) -> None:
+        self.workspace, self.home, self.trusted = workspace, home, trusted
+        self.root = project_folders(workspace)[-1]
+        self.parts: list[Part] = []
+        self.rules: list[PathRule] = []
+        self.excludes = Excludes()
+        self.problems: list[Problem] = []
+        self.grants: list[Grant] = []
+        self._seen: set[Path] = set()
+        self._rules_bytes = 0
+
+    def take_first(self, folder: Path, names: tuple[str, ...], boundary: Path | None) -> None:
+        """Take the first of these that is there."""
+        there = (path for name in names if (path := folder / name).is_file())
+        found = next((path for path in there if not self.excludes.leaves_out(path)), None)
+        if found is not None:
+            self._take(found, boundary)
+
+    def take_rules(self, folder: Path, boundary: Path | None, base: Path | None) -> None:
+        """Take all rules of a folder; their globs are relative to `base`, or to the workspace."""
+        if not is_folder(folder):
+            return
+        try:
+            files = list_files(folder, (".md",))
+        except Unusable as error:
+            self.problems.append(error.as_problem(folder))
+            return
+        for path in files:
+            self._take(path, boundary, rule=True, below=self._below(base))
+
+    def take_opencode(self, folder: Path, boundary: Path | None) -> None:
+        """Take the files that OpenCode's configuration names in `instructions`."""
+        for path in (folder / name for name in CONFIG_NAMES):
+            if not path.is_file():
+                continue
+            try:
+                content = parse_jsonc(read_text(path))
+                for given in _instructions_of(content):
+                    self._take_glob(given, path, boundary)
+            except Unusable as error:
+                self.problems.append(error.as_problem(path))
+
+    def _take_glob(self, given: str, config: Path, boundary: Path | None) -> None:
+        if given.startswith(("http://", "https://")):
+            self._report(
+                config, f"`instructions` names the address {show(given)}, which is not fetched", "Save it as a file."
+            )
+            return
+        base = config.parent.parent if config.parent.name == ".opencode" else config.parent
+        try:
+            pattern = str(base / Path(given).expanduser())
+        except RuntimeError:
+            pattern = str(base / given)
+        found = sorted(itertools.islice(glob.iglob(pattern, recursive=True), MAX_FILES))
+        for path in map(Path, found):
+            if path.is_file():
+                self._take(path, boundary)
+        if not found:
+            self._report(config, f"`instructions` names {show(given)}, and there is no such file", "Correct it.")
+
+    def _below(self, base: Path | None) -> str:
+        if base is None or base == self.workspace:
+            return ""
+        return f"{self.workspace.relative_to(base).as_posix()}/"
+
+    def _take(
+        self,
+        path: Path,
+        boundary: Path | None,
+        *,
+        hops: int = 0,
+        importer: str = "",
+        rule: bool = False,
+        below: str = "",
+        allowed: bool = True,
+    ) -> None:
+        """Take a file and what it imports, each once. What is not `allowed` is only looked through for what else it would import."""
+        real = resolve(path)
+        if real in self._seen or len(self._seen) >= MAX_FILES or self.excludes.leaves_out(path):
+            return
+        name = self.name(path)
+        if boundary is not None and not real.is_relative_to(boundary):
+            self.grants.append(
+                Grant(text=f"{self.name(real)} in what agents are given to read", source=importer or name)
+            )
+            allowed = self.trusted
+        try:
+            globs, text, imports = _read(real, stamp_of(real), rule)
+        except Unusable as error:
+            self.problems.append(error.as_problem(path))
+            return
+        self._seen.add(real)
+        if allowed and text.strip():
+            source = f"{name} (imported by {importer})" if importer else name
+            if globs:
+                self._add_rule(PathRule(source=source, text=text, globs=globs, below=below), path)
+            else:
+                self.parts.append(Part(source, text))
+        for wanted in imports:
+            self._import(wanted, path, boundary, hops, allowed=allowed)
+
+    def _import(self, wanted: str, importer: Path, boundary: Path | None, hops: int, *, allowed: bool) -> None:
+        try:
+            target = importer.parent / Path(wanted).expanduser()
+            there = target.is_file()
+        except (OSError, RuntimeError, ValueError):
+            return
+        if there and hops < MAX_HOPS:
+            self._take(target, boundary, hops=hops + 1, importer=self.name(importer), allowed=allowed)
+        elif there:
+            self._report(
+                importer, f"its import {show(wanted)} is more than {MAX_HOPS} steps away", "Import it further up."
+            )
+        elif looks_like_file(wanted):
+            self._report(importer, f"it imports {show(wanted)}, and there is no such file", "Correct it.")
+
+    def _add_rule(self, rule: PathRule, path: Path) -> None:
+        self._rules_bytes += len(rule.text.encode())
+        if self._rules_bytes > MAX_RULES_BYTES:
+            self._report(
+                path, f"rules have more than {MAX_RULES_BYTES // 1024} KiB in all", "It is left out; shorten them."
+            )
+        else:
+            self.rules.append(rule)
+
+    def _report(self, path: Path, message: str, remedy: str) -> None:
+        self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
+
+    def name(self, path: Path) -> str:
+        """A path as people and agents find it."""
+        return show_place(path, self.workspace, self.home)
+
+
+def _instructions_of(content: Any) -> Iterator[str]:
+    given = content.get("instructions") if isinstance(content, Mapping) else None
+    if given is None:
+        return
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise Unusable("`instructions` is no list of files", 'Write for example ["docs/rules.md"].')
+    yield from given[:MAX_FILES]

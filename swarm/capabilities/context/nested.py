@@ -1,0 +1,81 @@
+"""The instruction files below the workspace's own folder: an agent is given them with the first file that it reads there.
+
+They are read when they are reached, from the workspace as the agent sees it, and lead nowhere out of it. Rules about paths were read
+when the job was submitted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence, Set
+from pathlib import Path
+
+from swarm.capabilities.context.budget import Part, cut_text, render_part
+from swarm.capabilities.context.instructions import MAX_HOPS, Instructions
+from swarm.capabilities.context.rules import find_imports, strip_comments
+from swarm.core.errors import ToolError
+from swarm.permissions.sandbox.names import INSTRUCTIONS
+from swarm.workspace import open_file, resolve_path, shown, sniff_encoding
+
+MAX_BYTES = 16 * 1024
+"""Of what comes with one result."""
+_MAX_FILE_BYTES = 64 * 1024
+_HEAD = "These instruction files are about what was just read:"
+
+MayRead = Callable[[Path], bool]
+
+
+def find_reached(workspace: Path, path: Path, known: Instructions, given: Set[str], *, may_read: MayRead) -> list[Part]:
+    """What is about the file `path`, less what the agent was `given` before, by source. `known` is what was found at submission."""
+    if not path.is_relative_to(workspace):
+        return []
+    relative = path.relative_to(workspace)
+    parts: dict[str, Part] = {}
+
+    def applies(place: Path) -> bool:
+        return os.path.isfile(workspace / place) and not known.excludes.leaves_out_below(place)
+
+    for folder in reversed([folder for folder in relative.parents if folder != Path()]):
+        for names in INSTRUCTIONS:
+            found = next((workspace / folder / name for name in names if applies(folder / name)), None)
+            if found is not None and found != path:
+                _read(workspace, found, parts, may_read)
+    for rule in known.rules:
+        if rule.matches(relative.as_posix()):
+            parts.setdefault(rule.source, Part(rule.source, rule.text))
+    return [part for source, part in parts.items() if source not in given]
+
+
+def render_reached(parts: Sequence[Part]) -> str:
+    """The parts as they follow a result."""
+    room, shown_parts = MAX_BYTES, []
+    for part in parts:
+        size = len(part.text.encode())
+        text = part.text if size <= room else cut_text(part.text, room)
+        room -= len(text.encode())
+        shown_parts.append(render_part(part.source, part.text, text))
+    return "\n".join(["", "<instructions>", _HEAD, *shown_parts, "</instructions>"])
+
+
+def _read(workspace: Path, path: Path, parts: dict[str, Part], may_read: MayRead, hops: int = 0) -> None:
+    """Add a file, and what it imports; what cannot be read, or must not be, is no instruction."""
+    try:
+        real = resolve_path(workspace, str(path))
+        name = shown(workspace, real)
+        if name in parts or not may_read(real):
+            return
+        opened, _ = open_file(workspace, real)
+    except ToolError:
+        return
+    with open(opened, "rb") as file:
+        content = file.read(_MAX_FILE_BYTES)
+    encoding = sniff_encoding(content)
+    if encoding is None:
+        return
+    text = strip_comments(content[len(encoding.bom) :].decode(encoding.codec, errors="replace").replace("\r\n", "\n"))
+    if text.strip():
+        parts[name] = Part(name, text)
+    if hops < MAX_HOPS:
+        for wanted in find_imports(text):
+            if not wanted.startswith("~") and os.path.isfile(real.parent / wanted):
+                _read(workspace, real.parent / wanted, parts, may_read, hops + 1)

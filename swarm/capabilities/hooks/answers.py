@@ -1,0 +1,236 @@
+"""What hooks say, read and put together: exit codes, JSON, and who wins. Pure.
+
+One that fails (another exit code than 0 and 2, its time over, an answer that is not JSON) says nothing, and the work goes on: that is
+what people's hooks expect. The operator's are the exception: where one could refuse and fails, it has refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from swarm.agent.entries import Hooked, HookRun
+from swarm.capabilities.hooks.events import Event
+from swarm.definitions.hooks import Hook
+from swarm.mailbox import render_hook
+
+MAX_TEXT = 10_000
+"""Characters of each text that a hook gives."""
+_TOLD_AS_TEXT = ("SessionStart", "UserPromptSubmit", "PreCompact", "SubagentStart")
+"""Events whose hooks' plain output is for the agent."""
+BEFORE_CALLS = ("PreToolUse", "TaskCompleted")
+_ENDS = ("Stop", "SubagentStop", "TeammateIdle")
+AFTER_CALLS = ("PostToolUse", "PostToolUseFailure")
+_CANNOT_REFUSE = ("SessionStart", "SessionEnd", "SubagentStart")
+_RANK = {"": 0, "allow": 1, "ask": 2, "block": 3, "deny": 4}
+_DECISIONS: dict[str, Literal["allow", "ask", "deny"]] = {
+    **{"approve": "allow", "allow": "allow", "block": "deny", "deny": "deny"},
+    **{"ask": "ask", "defer": "ask"},
+}
+Outcome = Literal["ok", "refused", "failed", "timed_out", "interrupted", "not_run"]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one hook said of one event."""
+
+    hook: Hook
+    outcome: Outcome = "ok"
+    why: str = ""
+    decision: Literal["", "allow", "ask", "deny", "block"] = ""
+    reason: str = ""
+    input: dict[str, Any] | None = None
+    output: str | None = None
+    context: str = ""
+    stop: str = ""
+    message: str = ""
+    seconds: float = 0.0
+
+
+def read_exit(event: Event, hook: Hook, code: int, out: str, err: str, *, timed_out: bool) -> Said:
+    """What a command said."""
+    if timed_out:
+        return fail(event, hook, f"it took longer than {hook.seconds:g} s", outcome="timed_out")
+    if code == 2:
+        return _refuse(event, hook, err.strip() or out.strip() or "no reason was given")
+    if code != 0:
+        last = (err.strip() or out.strip()).splitlines()[-1:]
+        return fail(event, hook, f"exit code {code}{f': {last[0][:200]}' if last else ''}")
+    return read_text(event, hook, out)
+
+
+def read_text(event: Event, hook: Hook, out: str) -> Said:
+    """What a command that succeeded printed, or an address sent."""
+    out = out.strip()
+    if not out.startswith("{"):
+        return Said(hook, context=out[:MAX_TEXT] if event.name in _TOLD_AS_TEXT else "")
+    try:
+        answer = json.loads(out)
+        if not isinstance(answer, dict):
+            raise ValueError("it is no object")
+    except (ValueError, RecursionError) as error:
+        return fail(event, hook, f"its answer is not JSON: {error}")
+    try:
+        return _read_answer(event, hook, answer)
+    except ValueError as error:
+        return fail(event, hook, f"its answer cannot be used: {error}")
+
+
+def fail(event: Event, hook: Hook, why: str, *, outcome: Outcome = "failed") -> Said:
+    """A hook that could not say anything."""
+    said = Said(hook, outcome=outcome, why=why)
+    if hook.origin == "managed" and event.may_refuse and event.name not in (*_CANNOT_REFUSE, *AFTER_CALLS):
+        return _decide(event, said, f"a hook of the operator must be heard, and failed: {why}")
+    return said
+
+
+def interrupt(event: Event, hook: Hook) -> Said:
+    """A hook that somebody's death may have cut off: it may have run, and is not run again for this event."""
+    why = "its worker died in the middle of it; whether it has run is not known"
+    said = fail(event, hook, why, outcome="interrupted")
+    if said.decision or event.name not in BEFORE_CALLS or hook.listens:
+        return said
+    # Neither twice nor not at all: another call is another event.
+    reason = f"the hook that decides about it was interrupted: {why}. Make the call again if it is still needed"
+    return _decide(event, said, reason)
+
+
+def refuse_unrun(event: Event, hook: Hook, why: str) -> Said:
+    """A hook that may not be run here."""
+    return fail(event, hook, why, outcome="not_run")
+
+
+def _refuse(event: Event, hook: Hook, reason: str) -> Said:
+    said = Said(hook, outcome="refused")
+    if event.name in _CANNOT_REFUSE:
+        return replace(said, outcome="failed", why=reason[:300], message=reason[:MAX_TEXT])
+    return _decide(event, said, reason)
+
+
+def _decide(event: Event, said: Said, reason: str) -> Said:
+    decision: Literal["deny", "block"] = "deny" if event.name in BEFORE_CALLS else "block"
+    return replace(said, decision=decision, reason=reason[:MAX_TEXT])
+
+
+def _read_answer(event: Event, hook: Hook, answer: dict[str, Any]) -> Said:
+    own = answer.get("hookSpecificOutput") or {}
+    if not isinstance(own, dict):
+        raise ValueError("`hookSpecificOutput` is no object")
+    if (named := own.get("hookEventName", event.name)) != event.name:
+        raise ValueError(f"`hookEventName` is {named!r:.60}, and the event is {event.name}")
+    said = Said(hook, message=_text(answer, "systemMessage"), context=_text(own, "additionalContext"))
+    if answer.get("continue") is False:
+        said = replace(said, stop=_text(answer, "stopReason") or "no reason was given")
+    changed = own.get("updatedInput")
+    if changed is not None and not isinstance(changed, dict):
+        raise ValueError("`updatedInput` is no object")
+    if event.name == "PreToolUse":
+        said = replace(said, input=changed)
+    if event.name in AFTER_CALLS:
+        output = own.get("updatedToolOutput", own.get("updatedMCPToolOutput"))
+        said = replace(
+            said, output=output if isinstance(output, str | None) else json.dumps(output, ensure_ascii=False)
+        )
+    return _read_decision(event, said, answer, own)
+
+
+def _read_decision(event: Event, said: Said, answer: dict[str, Any], own: dict[str, Any]) -> Said:
+    word, reason = _text(answer, "decision"), _text(answer, "reason")
+    if event.name == "PreToolUse":
+        word = _text(own, "permissionDecision") or word
+        reason = _text(own, "permissionDecisionReason") or reason
+    if word and word not in _DECISIONS:
+        raise ValueError(f"there is no decision {word!r:.60}")
+    decision = _DECISIONS.get(word)
+    if decision == "deny":
+        return _refuse_by_word(event, said, reason or "no reason was given")
+    if decision is not None and event.name == "PreToolUse":
+        return replace(said, decision=decision, reason=reason)
+    return said
+
+
+def _refuse_by_word(event: Event, said: Said, reason: str) -> Said:
+    if event.name in _CANNOT_REFUSE:
+        return replace(said, message=said.message or reason)
+    return replace(_decide(event, said, reason), outcome="refused")
+
+
+def _text(table: dict[str, Any], key: str) -> str:
+    value = table.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"`{key}` is no text")
+    return value[:MAX_TEXT]
+
+
+# -- all hooks of an event ---------------------------------------------------------------------------------
+
+
+def put_together(event: Event, said: Sequence[Said]) -> Hooked:
+    """What all of an event's hooks amount to: deny before ask before allow; of changes the last, the operator's after all others'."""
+    order = {"project": 0, "user": 1, "managed": 2}
+    heard = sorted((_bound(one) for one in said), key=lambda one: order[one.hook.origin])
+    winner = max((one for one in heard), key=lambda one: _RANK[one.decision])
+    decision = winner.decision
+    if decision == "block" and not event.may_refuse and event.name not in AFTER_CALLS:
+        decision = ""
+    deciding = [one for one in heard if one.decision == winner.decision and one.reason]
+    reason = "\n".join(dict.fromkeys(one.reason for one in deciding)) if winner.decision else ""
+    stops = [one.stop for one in heard if one.stop]
+    parts = [(one.hook.source, one.context) for one in heard if one.context]
+    if decision == "block" and event.name in (*_ENDS, *AFTER_CALLS):
+        parts = [*((one.hook.source, one.reason) for one in deciding), *parts]
+    stop = f"a hook ended it: {stops[0]}" if stops else ""
+    if decision == "block" and event.name == "UserPromptSubmit":
+        stop = stop or f"a hook refused the prompt: {reason}"
+    if event.name in _ENDS:
+        stop, decision, parts = "", "" if stops else decision, [] if stops else parts
+    inputs, outputs = (
+        [given for one in heard if (given := getattr(one, key)) is not None] for key in ("input", "output")
+    )
+    return Hooked(
+        event=event.id,
+        name=event.name,
+        tool_use_id=event.call["id"] if event.call is not None else "",
+        runs=[_tell_run(one) for one in said],
+        decision=decision,
+        reason=reason,
+        input=inputs[-1] if inputs and decision != "deny" else None,
+        output=outputs[-1] if outputs else None,
+        text=_render(event, parts),
+        stop=stop,
+        said="\n".join(one.message for one in heard if one.message),
+    )
+
+
+def _bound(said: Said) -> Said:
+    """What of it counts: of one that only listens nothing; a repository's allows nothing, for an agent could change what it runs."""
+    if said.hook.listens:
+        return Said(said.hook, said.outcome, said.why, seconds=said.seconds)
+    if said.hook.origin == "project" and said.decision == "allow":
+        return replace(said, decision="", reason="")
+    return said
+
+
+def _render(event: Event, parts: Sequence[tuple[str, str]]) -> str:
+    if event.name == "PreCompact":
+        return "\n\n".join(text for _, text in parts)
+    if event.name in ("SessionEnd", *_ENDS) and not event.may_refuse:
+        return ""
+    return "\n\n".join(render_hook(event.name, source, text) for source, text in parts)
+
+
+def _tell_run(said: Said) -> HookRun:
+    hook = said.hook
+    return HookRun(
+        id=hook.id,
+        label=hook.label[:200],
+        origin=hook.origin,
+        source=hook.source,
+        outcome=said.outcome,
+        why=said.why[:300],
+        duration_seconds=said.seconds,
+    )

@@ -1,0 +1,264 @@
+"""Maps as Redis keeps them.
+
+Guarantees: a line's job is begun by the step that makes room for it, so a map goes on without anybody looking, as long as there are
+workers; what came of a line is written once, by the step that ends its job; whoever reads results has each in an order that stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel
+
+from swarm.core.errors import ConfigurationError, UnknownMap
+from swarm.core.records import NANO
+from swarm.store.agents import Store
+from swarm.store.values import Signals
+
+MapState = Literal["gathering", "running", "completed", "stopped", "cancelled"]
+_AT_ONCE = 200
+_NUMBERS = ("total", "completed", "failed", "retried", "max_running", "tokens")
+
+
+class Attempt(NamedTuple):
+    """A job that a line may become."""
+
+    job_id: str
+    root_id: str
+    own: str = ""
+    """Parts of its root's spec that are this attempt's own: JSON without braces, after a comma."""
+
+
+class MapLine(NamedTuple):
+    """A line as it is kept."""
+
+    input: Any
+    label: str
+    own: str
+    """Parts of the spec that are the line's own: JSON without braces."""
+    attempts: Sequence[Attempt]
+
+    def document(self) -> str:
+        """As JSON."""
+        given = {"input": json.dumps(self.input), "label": self.label, "own": self.own}
+        return json.dumps({**given, "attempts": [list(each) for each in self.attempts]})
+
+
+class MapView(BaseModel, frozen=True):
+    """One map as it stands. Times are Unix seconds by the server's clock."""
+
+    id: str
+    title: str
+    state: MapState
+    """`gathering`: its lines are still being sent; `stopped`: its money is spent; `completed`: no line is left, some may have failed."""
+    total: int = 0
+    """Lines."""
+    waiting: int = 0
+    running: int = 0
+    completed: int = 0
+    failed: int = 0
+    retried: int = 0
+    max_running: int
+    budget_usd: float | None = None
+    tokens: int = 0
+    cost_usd: float = 0.0
+    """What the jobs that have ended cost; nothing for a rehearsal."""
+    workspace: str = ""
+    patient: bool = False
+    created_at: float
+    ended_at: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs or will."""
+        return self.ended_at is not None
+
+
+class LineResult(BaseModel, frozen=True):
+    """What came of one line."""
+
+    line: int
+    """Its number, from 1 on."""
+    input: Any
+    state: Literal["completed", "failed", "cancelled", "timed_out"]
+    text: str = ""
+    data: Any = None
+    """The answer as data, if a schema was given."""
+    reason: str = ""
+    job_id: str
+    """Of the last attempt."""
+    attempts: int = 1
+    tokens: int = 0
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+    position: str = ""
+    """Its place among the map's results: pass it to `results(after=…)` to go on from here."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the line was done."""
+        return self.state == "completed"
+
+
+class End(NamedTuple):
+    """The map has ended, for now."""
+
+    position: str
+    state: MapState
+
+
+class Maps:
+    """The maps of one swarm."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def make(
+        self, map_id: str, record: Mapping[str, Any], lines: Sequence[MapLine], documents: Mapping[str, str]
+    ) -> None:
+        """Make a map with these lines that is not started; again, it changes nothing.
+
+        `documents` travel with its jobs, by their digests.
+        """
+        given = (map_id, json.dumps(record))
+        if self._store.run("make_map", *given, json.dumps([[digest, ""] for digest in documents])) == "document":
+            self._store.run("make_map", *given, json.dumps(list(documents.items())))
+        for first in range(0, len(lines), _AT_ONCE):
+            numbered = enumerate(lines[first : first + _AT_ONCE], first + 1)
+            self._store.run("add_lines", map_id, *(part for n, line in numbered for part in (n, line.document())))
+
+    def start(self, map_id: str) -> Iterator[Signals]:
+        """Begin as many lines as may run, some in a step; the caller carries out what each asks for. Raises `UnknownMap`."""
+        signals, begun = self._begun(map_id, self._store.run("start_map", map_id))
+        yield signals
+        yield from self.go_on(map_id) if begun else ()
+
+    def go_on(
+        self, map_id: str, *, max_running: int | None = None, budget_usd: float | None = None
+    ) -> Iterator[Signals]:
+        """Have it go on, within other bounds if given. Raises `UnknownMap`."""
+        most: int | str = "" if max_running is None else max_running
+        budget: int | str = "" if budget_usd is None else round(budget_usd * NANO)
+        begun = 1
+        while begun:
+            signals, begun = self._begun(map_id, self._store.run("go_on_map", map_id, most, budget))
+            yield signals
+
+    def retry(self, map_id: str, attempts: Mapping[int, Attempt]) -> Iterator[Signals]:
+        """Try failed lines again. Raises `UnknownMap`."""
+        given = list(attempts.items())
+        for first in range(0, len(given), _AT_ONCE):
+            page = given[first : first + _AT_ONCE]
+            parts = [part for number, attempt in page for part in (number, json.dumps(list(attempt)))]
+            yield self._begun(map_id, self._store.run("retry_lines", map_id, *parts))[0]
+        yield from self.go_on(map_id)
+
+    def cancel(self, map_id: str) -> list[str]:
+        """Begin no further lines; returns the roots of the jobs that still run. Raises `UnknownMap`."""
+        answer = self._store.run("cancel_map", map_id)
+        if answer[0] == "unknown":
+            raise UnknownMap(map_id)
+        return list(answer[1])
+
+    def view(self, map_id: str) -> MapView:
+        """The map as it stands. Raises `UnknownMap`."""
+        store, key = self._store, self._store.key("map", map_id)
+        pipeline = store.client.pipeline(transaction=True)
+        pipeline.hgetall(key)
+        pipeline.llen(f"{key}:waiting")
+        pipeline.zcard(f"{key}:running")
+        fields, waiting, running = pipeline.execute()
+        if not fields:
+            raise UnknownMap(map_id)
+        numbers = {name: int(fields[name]) for name in _NUMBERS if fields.get(name)}
+        cost = 0.0 if fields.get("rehearsed") else int(fields.get("cost") or 0) / NANO
+        return MapView(
+            **numbers,
+            id=map_id,
+            title=fields["title"],
+            state=fields["state"],
+            waiting=waiting,
+            running=running,
+            budget_usd=int(fields["budget"]) / NANO if fields.get("budget") else None,
+            cost_usd=cost,
+            workspace=fields["workspace"],
+            patient=bool(fields.get("patient")),
+            created_at=float(fields["created"]),
+            ended_at=float(fields["ended"]) if fields["ended"] else None,
+        )
+
+    def all(self, count: int = 50) -> list[MapView]:
+        """The newest maps, newest first; expired ones are forgotten on the way."""
+        found = []
+        for map_id in self._store.client.zrevrange(self._store.key("maps"), 0, count - 1):
+            try:
+                found.append(self.view(map_id))
+            except UnknownMap:
+                self._store.client.zrem(self._store.key("maps"), map_id)
+        return found
+
+    def failed(self, map_id: str) -> list[int]:
+        """The numbers of the lines that failed for good."""
+        return [int(number) for number in self._store.client.zrange(self._store.key("map", map_id, "failed"), 0, -1)]
+
+    def template(self, map_id: str) -> dict[str, Any]:
+        """What the specs of its lines have in common. Raises `UnknownMap`."""
+        text = self._store.client.hget(self._store.key("map", map_id), "spec")
+        if text is None:
+            raise UnknownMap(map_id)
+        return dict(json.loads(text + "}"))
+
+    def rules(self, map_id: str) -> str:
+        """The rules that its jobs are submitted with, as JSON; empty for none."""
+        job = self._store.client.hget(self._store.key("map", map_id), "job")
+        return str(json.loads(job or "{}").get("rules", ""))
+
+    def read(self, map_id: str, after: str, seconds: float) -> list[LineResult | End]:
+        """The first results after that place; if there are none, they are waited for for so long.
+
+        A line that was tried again has several.
+        """
+        return self.interpret(map_id, self._store.wait_entries(f"map:{map_id}", "results", after, seconds))
+
+    def interpret(self, map_id: str, found: Sequence[tuple[str, dict[str, str]]]) -> list[LineResult | End]:
+        """Entries of the stream of results as what they tell."""
+        numbers = [fields["line"] for _, fields in found if fields["kind"] == "line"]
+        key = self._store.key("map", map_id)
+        documents = self._store.client.hmget(f"{key}:lines", numbers) if numbers else []
+        rehearsed = bool(self._store.client.hget(key, "rehearsed"))
+        inputs = dict(zip(numbers, documents, strict=True))
+        return [
+            End(position, fields["state"])  # type: ignore[arg-type]
+            if fields["kind"] == "end"
+            else _read_result(position, fields, inputs[fields["line"]], rehearsed)
+            for position, fields in found
+        ]
+
+    def _begun(self, map_id: str, answer: list[Any]) -> tuple[Signals, int]:
+        match answer[0]:
+            case "ok":
+                return Signals(publish=answer[1]), int(answer[2])
+            case "gathering":
+                raise ConfigurationError(f"{map_id} was never started: whoever made it stopped before; make it anew")
+            case "cancelled":
+                raise ConfigurationError(f"{map_id} was cancelled; make it anew with the lines that are left")
+        raise UnknownMap(map_id)
+
+
+def _read_result(position: str, fields: Mapping[str, str], document: str | None, rehearsed: bool) -> LineResult:
+    return LineResult(
+        line=int(fields["line"]),
+        input=json.loads(json.loads(document)["input"]) if document else None,
+        state=fields["state"],
+        text=fields["text"],
+        data=json.loads(fields["data"]) if fields["data"] else None,
+        reason=fields["reason"],
+        job_id=fields["job"],
+        attempts=int(fields["tried"]),
+        tokens=int(fields["tokens"]),
+        cost_usd=0.0 if rehearsed else int(fields["cost"]) / NANO,
+        seconds=float(fields["seconds"]),
+        position=position,
+    )

@@ -1,0 +1,128 @@
+"""How a server is started for an agent: its key, which says who shares it, and what the broker is told.
+
+A process has the sandbox of the agent's commands, a HOME of its own, and of the worker's environment what programs need to run, and what
+its configuration names. It is shared by the agents of one job on one host that work in the same folders with the same rights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from swarm.capabilities.mcp.places import HOMES
+from swarm.core.errors import ToolError
+from swarm.definitions.mcp.servers import Server, expand
+from swarm.tools import Hold, ToolContext
+from swarm.tools.environment import clean_environment
+from swarm.workspace.private import make_private_folder
+
+_ENTER = ("/bin/sh", "-c", 'cd "$0" && exec "$@"')
+_PROJECTS = ("package.json", "pyproject.toml", "node_modules", "pyvenv.cfg", "go.mod", "Cargo.toml")
+"""What lies in the folder that a program belongs to as a whole."""
+
+Confining = Callable[[Hold, list[str]], list[str]]
+FindLogin = Callable[[str], dict[str, Any] | None]
+"""What a broker needs to use the login at an address (`swarm.capabilities.mcp.logins.way_to`); None if there is none."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What tells the processes of a server apart that are not shared."""
+
+    job_id: str
+    agent_id: str
+    """Of a server that one definition has to itself; else empty."""
+    workspace: str
+    folders: tuple[str, ...]
+    read_only: bool
+    network: bool
+
+    def key_for(self, server: Server) -> str:
+        """The name of the one process, or connection, that serves all agents of this profile on this host."""
+        mine: list[Any] = [self.job_id, self.agent_id, server.digest]
+        if server.transport == "stdio":
+            mine += [self.workspace, self.folders, self.read_only, self.network]
+        return hashlib.sha256(json.dumps(mine).encode()).hexdigest()[:24]
+
+
+def describe_launch(
+    server: Server,
+    profile: Profile,
+    confine: Confining | None,
+    folder: Path,
+    allowed: list[str],
+    network_off: bool,
+    find_login: FindLogin,
+) -> dict[str, Any]:
+    """What the broker is told to start, or to connect to; `confine` makes a command one in a sandbox, None: there is none.
+
+    Raises `ToolError`, `MissingVariables`.
+    """
+    filled = expand(server, os.environ, allowed)
+    launch = {
+        "transport": server.transport,
+        "name": server.name,
+        "job": profile.job_id,
+        "owner": profile.agent_id,
+        "workspace": profile.workspace,
+        "start_seconds": server.start_seconds,
+        "roots": [profile.workspace, *profile.folders],
+    }
+    if server.transport != "stdio":
+        if network_off:
+            raise ToolError("this worker lets agents reach nothing (SWARM_NETWORK=off)")
+        return {**launch, "url": filled.url, "headers": filled.headers, "login": find_login(filled.url)}
+    environment = clean_environment(os.environ) | filled.env
+    program = shutil.which(filled.command, path=environment.get("PATH"))
+    if program is None:
+        raise ToolError(f"the program {filled.command!r} is not on the PATH of the worker's host")
+    home = make_home(folder)
+    hold = Hold(
+        readable=tuple(_program_folders([program, *filled.args])), home=home, network=profile.network, needed=False
+    )
+    place = (Path(profile.workspace) / filled.cwd).resolve()
+    if not place.is_dir():
+        raise ToolError(f"the folder {place} that it is to run in does not exist")
+    # A sandbox begins in the workspace.
+    argv = [*((*_ENTER, str(place)) if filled.cwd else ()), program, *filled.args]
+    if confine is not None:
+        argv = confine(hold, argv)
+    return {**launch, "argv": argv, "env": {**environment, "TMPDIR": str(home)}, "cwd": str(place), "home": str(home)}
+
+
+def make_home(folder: Path) -> Path:
+    """A new HOME for a server; the broker removes it with the server."""
+    homes = make_private_folder(folder / HOMES, remedy="set TMPDIR to another folder")
+    home = make_private_folder(homes / secrets.token_hex(6), remedy="set TMPDIR to another folder")
+    return home.resolve()
+
+
+def _program_folders(argv: list[str]) -> Iterator[Path]:
+    """What a server's program must be able to read to run: what it belongs to. Never a home, nor what holds one."""
+    home = Path.home().resolve()
+    for word in argv:
+        if not os.path.isabs(word) or not os.path.isfile(word):
+            continue
+        for file in dict.fromkeys((Path(word), Path(word).resolve())):
+            found = next((one for one in file.parents if any((one / name).exists() for name in _PROJECTS)), file.parent)
+            yield file if home.is_relative_to(found) else found
+
+
+def profile_of(context: ToolContext, server: Server, *, read_only: bool) -> Profile:
+    """The profile of an agent's process of a server."""
+    own = server.scope == "definition"
+    return Profile(
+        job_id=context.job_id,
+        agent_id=context.agent_id if own else "",
+        workspace=context.spec.workspace,
+        folders=tuple(map(str, context.folders)),
+        read_only=read_only,
+        network=context.spec.network,
+    )

@@ -1,0 +1,129 @@
+"""What a server offers, kept with the job when it was first asked: every agent has the same tools of it, on whatever host, whatever the
+server says later. Nothing here talks to a server."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.definitions.mcp.servers import MAX_NAME, Server, tool_name
+from swarm.store.agents import Store
+
+MAX_DESCRIPTION = 2_048
+"""Characters, of a tool and of a server's own instructions: it is said with every request."""
+CallKind = Literal["effect", "look", "idempotent"]
+_PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_NOT_AT_THE_TOP = ("anyOf", "oneOf", "allOf")
+
+
+class PinnedTool(BaseModel):
+    """One tool of a server."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    """The server's own name for it."""
+    called: str
+    """What models call it."""
+    description: str = ""
+    parameters: dict[str, Any] = {"type": "object"}
+    """The JSON schema of its input."""
+    kind: CallKind = "effect"
+    """What a call may be taken for: what the server says of itself, where its word is believed."""
+
+
+class Pin(BaseModel):
+    """What one server offers to a job."""
+
+    model_config = ConfigDict(frozen=True)
+
+    server: str
+    digest: str
+    instructions: str = ""
+    tools: tuple[PinnedTool, ...] = ()
+    resources: bool = False
+    prompts: bool = False
+    left_out: tuple[str, ...] = ()
+    """Tools that no model can be given, and why."""
+
+
+def make_pin(server: Server, about: Mapping[str, Any]) -> Pin:
+    """From what a server says of itself. Pure."""
+    tools: dict[str, PinnedTool] = {}
+    left_out = []
+    for said in about["tools"]:
+        if not server.offers(said["name"]):
+            continue
+        if fault := _find_fault(said["schema"]):
+            left_out.append(f"{said['name']}: {fault}")
+            continue
+        called = _name(server, said["name"], tools)
+        tools[called] = PinnedTool(
+            name=said["name"],
+            called=called,
+            description=said["description"][:MAX_DESCRIPTION],
+            parameters=_usable(said["schema"]),
+            kind=_kind(server, said),
+        )
+    return Pin(
+        server=server.name,
+        digest=server.digest,
+        instructions=about["instructions"][:MAX_DESCRIPTION],
+        tools=tuple(tools.values()),
+        resources=about["resources"],
+        prompts=about["prompts"],
+        left_out=tuple(left_out),
+    )
+
+
+def is_believed(server: Server, tool: str) -> bool:
+    """Whether what a server says about a tool's effects counts: it is the person's own, or they allow the tool's calls."""
+    return server.scope == "user" or server.approvals.get(tool, server.approvals.get("*")) == "allow"
+
+
+def _kind(server: Server, said: Mapping[str, Any]) -> CallKind:
+    if not is_believed(server, said["name"]):
+        return "effect"
+    return "look" if said["read_only"] else "idempotent" if said["idempotent"] else "effect"
+
+
+def _name(server: Server, tool: str, taken: Iterable[str]) -> str:
+    called = tool_name(server.name, tool)
+    if called not in taken:
+        return called
+    # Two names of the server that differ only in letters that a tool's name cannot have.
+    return f"{called[: MAX_NAME - 9]}_{hashlib.sha256(tool.encode()).hexdigest()[:8]}"
+
+
+def _find_fault(schema: Any) -> str:
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        return "its input is no object"
+    wrong = [name for name in schema.get("properties") or {} if not _PARAMETER.fullmatch(name)]
+    return f"its parameter {wrong[0][:80]!r} has a name that cannot be given" if wrong else ""
+
+
+def _usable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema as the Messages API takes it; what that leaves unsaid the server checks."""
+    kept = {key: value for key, value in schema.items() if key not in _NOT_AT_THE_TOP}
+    return {**kept, "type": "object"}
+
+
+class Pins:
+    """What the servers of one job offer."""
+
+    def __init__(self, store: Store, job_id: str) -> None:
+        self._store, self._job_id = store, job_id
+
+    def load(self) -> dict[str, Pin]:
+        """Those that are known, by the part that their tools' names have of them."""
+        found = self._store.client.hgetall(self._store.key("job", self._job_id, "servers"))
+        return {key: Pin.model_validate_json(document) for key, document in found.items()}
+
+    def pin(self, place: str, pin: Pin) -> Pin:
+        """Keep what a server offers; returns what is kept, of two who come at once the first's."""
+        [document] = self._store.run("pin_server", self._job_id, place, pin.model_dump_json())
+        return Pin.model_validate_json(document)

@@ -1,0 +1,116 @@
+"""Memory that lies in files: taken in from folders where agents elsewhere keep theirs, and given back to a folder that a person names.
+
+A file is taken in once for each content it has. A page that somebody has changed since is left as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from swarm.capabilities.memory.mounts import ROOT, TEAM, read_path
+from swarm.capabilities.memory.pages import IMPORT, Author, Memories
+from swarm.capabilities.memory.secrets import strip_secrets
+from swarm.capabilities.memory.shelves import Places, Shelf
+from swarm.core.errors import ConfigurationError, MemoryRefused, ToolError
+from swarm.definitions.catalogue import project_folders
+from swarm.definitions.model import AgentDefinition
+from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_path
+
+_PROJECT, _LOCAL, _USER = Path(".claude/agent-memory"), Path(".claude/agent-memory-local"), Path(".claude/agent-memory")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What a folder holds for a shelf."""
+
+    shelf: Shelf
+    pages: dict[str, str]
+    problems: list[Problem] = field(default_factory=list)
+
+
+def find_memory_folders(
+    definitions: Iterable[AgentDefinition], places: Places, workspace: Path, home: Path
+) -> list[Folder]:
+    """What lies in files for the types that have a memory of a scope that other systems have, too."""
+    above = project_folders(workspace)
+    found = []
+    for definition in definitions:
+        match definition.memory:
+            case "user":
+                folders = [home / _USER / definition.name]
+            case "project":
+                folders = [folder / _PROJECT / definition.name for folder in above]
+            case "local":
+                folders = [folder / _LOCAL / definition.name for folder in above]
+            case _:
+                continue
+        folder = next(filter(is_folder, folders), None)
+        if folder is not None:
+            found.append(read_folder(folder, places.shelf(definition.memory, definition.name)))
+    return found
+
+
+def read_folder(folder: Path, shelf: Shelf) -> Folder:
+    """The pages that a folder holds: its Markdown and text files, without secrets; none that a link leads to outside of it."""
+    read = Folder(shelf, {})
+    try:
+        files = list_files(folder, (".md", ".txt"))
+    except Unusable as error:
+        return Folder(shelf, {}, [error.as_problem(folder)])
+    for path in files:
+        try:
+            if not resolve(path).is_relative_to(resolve(folder)):
+                raise Unusable("it is a link that leads out of its folder", "Put the file there itself.")
+            page = read_path(f"{ROOT}/{path.relative_to(folder).as_posix()}")
+            if page.split("/")[0] == TEAM and shelf.scope != "team":
+                raise Unusable(f"{TEAM!r} is the folder that a project's agents share", "Rename the folder.")
+            read.pages[page] = strip_secrets(read_text(path)).text
+        except Unusable as error:
+            read.problems.append(error.as_problem(path))
+        except ToolError as error:
+            read.problems.append(Problem(path=show_path(path), message=str(error).rstrip("."), remedy="Rename it."))
+    return read
+
+
+def take_in(memories: Memories, folder: Folder, *, overwrite: bool = False) -> tuple[list[str], list[Problem]]:
+    """Make pages of what is new in a folder; returns those, and why others were left as they are."""
+    before = memories.imported(folder.shelf)
+    taken, problems = [], list(folder.problems)
+    for page, text in folder.pages.items():
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+        if before.get(page) == digest and not overwrite:
+            continue
+        given = {} if overwrite else {"sha": digest}
+        try:
+            memories.change(folder.shelf, "write", page, Author(IMPORT), text=text, **given)
+            taken.append(page)
+        except MemoryRefused as error:
+            if error.code != "same":
+                remedy = "`swarm memory import --overwrite` takes the file's text." if error.code == "changed" else ""
+                problems.append(Problem(path=f"{folder.shelf.id} {page}", message=str(error), remedy=remedy))
+    return taken, problems
+
+
+def write_folder(memories: Memories, shelf: Shelf, folder: Path) -> list[Path]:
+    """Write every page of a shelf as a file. Raises `ConfigurationError` for what cannot be written, or would leave the folder."""
+    written = []
+    for page in memories.pages(shelf):
+        found = memories.read(shelf, page.name)
+        if found is None:
+            continue
+        path = folder / page.name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not resolve(path).is_relative_to(resolve(folder)):
+                raise ConfigurationError(f"{path} is a link, or below one, that leads out of {folder}; remove it")
+            temporary = path.with_name(f".{path.name}.{os.getpid()}")
+            temporary.write_text(found[1], encoding="utf-8")
+            temporary.replace(path)
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from error
+        written.append(path)
+    return written

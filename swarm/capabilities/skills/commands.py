@@ -1,0 +1,199 @@
+"""`/name arguments` at the beginning of a prompt: the command, or the skill, that a person calls, made the prompt of a job.
+
+A command is expanded once, where the job is submitted: arguments, files (`@path`), and what it has run (`` !`command` ``). That runs in a
+sandbox that can change nothing and reaches no network, under the rules that hold in the workspace, or not at all. What was put into a
+text, arguments and output, is not looked through for commands again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from swarm.capabilities.skills.model import Package, Skill, Skills
+from swarm.capabilities.skills.telling import RUN, Arguments, wrap_skill
+from swarm.core.errors import ConfigurationError
+from swarm.core.settings import Settings
+from swarm.definitions.catalogue import Catalogue
+from swarm.definitions.fields import read_model
+from swarm.definitions.sources import Unusable, read_text, resolve
+from swarm.definitions.tools import SHELL
+from swarm.permissions.judge import Call, judge, may_read
+from swarm.permissions.rules import Rules
+from swarm.permissions.sandbox import (
+    Backend,
+    CannotConfine,
+    SandboxPolicy,
+    choose_backend,
+    confine_argv,
+    toolchain_folders,
+)
+from swarm.tools.environment import clean_environment
+
+RUN_SECONDS = 60.0
+MAX_OUTPUT_CHARACTERS = 30_000
+MAX_FILE_CHARACTERS = 60_000
+MAX_FILES = 20
+_CALL = re.compile(r"/([A-Za-z0-9_.:-]+)(?:\s+(.*))?", re.DOTALL)
+_FILE = re.compile(r"(?<![\w`@/])@([\w./~+-]*[\w/])")
+_TAGS = re.compile(r"<(?=/?file\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A command that a person calls, with what they said after it."""
+
+    skill: Skill
+    package: Package
+    given: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command is expanded, and what holds there."""
+
+    workspace: Path
+    rules: Rules
+    settings: Settings
+
+
+class Called(NamedTuple):
+    """What a call of a command makes of a job."""
+
+    prompt: str
+    agent: str | None
+    model: str | None
+
+
+def call_command(prompt: str, agent: str | None, skills: Skills, catalogue: Catalogue, place: Place) -> Called | None:
+    """The prompt that one amounts to which calls a command, and the type and the model that the command says; None for any other.
+
+    `agent` is the type that was chosen, if one was. Raises `ConfigurationError`.
+    """
+    call = find_invocation(prompt, skills)
+    if call is None:
+        return None
+    skill, starts = call.skill, catalogue.definitions.get(call.skill.agent)
+    if agent is None and starts is not None and starts.mode != "subagent":
+        agent, skill = starts.name, skill.model_copy(update={"agent": "", "apart": False})
+    model = read_model(skill.model, []) if skill.model else None
+    return Called(expand(replace(call, skill=skill), place), agent, None if model == "inherit" else model)
+
+
+def find_invocation(prompt: str, skills: Skills) -> Invocation | None:
+    """What a prompt calls; None for one that begins with no slash. Raises `ConfigurationError` if there is no such command."""
+    match = _CALL.fullmatch(prompt.rstrip())
+    if match is None:
+        return None
+    name, given = match[1], (match[2] or "").strip()
+    skill = skills.find(name)
+    if skill is None:
+        near = skills.near(name, [one for one in skills.skills if one.by_person])
+        hint = f"; did you mean {' or '.join(f'/{one}' for one in near[:3])}?" if near else ""
+        raise ConfigurationError(
+            f"there is no command /{name} here{hint} (`swarm skills` lists them; a prompt that is none begins with a blank)"
+        )
+    if not skill.by_person:
+        raise ConfigurationError(f"{skill.name} is for agents to load, not for people to call ({skill.source})")
+    return Invocation(skill, Package.model_validate_json(skills.packages[skill.digest]), given)
+
+
+def expand(call: Invocation, place: Place) -> str:
+    """The prompt that a call amounts to. Raises `ConfigurationError` where a command in it cannot be run."""
+    skill, body = call.skill, call.package.body
+    arguments = Arguments(skill, call.given)
+    parts, files, last = [], "", 0
+    for match in [*RUN.finditer(body), None]:
+        text = arguments.fill_in(body[last : match.start() if match else len(body)])
+        files += f"{text}\n"
+        parts.append(text)
+        if match is not None:
+            parts.append(_run(arguments.fill_in(match[1] or match[2], shell=True), skill, place))
+            last = match.end()
+    told = "".join(parts) + arguments.rest()
+    if skill.kind == "skill":
+        told = wrap_skill(skill, call.package, told)
+    if skill.apart or skill.agent:
+        kind = f" of the type {skill.agent}" if skill.agent else ""
+        told += f"\n\nHave an agent of its own{kind} do this, if you can start one."
+    return "\n\n".join([told, *_include(files + arguments.rest(), place)])
+
+
+def _run(command: str, skill: Skill, place: Place) -> str:
+    backend = choose_backend(place.settings.sandbox)
+    wants = f"/{skill.name} has `{command[:80]}` run before it begins"
+    if not isinstance(backend, Backend):
+        raise ConfigurationError(f"{wants}, which needs a sandbox, and there is none here: {backend.reason}")
+    call = Call(
+        tool=SHELL,
+        given={"command": command},
+        rules=place.rules,
+        mode="acceptEdits",
+        workspace=place.workspace,
+        sandboxed=True,
+        read_only_sandbox=True,
+    )
+    if (verdict := judge(call)).action != "allow":
+        raise ConfigurationError(f"{wants}, which is not allowed: {verdict.reason}")
+    with tempfile.TemporaryDirectory(prefix="swarm-command-") as scratch:
+        policy = SandboxPolicy(
+            workspace=place.workspace,
+            scratch=Path(scratch).resolve(),
+            read_only=True,
+            readable=toolchain_folders(os.environ, Path.home()),
+            hidden=(place.settings.state_folder(),),
+        )
+        try:
+            return _await(confine_argv(policy, backend, ["bash", "-c", command]), place.workspace, wants)
+        except CannotConfine as error:
+            raise ConfigurationError(f"{wants}: {error}") from error
+
+
+def _await(argv: list[str], folder: Path, wants: str) -> str:
+    """What the command writes, and how it failed if it did. Raises `ConfigurationError` if it takes too long."""
+    process = subprocess.Popen(
+        argv,
+        cwd=folder,
+        env=clean_environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=RUN_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise ConfigurationError(f"{wants}, which takes longer than {RUN_SECONDS:g} s") from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    text = output.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").strip("\n")
+    if len(text) > MAX_OUTPUT_CHARACTERS:
+        text = f"{text[:MAX_OUTPUT_CHARACTERS]}\n[… {len(text) - MAX_OUTPUT_CHARACTERS:,} characters left out]"
+    return f"{text}\n[exit code {process.returncode}]" if process.returncode else text
+
+
+def _include(text: str, place: Place) -> list[str]:
+    """The files that a text names as `@path`, of the workspace and readable; of any other the text says enough."""
+    included = []
+    for name in list(dict.fromkeys(match.rstrip(".") for match in _FILE.findall(text)))[:MAX_FILES]:
+        path = resolve(place.workspace / Path(name))
+        root = resolve(place.workspace)
+        if not path.is_relative_to(root) or not path.is_file() or not may_read(path, place.rules, root):
+            continue
+        try:
+            content = read_text(path)
+        except Unusable:
+            continue  # an image, say: whoever is told its name can look at it
+        shown = content[:MAX_FILE_CHARACTERS]
+        if len(content) > len(shown):
+            shown += f"\n[… {len(content) - len(shown):,} characters left out; read the file]"
+        included.append(f'<file path="{_TAGS.sub("&lt;", name)}">\n{_TAGS.sub("&lt;", shown)}\n</file>')
+    return included

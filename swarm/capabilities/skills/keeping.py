@@ -1,0 +1,87 @@
+"""The skills of a job as its workers find them: the index, the packages, and their files on this host when a shell needs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from swarm.capabilities.skills.model import Package, Skill, Skills
+from swarm.core.errors import ToolError
+from swarm.store.agents import Store
+from swarm.store.documents import RecordT, read_once
+from swarm.tools import ToolContext
+from swarm.tools.processes import scratch_folder
+from swarm.workspace import SKILL_PREFIX
+
+FOLDER = "skills"
+VARIABLE = SKILL_PREFIX.strip("$/")
+"""Where a command finds them."""
+
+
+def find_skills(store: Store, job_id: str) -> Skills:
+    """What travelled with the job. Raises `UnreadableRecord`."""
+    return load_skills(store, store.carried(job_id).get("skills", ""))
+
+
+def load_skills(store: Store, digest: str) -> Skills:
+    """The skills of this index; an empty digest has none. Raises `UnreadableRecord`."""
+    return _read(store, digest, Skills) if digest else Skills()
+
+
+def load_package(store: Store, skill: Skill) -> Package:
+    """The text and the files of a skill. Raises `UnreadableRecord`."""
+    return _read(store, skill.digest, Package)
+
+
+def read_file(context: ToolContext, given: str) -> bytes:
+    """A file by the path that agents know it by. Raises `ToolError`."""
+    name, _, path = given.removeprefix(SKILL_PREFIX).partition("/")
+    skill = find_skills(context.store, context.job_id).find(name)
+    if skill is None:
+        raise ToolError(f"there is no skill {name!r}")
+    package = load_package(context.store, skill)
+    wanted = os.path.normpath(path) if path else ""
+    if wanted not in package.files:
+        known = ", ".join(list(package.files)[:40]) or "none"
+        raise ToolError(f"the skill {name} has no file {path!r}; it has: {known}")
+    return package.files[wanted].content()
+
+
+def unpack(context: ToolContext, skills: Skills, names: Sequence[str]) -> Path | None:
+    """Put the files of these skills where a command of the agent can read them, and not change them; None: they have none."""
+    wanted = [found for name in dict.fromkeys(names) if (found := skills.find(name)) is not None and found.files]
+    if not wanted:
+        return None
+    # Not in the folder of its processes: what they may write could lead elsewhere.
+    root = scratch_folder(context) / FOLDER
+    root.mkdir(mode=0o700, exist_ok=True)
+    for skill in wanted:
+        if not (root / skill.name).is_dir():
+            _write(load_package(context.store, skill), root / skill.name)
+    return root.resolve()
+
+
+def _write(package: Package, folder: Path) -> None:
+    """All of it or nothing: a process that dies meanwhile leaves a folder that nobody looks at."""
+    making = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(making, ignore_errors=True)
+    for name, file in package.files.items():
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            continue
+        target = making / path
+        target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        target.write_bytes(file.content())
+        target.chmod(0o555 if file.executable else 0o444)
+    try:
+        making.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(making, ignore_errors=True)  # another thread was faster
+
+
+def _read(store: Store, digest: str, kind: type[RecordT]) -> RecordT:
+    return read_once(kind, digest, store.document, f"the document {digest[:12]} with skills of its job")

@@ -1,0 +1,187 @@
+"""Where people have skills and commands, and which of the same name wins: the project's nearest folder, then the person's own.
+
+What a workspace brings is text for agents, and widens nothing. But a skill of the workspace that is called like one of the person's own
+would take its place, so that is a `Grant`: it counts only while the person trusts the workspace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from swarm.capabilities.skills.model import Skill, Skills
+from swarm.capabilities.skills.reading import SKILL_FILE, make_command, read_command, read_skill
+from swarm.definitions.catalogue import project_folders
+from swarm.definitions.grants import Grant
+from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.opencode import CONFIG_NAMES
+from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_place
+
+MAX_TOTAL_BYTES = 24 * 1024 * 1024
+"""Of all packages of a job, as they are stored."""
+_SKILL_DEPTH = 4
+_MAX_LOOKED_AT = 5_000
+_SYSTEMS = (".swarm", ".claude", ".opencode", ".codex", ".agents", ".deepagents", ".github", ".cursor", ".gemini")
+_SKILLS = ("skills", "skill")
+_COMMANDS = ("commands", "command")
+_Made = tuple[Skill, str]
+
+
+class _Found(NamedTuple):
+    skill: Skill
+    document: str
+    own: bool
+
+
+def load_skills(workspace: Path | None, home: Path | None = None, *, trusted: bool = False) -> Skills:
+    """All skills and commands that apply in a workspace; never raises for what one file holds."""
+    reading = _Reading(workspace, home)
+    for folder in project_folders(workspace):
+        for system in _SYSTEMS:
+            reading.take(folder / system, reading.root, own=False)
+        reading.take_configuration(folder, own=False)
+    if reading.home is not None:
+        for system in _SYSTEMS:
+            reading.take(reading.home / system, None, own=True)
+        for name in ("swarm", "opencode"):
+            reading.take(reading.config / name, None, own=True)
+        reading.take_configuration(reading.config / "opencode", own=True)
+        reading.take_prompts(reading.home / ".codex" / "prompts")
+    return reading.merge(trusted)
+
+
+class _Reading:
+    def __init__(self, workspace: Path | None, home: Path | None) -> None:
+        folders = project_folders(workspace)
+        self.root = folders[-1] if folders else None
+        self.workspace = folders[0] if folders else None
+        self.home: Path | None = None
+        try:
+            self.home = home or Path.home()
+        except RuntimeError:
+            pass  # a user without a home
+        configured = None if home is not None else os.environ.get("XDG_CONFIG_HOME")
+        self.config = Path(configured) if configured else (self.home or Path()) / ".config"
+        self.found: list[_Found] = []
+        self.problems: list[Problem] = []
+        self._seen: set[Path] = set()
+
+    def take(self, folder: Path, boundary: Path | None, *, own: bool) -> None:
+        """All that one system's folder holds."""
+        # A home that is the project, too, is the person's own.
+        if own or self.home is None or folder.parent != self.home:
+            for skills in (folder / name for name in _SKILLS):
+                for path in _find_skills(skills) if is_folder(skills) else ():
+                    self._read(path, lambda path: read_skill(path, boundary, self.name(path)), own)
+            for commands in (folder / name for name in _COMMANDS):
+                self._take_commands(commands, boundary, own)
+
+    def take_prompts(self, folder: Path) -> None:
+        """Codex's prompts of the person: commands called `prompts:NAME`."""
+        self._take_commands(folder, None, True, "prompts:")
+
+    def take_configuration(self, folder: Path, *, own: bool) -> None:
+        """The `command` table of OpenCode's configuration."""
+        for path in (folder / name for name in CONFIG_NAMES):
+            try:
+                content = parse_jsonc(read_text(path)) if path.is_file() else None
+            except Unusable:
+                continue  # said where agents are read from it
+            table = content.get("command") if isinstance(content, Mapping) else None
+            for name, entry in table.items() if isinstance(table, Mapping) else ():
+                if isinstance(entry, Mapping):
+                    self._add(path, partial(make_command, str(name), entry, self.name(path)), own)
+
+    def merge(self, trusted: bool) -> Skills:
+        """Who wins, in the order in which they were found."""
+        mine = {one.skill.name.casefold() for one in self.found if one.own}
+        replacing = [one for one in self.found if not one.own and one.skill.name.casefold() in mine]
+        grants = [
+            Grant(
+                text=f"the {one.skill.kind} {one.skill.name}, in place of your own",
+                source=one.skill.source,
+                content=one.skill.digest,
+            )
+            for one in replacing
+        ]
+        winners: dict[str, _Found] = {}
+        hidden: list[tuple[str, str]] = []
+        room = MAX_TOTAL_BYTES
+        for one in self.found:
+            key = one.skill.name.casefold()
+            if not trusted and one in replacing:
+                continue
+            if key in winners:
+                hidden.append((one.skill.source, winners[key].skill.source))
+            elif len(one.document) > room:
+                self.problems.append(_too_much(one.skill))
+            else:
+                winners[key] = one
+                room -= len(one.document)
+        return Skills(
+            skills=[one.skill for _, one in sorted(winners.items())],
+            packages={one.skill.digest: one.document for one in winners.values()},
+            problems=self.problems,
+            hidden=hidden,
+            grants=grants,
+        )
+
+    def name(self, path: Path) -> str:
+        """A path as people find it."""
+        return show_place(path, self.workspace, self.home)
+
+    def _take_commands(self, folder: Path, boundary: Path | None, own: bool, prefix: str = "") -> None:
+        if not is_folder(folder):
+            return
+        try:
+            files = list_files(folder, (".md",))
+        except Unusable as error:
+            self.problems.append(error.as_problem(folder))
+            return
+        for path in files:
+            if path.stem.upper() != "README":
+                self._read(path, lambda path: read_command(path, folder, boundary, self.name(path), prefix), own)
+
+    def _read(self, path: Path, read: Callable[[Path], _Made], own: bool) -> None:
+        real = resolve(path)
+        if real not in self._seen:  # one folder is often a link to another system's
+            self._seen.add(real)
+            self._add(path, lambda: read(path), own)
+
+    def _add(self, path: Path, make: Callable[[], _Made], own: bool) -> None:
+        try:
+            self.found.append(_Found(*make(), own))
+        except Unusable as error:
+            self.problems.append(error.as_problem(path))
+
+
+def _too_much(skill: Skill) -> Problem:
+    return Problem(
+        path=skill.source,
+        message=f"{skill.name} is left out: skills have more than {MAX_TOTAL_BYTES // 1024**2} MiB in all",
+        remedy="Remove large files from them.",
+    )
+
+
+def _find_skills(folder: Path) -> Iterator[Path]:
+    """Each `SKILL.md` below a folder, sorted; what lies below a skill is its own."""
+    pending, looked_at, seen = [(folder, 0)], 0, set()
+    while pending:
+        current, depth = pending.pop(0)
+        try:
+            status, entries = current.stat(), sorted(os.listdir(current))
+        except OSError:
+            continue
+        looked_at += len(entries)
+        if (status.st_dev, status.st_ino) in seen or looked_at > _MAX_LOOKED_AT:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        name = next((name for name in entries if name.lower() == SKILL_FILE.lower()), None)
+        if name is not None:
+            yield current / name
+        elif depth < _SKILL_DEPTH:
+            below = (current / name for name in entries if name != "node_modules" and not name.startswith("."))
+            pending += [(path, depth + 1) for path in below if is_folder(path)]

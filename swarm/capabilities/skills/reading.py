@@ -1,0 +1,184 @@
+"""Reads one skill (`SKILL.md` and the files beside it) or one command (a Markdown file). Nothing in it is run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from swarm.capabilities.skills.model import MAX_DESCRIPTION, Package, Skill, SkillFile
+from swarm.definitions.frontmatter import has_frontmatter, parse_frontmatter, split_frontmatter
+from swarm.definitions.sources import Unusable, as_text, read_text, resolve, show, show_path
+
+SKILL_FILE = "SKILL.md"
+MAX_FILES = 500
+MAX_FILE_BYTES = 4 * 1024 * 1024
+MAX_PACKAGE_BYTES = 8 * 1024 * 1024
+_SKIPPED = frozenset({"node_modules", "__pycache__"})
+_SPELLINGS = {"whentouse": "when", "argumenthint": "hint", "subtask": "subtask"}
+_WITHOUT_EFFECT = {
+    "hooks": "its `hooks` are not run",
+    "disallowedtools": "its `disallowed-tools` take nothing away from who loads it",
+}
+"""Keys whose absence somebody may miss; what is only about taste, or could only loosen something, is passed over."""
+_LINE = re.compile(r"^([A-Za-z][\w-]*):[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_FALSE = ("false", "no", "off", "0")
+
+
+def read_skill(path: Path, boundary: Path | None, shown: str) -> tuple[Skill, str]:
+    """A skill by its `SKILL.md`, and its package as JSON. What links lead to outside of `boundary` is left out. Raises `Unusable`."""
+    _refuse_outside(path, boundary)
+    keys, body = _read(path)
+    name = _name_of(keys, path.parent.name)
+    files, left_out = _collect(path.parent, boundary or path.parent)
+    return _make(keys, body, name, shown, "skill", files, left_out)
+
+
+def read_command(path: Path, folder: Path, boundary: Path | None, shown: str, prefix: str = "") -> tuple[Skill, str]:
+    """A command by its file; the folders between it and `folder` are part of its name. Raises `Unusable`."""
+    _refuse_outside(path, boundary)
+    keys, body = _read(path)
+    parts = path.relative_to(folder).with_suffix("").parts
+    return _make(keys, body, prefix + ":".join(filter(None, map(spell_name, parts))), shown, "command", {}, [])
+
+
+def make_command(name: str, table: Mapping[str, Any], shown: str) -> tuple[Skill, str]:
+    """A command that a configuration holds: OpenCode's `command` table. Raises `Unusable`."""
+    body = table.get("template")
+    if not isinstance(body, str) or not body.strip():
+        raise Unusable(f"the command {show(name)} has no `template`", "Write the prompt there.")
+    return _make(_normalise(table), body, spell_name(name), shown, "command", {}, [])
+
+
+def spell_name(name: str) -> str:
+    """The name in the letters that names may have."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:64]
+
+
+def _make(
+    keys: Mapping[str, Any],
+    body: str,
+    name: str,
+    shown: str,
+    kind: Literal["skill", "command"],
+    files: dict[str, SkillFile],
+    left_out: list[str],
+) -> tuple[Skill, str]:
+    if not name:
+        raise Unusable("nothing in it can be its name", "Name it in letters, digits, '-' and '_'.")
+    if not body.strip():
+        raise Unusable("it has no text below its frontmatter", "Write what is to be done.")
+    package = Package(name=name, body=body.strip("\n"), files=files, left_out=left_out)
+    document = package.model_dump_json()
+    described = " ".join(filter(None, [_text(keys, "description"), _text(keys, "when")]))
+    skill = Skill(
+        name=name,
+        description=_shorten(described or _first_line(body)),
+        kind=kind,
+        source=shown,
+        digest=hashlib.sha256(document.encode()).hexdigest(),
+        size=len(body.encode()),
+        files=len(files),
+        hint=f"[{_text(keys, 'hint')}]" if isinstance(keys.get("hint"), list) else _text(keys, "hint"),
+        arguments=_words(keys.get("arguments")),
+        # Of a command only who says what it is for has written it for agents, too.
+        by_model=not _flag(keys, "disablemodelinvocation", default=False) and (kind == "skill" or bool(described)),
+        by_person=_flag(keys, "userinvocable", default=True),
+        agent=_text(keys, "agent"),
+        apart=_text(keys, "context") == "fork" or _flag(keys, "subtask", default=False),
+        model=_text(keys, "model"),
+        notes=[note for key, note in _WITHOUT_EFFECT.items() if keys.get(key)],
+    )
+    return skill, document
+
+
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    text = read_text(path)
+    if not has_frontmatter(text):
+        return {}, text
+    block, body, line = split_frontmatter(text)
+    try:
+        table, _ = parse_frontmatter(block, line)
+    except Unusable:
+        # Nothing in it permits anything, so what cannot be read of it is not missed.
+        table = {match[1]: match[2].strip("\"'") for match in _LINE.finditer(block)}
+    return _normalise(table), body
+
+
+def _normalise(table: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {re.sub(r"[-_\s]", "", as_text(key)).lower(): value for key, value in table.items()}
+    return {_SPELLINGS.get(key, key): value for key, value in plain.items()}
+
+
+def _name_of(keys: Mapping[str, Any], folder: str) -> str:
+    return spell_name(_text(keys, "name")) or spell_name(folder)
+
+
+def _text(keys: Mapping[str, Any], key: str) -> str:
+    value = keys.get(key)
+    if isinstance(value, list):
+        value = " ".join(map(as_text, value))
+    return "" if value is None or isinstance(value, Mapping) else " ".join(as_text(value).split())
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [as_text(one.get("name") if isinstance(one, Mapping) else one) for one in value][:20]
+    return as_text(value).replace(",", " ").split()[:20] if value is not None else []
+
+
+def _flag(keys: Mapping[str, Any], key: str, *, default: bool) -> bool:
+    value = keys.get(key)
+    return default if value is None else as_text(value).strip().lower() not in (*_FALSE, "")
+
+
+def _first_line(body: str) -> str:
+    return next((line.strip("# \t") for line in body.splitlines() if line.strip("# \t")), "")[:200]
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_DESCRIPTION else f"{text[: MAX_DESCRIPTION - 1]}…"
+
+
+def _refuse_outside(path: Path, boundary: Path | None) -> None:
+    # A clone must not be able to carry another file of the person's to a model.
+    if boundary is not None and not resolve(path).is_relative_to(resolve(boundary)):
+        raise Unusable("it is a link that leads out of the project", "Put the file there itself.")
+
+
+def _collect(folder: Path, boundary: Path) -> tuple[dict[str, SkillFile], list[str]]:
+    """The files of a skill, and what is left out of them, with the reason."""
+    found: dict[str, SkillFile] = {}
+    left_out: list[str] = []
+    room, real = MAX_PACKAGE_BYTES, resolve(boundary)
+    for path in _walk(folder):
+        name = show_path(path.relative_to(folder))
+        try:
+            status = path.stat()
+            if not resolve(path).is_relative_to(real):
+                left_out.append(f"{name}: a link that leads elsewhere")
+            elif not stat.S_ISREG(status.st_mode):
+                left_out.append(f"{name}: no regular file")
+            elif len(found) >= MAX_FILES or status.st_size > min(room, MAX_FILE_BYTES):
+                left_out.append(f"{name}: too large or too many ({status.st_size:,} bytes)")
+            else:
+                data = path.read_bytes()
+                room -= len(data)
+                found[name] = SkillFile(
+                    data=base64.b64encode(data).decode("ascii"), executable=bool(status.st_mode & stat.S_IXUSR)
+                )
+        except OSError as error:
+            left_out.append(f"{name}: {error.strerror}")
+    return found, left_out[:20]
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Every file below, sorted, without hidden ones: what is hidden may be somebody's secrets."""
+    for current, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        yield from (Path(current) / name for name in sorted(names) if not name.startswith("."))

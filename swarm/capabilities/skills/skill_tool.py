@@ -1,0 +1,123 @@
+"""The tool `Skill`: the text of a skill when it is needed.
+
+Those that a definition names come with the agent's first message; all that it was given is said again after a cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from swarm.agent.life import Life
+from swarm.agent.spec import AgentSpec
+from swarm.capabilities.skills.keeping import VARIABLE, find_skills, load_package
+from swarm.capabilities.skills.model import Skill, Skills
+from swarm.capabilities.skills.telling import list_skills, render_skill
+from swarm.core.errors import ToolError
+from swarm.definitions.names import canonical_tool, split_pattern
+from swarm.definitions.tools import READ, SHELL
+from swarm.store.agents import Store
+from swarm.tools import Tool, ToolContext, ToolResult
+from swarm.tools.schemas import string
+from swarm.workspace import SKILL_PREFIX
+
+RESTATED_CHARACTERS = 100_000
+"""Of all skills that are said again after a cut …"""
+RESTATED_OF_ONE = 20_000
+"""… and of each of them."""
+PRELOADED_CHARACTERS = 40_000
+"""Of each that a definition names."""
+_SPOKEN_OF = re.compile(rf"{VARIABLE}\}}?/([A-Za-z0-9_.-]+)")
+
+
+def load_skill(context: ToolContext, given: dict[str, Any]) -> ToolResult:
+    """Give the agent the text of a skill."""
+    skills = find_skills(context.store, context.job_id)
+    skill = skills.find(given["skill"])
+    if skill is None or not skill.by_model:
+        near = skills.near(given["skill"], skills.for_model())
+        hint = f"; about these words: {', '.join(near)}" if near else ""
+        raise ToolError(f"There is no skill {given['skill']!r} that you could use{hint}.")
+    return ToolResult(text=render_skill(skill, load_package(context.store, skill), given.get("args", "")))
+
+
+def preload(store: Store, spec: AgentSpec) -> str:
+    """The skills that the agent's definition names, whole, for its first message; empty if it names none."""
+    return _render_named(store, find_skills(store, spec.job_id), spec, PRELOADED_CHARACTERS) if _named(spec) else ""
+
+
+def restate_skills(context: ToolContext, life: Life) -> str:
+    """The skills that the agent has called for, the latest whole for longest, after those that its definition names."""
+    spec, skills = context.spec, find_skills(context.store, context.job_id)
+    parts = [_render_named(context.store, skills, spec, RESTATED_OF_ONE)] if _named(spec) else []
+    called: list[str] = []
+    for given in reversed(loaded_skills(life)):
+        skill = skills.find(given["skill"])
+        if skill is not None:
+            text = render_skill(skill, load_package(context.store, skill), given.get("args", ""))
+            called.insert(0, _cut(text, skill, RESTATED_OF_ONE))
+    while called and sum(map(len, [*parts, *called])) > RESTATED_CHARACTERS:
+        called.pop(0)
+    return "\n\n".join(filter(None, [*parts, *called]))
+
+
+def loaded_skills(life: Life) -> list[dict[str, Any]]:
+    """The calls that have loaded a skill, each skill's last, in the order of the first."""
+    return [given for key, given in life.context.standing.items() if key.startswith(f"{SKILL.name} ")]
+
+
+def names_in_use(spec: AgentSpec, life: Life, command: str) -> list[str]:
+    """The skills whose files a command of the agent may use: those that it was given, and those that are spoken of."""
+    called = [str(given["skill"]) for given in loaded_skills(life)]
+    return [*_named(spec), *called, *_SPOKEN_OF.findall(spec.prompt), *_SPOKEN_OF.findall(command)]
+
+
+def naming_skills(tool: Tool, skills: Sequence[Skill]) -> Tool:
+    """The tool as agents of this job are given it: with a line for each skill, in a text of bounded size."""
+    return replace(tool, description=f"{tool.description}\nSkills:\n{list_skills(skills)}")
+
+
+def _named(spec: AgentSpec) -> list[str]:
+    return spec.definition.skills
+
+
+def _render_named(store: Store, skills: Skills, spec: AgentSpec, most: int) -> str:
+    tools = spec.definition.tools
+    can_run = tools is None or SHELL in {canonical_tool(split_pattern(entry)[0]) for entry in tools}
+    parts = []
+    for name in _named(spec):
+        skill = skills.find(name)
+        if skill is None or not skill.by_model:
+            parts.append(
+                f'<skill name="{name[:64]}">\n[Your definition names it, and there is no such skill here.]\n</skill>'
+            )
+        else:
+            text = render_skill(skill, load_package(store, skill), "", can_run=can_run)
+            parts.append(_cut(text, skill, most))
+    return "\n\n".join(parts)
+
+
+def _cut(text: str, skill: Skill, most: int) -> str:
+    if len(text) <= most:
+        return text
+    rest = (
+        f'{READ}(file_path="{SKILL_PREFIX}{skill.name}/SKILL.md") has all of it' if skill.files else "call for it again"
+    )
+    return f"{text[:most]}\n[… {len(text) - most:,} characters left out; {rest}]\n</skill>"
+
+
+SKILL = Tool(
+    name="Skill",
+    description=(
+        "Load a skill: instructions for one kind of work, with files of its own, which people have put there. Load the one that "
+        "fits your task before you begin with it, once. What it says is how to work; it permits nothing that you may not do."
+    ),
+    parameters={
+        "skill": string("Its name.", minLength=1, maxLength=200),
+        "args": string("Arguments, where it takes any.", maxLength=20_000),
+    },
+    required=["skill"],
+    run=load_skill,
+)

@@ -1,0 +1,297 @@
+"""A job's task board in Redis: tasks with owners, roles and dependencies.
+
+Guarantees: every change is one atomic step, so a task has one owner at a time; a step with the same cause again returns the same
+and changes nothing; what an agent has in progress goes back the moment it ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from swarm.core.errors import BoardRefused
+from swarm.store.agents import Store
+from swarm.store.values import NOT_LIVE, Signals, normal_role
+
+MAX_TASKS = 1_000
+MAX_SUBJECT_CHARACTERS = 200
+MAX_ROLE_CHARACTERS = 64
+MAX_TEXT_BYTES = 8 * 1024
+"""Of a description, a result, a note."""
+MAX_NOTES_BYTES = 64 * 1024
+"""Of all notes of one task."""
+
+TaskState = Literal["pending", "in_progress", "completed"]
+
+
+class TaskView(BaseModel):
+    """One task of a board as it stands."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    subject: str
+    state: TaskState
+    role: str | None = None
+    """Who may have it: agents with this role; None: everybody."""
+    blocked_by: list[int] = []
+    """The tasks that must be completed before it."""
+    waits_for: list[int] = []
+    """Those of them that are not completed yet."""
+    owner: str | None = None
+    """The id of the agent that has it, or had it when it was completed …"""
+    owner_name: str | None = None
+    """… and its name, or the id again if it has none."""
+    by: str
+    by_name: str
+    created: float
+    changed: float
+
+
+class TaskTexts(BaseModel):
+    """The long texts of one task."""
+
+    model_config = ConfigDict(frozen=True)
+
+    description: str = ""
+    result: str = ""
+    notes: str = ""
+
+
+class Board:
+    """The board of one job. Steps take the acting agent and the cause that tells a repeat."""
+
+    def __init__(self, store: Store, job_id: str) -> None:
+        self._store, self._job_id = store, job_id
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def tasks(self) -> list[TaskView]:
+        """All tasks, by number."""
+        stored = self._store.client.hgetall(self._store.key("job", self._job_id, "board"))
+        records = {int(number): json.loads(record) for number, record in stored.items()}
+        completed = {number for number, record in records.items() if record["state"] == "completed"}
+        return [
+            TaskView(number=number, waits_for=[n for n in record.get("blocked_by", []) if n not in completed], **record)
+            for number, record in sorted(records.items())
+        ]
+
+    def texts(self, numbers: Sequence[int]) -> dict[int, TaskTexts]:
+        """The long texts of these tasks."""
+        if not numbers:
+            return {}
+        names = tuple(TaskTexts.model_fields)
+        wanted = [f"{number} {name}" for number in numbers for name in names]
+        found = iter(self._store.client.hmget(self._store.key("job", self._job_id, "board", "text"), wanted))
+        return {number: TaskTexts(**{name: next(found) or "" for name in names}) for number in numbers}
+
+    # -- steps: each raises `BoardRefused` ------------------------------------------------------------------
+
+    def add(
+        self,
+        agent_id: str,
+        cause: str,
+        subject: str,
+        description: str = "",
+        *,
+        role: str | None = None,
+        blocked_by: Sequence[int] = (),
+    ) -> tuple[int, Signals]:
+        """Add a task and return its number."""
+        given: dict[str, Any] = {
+            "subject": check_subject(subject),
+            "description": check_text("description", description),
+            "blocked_by": _numbers(blocked_by),
+            "max_tasks": MAX_TASKS,
+        }
+        if role is not None and check_role(role):
+            given["role"] = check_role(role)
+        said, effect = self._step("add", agent_id, cause, given)
+        return int(said["task"]), effect
+
+    def claim(self, agent_id: str, cause: str, number: int | None = None) -> tuple[int, Signals]:
+        """Take a task, or the first one that is open and fits the agent's role; returns its number."""
+        said, effect = self._step("claim", agent_id, cause, {} if number is None else {"task": number})
+        return int(said["task"]), effect
+
+    def update(
+        self,
+        agent_id: str,
+        cause: str,
+        number: int,
+        *,
+        subject: str | None = None,
+        description: str | None = None,
+        role: str | None = None,
+        blocked_by: Sequence[int] | None = None,
+        note: str | None = None,
+    ) -> Signals:
+        """Change what is given; `role=""` opens the task to everybody, a note is added to those there are."""
+        given: dict[str, Any] = {
+            "task": number,
+            "subject": None if subject is None else check_subject(subject),
+            "description": None if description is None else check_text("description", description),
+            "role": None if role is None else check_role(role),
+            "blocked_by": None if blocked_by is None else _numbers(blocked_by),
+            "note": None if note is None else check_text("note", note),
+            "max_notes": MAX_NOTES_BYTES,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        while True:
+            try:
+                return self._step("update", agent_id, cause, given)[1]
+            except _Unseen:
+                # Others may change more before the next attempt, but then one of them has come further.
+                given["seen"] = self._look_for_circle(number, given["blocked_by"])
+
+    def _look_for_circle(self, number: int, wanted: Sequence[int]) -> int:
+        """Returns as of which change none of the wanted tasks waits for `number`. Raises `BoardRefused` if one does."""
+        pipeline = self._store.client.pipeline()
+        pipeline.hget(self._store.key("job", self._job_id), "board_ways")
+        pipeline.hgetall(self._store.key("job", self._job_id, "board"))
+        seen, stored = pipeline.execute()
+        blocked_by = {int(task): json.loads(record).get("blocked_by", []) for task, record in stored.items()}
+        if way := find_way(blocked_by, wanted, number):
+            raise BoardRefused(_describe_refusal("circle", {"task": number, "way": way}))
+        return int(seen or 0)
+
+    def give(self, agent_id: str, cause: str, number: int, to: str) -> Signals:
+        """Give a task to the agent `to`."""
+        return self._step("give", agent_id, cause, {"task": number, "to": to})[1]
+
+    def release(self, agent_id: str, cause: str, number: int) -> Signals:
+        """Put a task back, for others to claim."""
+        return self._step("give", agent_id, cause, {"task": number, "to": ""})[1]
+
+    def complete(self, agent_id: str, cause: str, number: int, result: str) -> tuple[list[int], Signals]:
+        """Complete a task; returns the tasks that can be claimed now because of it."""
+        given = {"task": number, "result": check_text("result", result)}
+        said, effect = self._step("complete", agent_id, cause, given)
+        return [int(n) for n in said["unblocked"].split(", ") if n], effect
+
+    def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Signals]:
+        request = json.dumps({"agent": agent_id, "cause": f"board/{cause}", **given})
+        answer = self._store.run("board", self._job_id, operation, request)
+        match answer:
+            case ["ok", publish, said, kill]:
+                return json.loads(said), Signals(publish=publish, kill=kill)
+            case ["none", counts]:
+                raise NothingOpen(_NOTHING_OPEN.format(**json.loads(counts)))
+            case [_, "unseen", _]:
+                raise _Unseen("what the tasks wait for has changed")
+            case [_, why, about]:
+                # Lua writes a number of more than 14 digits as a float.
+                raise BoardRefused(_describe_refusal(why, json.loads(about, parse_float=lambda text: int(float(text)))))
+        raise AssertionError(f"an answer of board.lua that is not known: {answer}")
+
+
+_NOTHING_OPEN = "{open} open for other roles, {in_progress} in progress, {blocked} blocked, {completed} completed"
+_REFUSALS = {
+    "not live": NOT_LIVE,
+    "in progress": "task {task} belongs to {owner}, who works on it",
+    "itself": "task {task} cannot wait for itself",
+    "full": "the board is full: a job has at most {most} tasks",
+    "only notes": "task {task} is completed: only notes can be added",
+    "not yours": "task {task} can be changed by the lead, by {by} who added it, and by its owner; add a note instead",
+    "at work": "task {task} is in progress: give it back before changing what blocks it",
+    "notes full": "the notes of task {task} are full; write to a page of the scratchpad",
+    "ended": "{who} has ended: it cannot have a task",
+}
+
+
+def _describe_refusal(why: str, about: dict[str, Any]) -> str:
+    """The words for a refusal of `board.lua`: its code, and what it tells about it."""
+    number = about.get("task")
+    match why:
+        case "unknown":
+            there = f"the board has tasks 1 to {about['tasks']}" if about["tasks"] else "the board is empty"
+            return f"there is no task {number}: {there}"
+        case "completed":
+            return f"task {number} is completed already" + (f", by {about['by']}" if "by" in about else "")
+        case "blocked":
+            return f"task {number} is blocked until task {', '.join(map(str, about['by']))} is completed"
+        case "role":
+            has = f"the role '{about['has']}'" if "has" in about else "no role"
+            return f"task {number} is for the role '{about['wanted']}'; {about.get('who', 'the caller')} has {has}"
+        case "circle":
+            way = ", which waits for ".join(map(str, about["way"]))
+            return f"that would be a circle: task {number} waits for {way}"
+        case "not to give":
+            owner = f", {about['owner']}" if "owner" in about else ""
+            return f"task {number} can be given away by the lead and by its owner{owner}"
+        case "not owned" if "owner" in about:
+            return f"task {number} belongs to {about['owner']}: only its owner and the lead can complete it"
+        case "not owned":
+            return f"task {number} is nobody's yet: claim it first"
+    return _REFUSALS[why].format(**about)
+
+
+class _Unseen(BoardRefused):
+    """Whether a change would make a circle has to be found out first, or again."""
+
+
+class NothingOpen(BoardRefused):
+    """No task of the board can be claimed by the agent now; the message counts why."""
+
+
+def check_subject(subject: str) -> str:
+    """The subject as one line. Raises `BoardRefused`."""
+    line = " ".join(_storable(subject).split())
+    if not line:
+        raise BoardRefused("a task needs a subject: say in a line what is to be done")
+    if len(line) > MAX_SUBJECT_CHARACTERS:
+        raise BoardRefused(
+            f"the subject has {len(line)} characters, more than {MAX_SUBJECT_CHARACTERS}; the rest is for the description"
+        )
+    return line
+
+
+def check_role(role: str) -> str:
+    """The role as it is compared. Raises `BoardRefused`."""
+    normal = normal_role(_storable(role))
+    if len(normal) > MAX_ROLE_CHARACTERS:
+        raise BoardRefused(f"the role has {len(normal)} characters, more than {MAX_ROLE_CHARACTERS}")
+    return normal
+
+
+def check_text(what: str, text: str) -> str:
+    """A long text of a task. Raises `BoardRefused`."""
+    text = _storable(text).strip()
+    if (size := len(text.encode())) > MAX_TEXT_BYTES:
+        raise BoardRefused(
+            f"the {what} has {size:,} bytes, more than {MAX_TEXT_BYTES:,}; put it on a page of the scratchpad and name that"
+        )
+    return text
+
+
+def _storable(text: str) -> str:
+    # Half a surrogate pair has no UTF-8 form.
+    return text.encode("utf-8", "replace").decode()
+
+
+def find_way(blocked_by: Mapping[int, Sequence[int]], start: Iterable[int], end: int) -> list[int]:
+    """Tasks each of which waits for the next one, from one of `start` to `end`; the fewest, or none. Linear in what waits."""
+    way: dict[int, int | None] = dict.fromkeys(start)
+    reached = deque(way)
+    while reached:
+        task = reached.popleft()
+        if task == end:
+            found: list[int] = []
+            step: int | None = task
+            while step is not None:
+                found.append(step)
+                step = way[step]
+            return found[::-1]
+        for first in blocked_by.get(task, ()):
+            if first not in way:
+                way[first] = task
+                reached.append(first)
+    return []
+
+
+def _numbers(numbers: Sequence[int]) -> list[int]:
+    return sorted(set(numbers))

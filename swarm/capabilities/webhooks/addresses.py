@@ -1,0 +1,26 @@
+"""Addresses that are told of jobs: those of a worker, by name, and the one that a job brings."""
+
+from __future__ import annotations
+
+from swarm.capabilities.webhooks.notices import OWN, Address
+from swarm.core.errors import ConfigurationError, ToolError
+from swarm.core.settings import Settings
+from swarm.tools.web.fetching import parse
+
+
+def names_of(settings: Settings) -> list[str]:
+    """The addresses that a worker with these settings delivers to."""
+    return [*settings.webhooks, *([OWN] if settings.job_webhooks != "off" else [])]
+
+
+def read_address(url: str, settings: Settings) -> Address:
+    """The address that a job brings, with the secret of whoever submits it. Raises `ConfigurationError`."""
+    try:
+        parsed = parse(url)
+    except ToolError as error:
+        raise ConfigurationError(f"the webhook cannot be used: {error}") from None
+    if not (settings.webhook_secret or "").strip():
+        raise ConfigurationError(
+            "a webhook is signed, so that its receiver knows who calls: set SWARM_WEBHOOK_SECRET (echo whsec_$(openssl rand -base64 24))"
+        )
+    return Address(url=str(parsed), secret=settings.webhook_secret or "")

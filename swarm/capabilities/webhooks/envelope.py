@@ -1,0 +1,58 @@
+"""A notice as it is sent: a CloudEvent (1.0, structured JSON), signed as Standard Webhooks say. Pure, but for the clock it is given."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from standardwebhooks import Webhook
+
+from swarm.capabilities.webhooks.notices import Notice
+
+CONTENT_TYPE = "application/cloudevents+json; charset=UTF-8"
+_TRIES_AFTER = (5.0, 60.0, 300.0, 1_800.0, 7_200.0, 18_000.0)
+"""Seconds from a failure to the next try; the last holds for all further ones."""
+LONGEST_SECONDS = 3 * 86_400.0
+"""A notice that could not be delivered for so long is given up."""
+_RENAMED = {"question": "question_id", "sort": "kind"}
+_NUMBERS = ("expires_at", "share")
+
+
+def to_cloud_event(notice: Notice, source: str) -> dict[str, Any]:
+    """The event; `data` holds the fields that the job's stream of events has, and no text of agents."""
+    about = {_RENAMED.get(name, name): value for name, value in notice.about.items()}
+    about |= {name: float(about[name]) for name in _NUMBERS if name in about}
+    return {
+        "specversion": "1.0",
+        "id": notice.id,
+        "source": source,
+        "type": f"swarm.{notice.type}.v1",
+        "subject": f"{notice.job_id}/{notice.agent_id}",
+        "time": datetime.fromtimestamp(notice.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "datacontenttype": "application/json",
+        "data": {
+            **notice.model_dump(exclude={"about", "type", "rehearsed"}),
+            "type": notice.type,
+            "rehearsed": notice.rehearsed,
+            **about,
+        },
+    }
+
+
+def seal(notice: Notice, source: str, secrets: str, now: float) -> tuple[bytes, dict[str, str]]:
+    """The body and its headers. `secrets` are one or, while one takes the other's place, several, parted by spaces."""
+    body = json.dumps(to_cloud_event(notice, source), ensure_ascii=False)
+    moment = datetime.fromtimestamp(int(now), UTC)
+    return body.encode(), {
+        "content-type": CONTENT_TYPE,
+        "user-agent": "swarm-webhooks",
+        "webhook-id": notice.id,
+        "webhook-timestamp": str(int(now)),
+        "webhook-signature": " ".join(Webhook(secret).sign(notice.id, moment, body) for secret in secrets.split()),
+    }
+
+
+def next_try_seconds(tries: int, chance: float) -> float:
+    """How long after so many failed tries the next one comes; `chance`, from 0 to 1, spreads those that failed together."""
+    return _TRIES_AFTER[min(tries, len(_TRIES_AFTER)) - 1] * (1 + chance / 5)

@@ -1,0 +1,219 @@
+"""The client for asyncio.
+
+    from swarm.client.swarm.aio import Swarm
+
+    async with Swarm() as swarm:
+        job = await swarm.submit("Which public functions in this repository have no test?")
+        async for event in job.follow():
+            print(event.kind)
+        print((await job.wait()).text)
+
+Every call is the one of `swarm.client.swarm`, made on a thread. Following is asyncio's own: whoever follows a thousand jobs needs one loop,
+no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from swarm.capabilities.mapping.maps import LineResult, MapView
+from swarm.client import maps
+from swarm.client import swarm as client
+from swarm.client.telling import Teller
+from swarm.core.errors import JobLost, UnknownAgent
+from swarm.core.records import Event, JobView, read_event
+from swarm.core.settings import Settings
+from swarm.store.connection import connect_async
+from swarm.store.outage import REDIS_ERRORS, Outage, is_away
+from swarm.streaming.events import StreamEvent
+
+_BLOCK_SECONDS = 2.0
+_AWAY_SECONDS = 0.5
+Given = ParamSpec("Given")
+Subject = TypeVar("Subject")
+Returned = TypeVar("Returned")
+
+
+class _OnThread:
+    """Something of the synchronous client, whose methods are called on threads."""
+
+    _sync: Any
+
+    def __repr__(self) -> str:
+        return f"aio.{self._sync!r}"
+
+
+def _on_thread(
+    method: Callable[Concatenate[Subject, Given], Returned],
+) -> Callable[Concatenate[Any, Given], Awaitable[Returned]]:
+    """The synchronous client's method with the same arguments, to be awaited."""
+
+    @wraps(method)
+    async def call(self: _OnThread, /, *args: Given.args, **named: Given.kwargs) -> Returned:
+        return await asyncio.to_thread(method, self._sync, *args, **named)
+
+    return call
+
+
+class Job(_OnThread):
+    """A handle on one job."""
+
+    def __init__(self, swarm: Swarm, job: client.Job) -> None:
+        self._swarm, self._sync = swarm, job
+        self.id, self.warnings, self.new = job.id, job.warnings, job.new
+
+    view = _on_thread(client.Job.view)
+    agents = _on_thread(client.Job.agents)
+    find_lack = _on_thread(client.Job.find_lack)
+    board = _on_thread(client.Job.board)
+    pad = _on_thread(client.Job.pad)
+    page = _on_thread(client.Job.page)
+    send = _on_thread(client.Job.send)
+    inbox = _on_thread(client.Job.inbox)
+    mark_read = _on_thread(client.Job.mark_read)
+    wait_reply = _on_thread(client.Job.wait_reply)
+    cancel = _on_thread(client.Job.cancel)
+
+    async def follow(self, *, after: str = "0") -> AsyncIterator[Event]:
+        """As `swarm.Job.follow`: the job's events as they happen, up to its end."""
+        key, over = self._swarm.sync.store.key("events", self.id), False
+        outage = Outage(self._swarm.sync.tell, who=self.id)
+        while True:
+            block = None if over else int(_BLOCK_SECONDS * 1000)
+            try:
+                found = await self._swarm.redis.xread({key: after}, count=500, block=block)
+                # The end may have been trimmed away, or the job may have expired meanwhile.
+                if not found and (await self.view()).ended:
+                    return
+            except REDIS_ERRORS as error:
+                if not is_away(error):
+                    raise
+                outage.note(error)
+                await asyncio.sleep(_AWAY_SECONDS)
+                continue
+            except UnknownAgent as error:
+                if over:
+                    return
+                raise JobLost(self.id) from error
+            outage.over()
+            over = over and bool(found)
+            for _, entries in found or ():
+                for after, fields in entries:
+                    event = read_event(after, fields)
+                    yield event
+                    over = event.kind == "job_ended"
+
+    async def stream(self) -> AsyncIterator[StreamEvent]:
+        """As `swarm.stream`: typed events, with labels for people and whole contents for programs."""
+        teller = Teller(self._swarm.sync, self._sync)
+        async for event in self.follow():
+            for told in await asyncio.to_thread(teller.tell, event):
+                yield told
+
+    async def wait(self, timeout_seconds: float | None = None) -> JobView:
+        """Wait for the end and return the finished job. Raises `TimeoutError`; the job goes on then."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                async for _ in self.follow():
+                    pass
+        except TimeoutError:
+            if not (view := await self.view()).ended:
+                raise
+            return view
+        return await self.view()
+
+
+class Map(_OnThread):
+    """A handle on one map."""
+
+    def __init__(self, swarm: Swarm, made: maps.Map) -> None:
+        self._swarm, self._sync = swarm, made
+        self.id, self.warnings = made.id, made.warnings
+
+    view = _on_thread(maps.Map.view)
+    failures = _on_thread(maps.Map.failures)
+    go_on = _on_thread(maps.Map.go_on)
+    retry = _on_thread(maps.Map.retry)
+    cancel = _on_thread(maps.Map.cancel)
+    _interpret = _on_thread(maps.Map.interpret)
+
+    async def results(self, *, after: str = "0") -> AsyncIterator[LineResult]:
+        """As `swarm.Map.results`: what came of each line, as it comes, up to the map's end."""
+        key, outage = self._swarm.sync.store.key("map", self.id, "results"), Outage(self._swarm.sync.tell, who=self.id)
+        while True:
+            try:
+                found = await self._swarm.redis.xread({key: after}, count=500, block=int(_BLOCK_SECONDS * 1000))
+                results, over = await self._interpret([entry for _, entries in found or () for entry in entries])
+            except REDIS_ERRORS as error:
+                if not is_away(error):
+                    raise
+                outage.note(error)
+                await asyncio.sleep(_AWAY_SECONDS)
+                continue
+            except UnknownAgent as error:
+                raise JobLost(self.id) from error
+            outage.over()
+            after = found[-1][1][-1][0] if found else after
+            for result in results:
+                yield result
+            if over:
+                return
+
+    async def wait(self) -> MapView:
+        """Wait for its end; the map as it then is."""
+        async for _ in self.results():
+            pass
+        return await self.view()
+
+
+class Swarm(_OnThread):
+    """A connection to one swarm, for one event loop; connects on first use."""
+
+    def __init__(self, settings: Settings | None = None, *, tell: Callable[[str], None] | None = None) -> None:
+        self.sync = self._sync = client.Swarm(settings, tell=tell)
+        """The synchronous client underneath."""
+        self.redis = connect_async(self.sync.settings, timeout_seconds=2 * _BLOCK_SECONDS)
+        """The connection that is followed on."""
+
+    jobs = _on_thread(client.Swarm.jobs)
+    agent = _on_thread(client.Swarm.agent)
+    journal = _on_thread(client.Swarm.journal)
+    answer = _on_thread(client.Swarm.answer)
+    cancel = _on_thread(client.Swarm.cancel)
+    compact = _on_thread(client.Swarm.compact)
+    event = _on_thread(client.Swarm.event)
+    workers = _on_thread(client.Swarm.workers)
+    _submit = _on_thread(client.Swarm.submit)
+    _job = _on_thread(client.Swarm.job)
+    maps = _on_thread(client.Swarm.maps)
+    _find_map = _on_thread(client.Swarm.find_map)
+
+    async def submit(self, prompt: str, **order: Any) -> Job:
+        """As `swarm.Swarm.submit`, with the same arguments."""
+        return Job(self, await self._submit(prompt, **order))
+
+    async def job(self, job_id: str) -> Job:
+        """The handle of an existing job. Raises `UnknownAgent`."""
+        return Job(self, await self._job(job_id))
+
+    async def map(self, prompt: str, over: Iterable[str | Mapping[str, Any]], **order: Any) -> Map:
+        """As `swarm.Swarm.map`, with the same arguments."""
+        return Map(self, await asyncio.to_thread(self.sync.map, prompt, over, **order))
+
+    async def find_map(self, map_id: str) -> Map:
+        """The handle of an existing map. Raises `UnknownMap`."""
+        return Map(self, await self._find_map(map_id))
+
+    async def __aenter__(self) -> Swarm:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self.redis.aclose()
+        await asyncio.to_thread(self.sync.close)

@@ -1,0 +1,238 @@
+"""A job as a step of a canvas of another Celery application, without a process of its workers that waits.
+
+    app = Celery("shop", broker=…, backend=…)
+    install(app, broker="shop")
+    chain(fetch.s(42), swarm.signature("Sum up:\\n{result}", workspace="/srv/shop"), mail.s()).delay()
+
+The step's task puts a job on the swarm's queue and gives its process back, in the state `SWARM`. The job carries the step's own
+message with it (its id, the rest of its chain, its group and chord, callbacks and errbacks), which the swarm's workers publish again
+when the job has ended: then the task returns the job's answer or raises `JobFailed`, and Celery goes on as after any other task.
+
+Guarantees: a step makes one job, however often its message is delivered, for the job's id is derived from the step's; a message that
+was lost on the way back is published again until the step has its result; a step that has its result is not run again. As
+with any Celery task that is delivered twice, what follows a step may be sent twice, under the same task id, if its worker dies between
+that and storing the result.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from celery import Celery, Task, bootsteps, signals, states
+from celery import signature as celery_signature
+from celery.backends.base import DisabledBackend
+from celery.canvas import Signature
+from celery.exceptions import Ignore
+from celery.worker import state as worker_state
+from redis.exceptions import RedisError
+
+from swarm.agent.spec import Limits
+from swarm.client.orders import Order, prepare_order
+from swarm.client.swarm import Swarm
+from swarm.core.errors import ConfigurationError, JobFailed, JobLost, RedisUnavailable, SwarmError, UnknownAgent
+from swarm.core.ids import job_id_for, root_agent_id
+from swarm.core.log import EventLog
+from swarm.core.records import JobView
+from swarm.core.settings import Settings
+from swarm.store.connection import explained
+from swarm.store.outage import REDIS_ERRORS
+from swarm.store.sequels import Sequels
+
+log = EventLog("swarm.canvas")
+TASK_NAME = "swarm.job"
+WAITING = "SWARM"
+"""The state of a step whose job has not ended; its result's `info` is `{"job_id": …}` then."""
+PLACE = "{result}"
+"""What of a prompt the previous step's result takes the place of."""
+_OF_THE_STEP = {"prompt", "idempotency_key", "on_end", "broker"}
+_REVOKED_SECONDS = 60.0
+
+
+def signature(prompt: str, *, workspace: str | Path, **order: Any) -> Signature:
+    """A job as a step of a canvas. `order` is what `Swarm.submit` takes, but for `idempotency_key`, `on_end` and `broker`.
+
+    The result of the step before takes the place of each `{result}` in the prompt: text as it is, anything else as JSON. Without such a
+    place it is appended; an immutable signature (`.set(immutable=True)`) gets none. The step's result is the job's text, or its data
+    if a `result_schema` was asked for. Raises `ConfigurationError` for an argument that there is not.
+    """
+    known = set(Order.__dataclass_fields__) - _OF_THE_STEP
+    if unknown := order.keys() - known:
+        raise ConfigurationError(
+            f"a step takes no {', '.join(sorted(unknown))}; it takes prompt, {', '.join(sorted(known))}"
+        )
+    given = {**order, "workspace": str(workspace)}
+    if isinstance(given.get("limits"), Limits):
+        given["limits"] = given["limits"].model_dump(mode="json", exclude_unset=True)
+    return celery_signature(TASK_NAME, kwargs={"prompt": prompt, **given})
+
+
+def job_id_of(task_id: str) -> str:
+    """The job of a step, by the step's task id: of an `AsyncResult`, its `id`."""
+    return job_id_for(_key_of(task_id))
+
+
+def _key_of(task_id: str) -> str:
+    return f"celery/{task_id}"
+
+
+def install(app: Celery, *, broker: str, settings: Settings | None = None) -> Task:
+    """Have the workers of an application run steps that are jobs; returns the task.
+
+    `broker` is the name by which the swarm's workers know this application's broker (`SWARM_BROKERS`); `settings` says which swarm
+    it is (default: the environment's).
+    """
+
+    @cache
+    def swarm() -> Swarm:
+        # Made when first used, for a process that was forked with a connection must not use that.
+        return Swarm(settings)
+
+    class JobStep(Task):  # type: ignore[misc]
+        """The base of the step's task: once the step has its result, its message need not come again."""
+
+        abstract = True
+
+        def on_success(self, retval: Any, task_id: str, args: Any, kwargs: Any) -> None:
+            _settle(swarm(), task_id)
+
+        def on_failure(self, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
+            _settle(swarm(), task_id)
+
+    @app.task(  # type: ignore[untyped-decorator]
+        bind=True,
+        base=JobStep,
+        name=TASK_NAME,
+        # It does little and can be repeated: a worker that dies in it shall not lose it.
+        acks_late=True,
+        reject_on_worker_lost=True,
+        autoretry_for=(RedisUnavailable, *REDIS_ERRORS),
+        max_retries=None,
+        retry_backoff=True,
+        retry_backoff_max=60,
+    )
+    def run_job(self: Task, *before: Any, **given: Any) -> Any:
+        with explained(swarm().store.client):
+            return _run(self, swarm(), broker, before, given)
+
+    app.steps["worker"].add(_revoking(swarm))
+
+    @signals.task_revoked.connect(sender=run_job, weak=False)  # type: ignore[untyped-decorator]
+    def settle_revoked(request: Any = None, **_: Any) -> None:
+        _settle(swarm(), request.id)
+
+    return run_job
+
+
+def _run(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    step_id = str(task.request.id)
+    job_id, began = job_id_of(step_id), given.pop("began", False)
+    try:
+        view = swarm.store.job(job_id)
+        if _has_result(task, step_id):
+            _settle(swarm, step_id)
+            raise Ignore
+    except UnknownAgent:
+        if began:
+            raise JobLost(job_id) from None
+        view = _start(task, swarm, broker, before, given)
+    if task.request.is_eager:
+        view = swarm.job(job_id).wait()
+    if not view.ended:
+        raise Ignore
+    if view.state != "completed":
+        raise JobFailed(job_id, view.state, view.reason)
+    return view.text if given.get("result_schema") is None else view.data
+
+
+def _start(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given: Mapping[str, Any]) -> JobView:
+    request, order = task.request, dict(given)
+    if order.get("limits") is not None:
+        order["limits"] = Limits.model_validate(order["limits"])
+    order["prompt"] = fill(str(order.get("prompt", "")), before)
+    if not request.is_eager:
+        # Before there is a job, for its end may be told before this goes on.
+        task.update_state(state=WAITING, meta={"job_id": job_id_of(request.id)})
+        order |= {"on_end": _message_of(task, given), "broker": broker}
+    prepared = prepare_order(Order(**order, idempotency_key=_key_of(request.id)), swarm.settings)
+    if prepared.sequel is not None:
+        prepared = replace(prepared, sequel=prepared.sequel.model_copy(update={"confirmed": True}))
+    return swarm.place(prepared).view()
+
+
+def _message_of(task: Task, given: Mapping[str, Any]) -> Signature:
+    """The step's message, to come again: under its id, with all that follows it."""
+    message = task.signature_from_request(args=(), kwargs={**given, "began": True})
+    # It may come late, and it has begun in time.
+    message.options.pop("expires", None)
+    return message.set(ignore_result=True) if task.request.ignore_result else message
+
+
+def fill(prompt: str, before: tuple[Any, ...]) -> str:
+    """The prompt with the result of the step before."""
+    if not before:
+        return prompt
+    [result] = before
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    return prompt.replace(PLACE, text) if PLACE in prompt else f"{prompt}\n\n{text}"
+
+
+def _has_result(task: Task, step_id: str) -> bool:
+    return not isinstance(task.backend, DisabledBackend) and task.AsyncResult(step_id).state in states.READY_STATES
+
+
+def _settle(swarm: Swarm, step_id: str) -> None:
+    try:
+        Sequels(swarm.store).settle(job_id_of(step_id))
+    except RedisError as error:
+        # It comes again then, finds its result, and is settled.
+        log.warning("step.not_settled", task_id=step_id, error=error)
+
+
+def _revoking(swarm: Any) -> type:
+    class Revoking(bootsteps.StartStopStep):  # type: ignore[misc]
+        """Cancels the jobs of steps that are revoked. Celery only notes their ids, for no process runs them."""
+
+        def __init__(self, worker: Any, **_: Any) -> None:
+            self._over = threading.Event()
+            self._seen: dict[str, float] = {}
+
+        def start(self, worker: Any) -> None:
+            threading.Thread(target=self._loop, name="swarm-revoked", daemon=True).start()
+
+        def stop(self, worker: Any) -> None:
+            self._over.set()
+
+        def _loop(self) -> None:
+            while not self._over.wait(0.5):
+                try:
+                    self._look()
+                except (RedisError, SwarmError, RuntimeError) as error:
+                    # The ids may change while they are read. It is looked again.
+                    log.warning("revoked.failed", error=error)
+
+        def _look(self) -> None:
+            now, revoked = time.monotonic(), list(worker_state.revoked)
+            self._seen = {step: self._seen.get(step, now) for step in revoked}
+            for step, since in self._seen.items():
+                # A step that is just being started has no job yet.
+                if now - since < _REVOKED_SECONDS and cancel_step(swarm(), step):
+                    self._seen[step] = -math.inf
+
+    return Revoking
+
+
+def cancel_step(swarm: Swarm, task_id: str) -> bool:
+    """Cancel the job of a step; False if it has none yet."""
+    try:
+        swarm.cancel(root_agent_id(job_id_of(task_id)), "the step of a canvas that it was for was revoked", by="canvas")
+    except UnknownAgent:
+        return False
+    return True

@@ -1,0 +1,148 @@
+"""One job as its person has it: to look at, follow, wait for, write to and cancel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, overload
+
+from swarm.agent.needs import Has, find_common_lack, read_needs
+from swarm.capabilities.team.board import Board, TaskTexts, TaskView
+from swarm.capabilities.team.scratchpad import Pad, PageView
+from swarm.client.correspondence import Correspondence, Delivery
+from swarm.core.errors import JobLost, UnknownAgent
+from swarm.core.ids import root_agent_id
+from swarm.core.records import AgentView, Event, JobView, read_event
+from swarm.mailbox import USER
+from swarm.store.outage import REDIS_ERRORS, Outage, is_away
+
+if TYPE_CHECKING:
+    from swarm.client.swarm import Swarm
+    from swarm.client.work import Work
+
+_IDLE_SECONDS = 1.0
+
+
+def show_lack(agent: AgentView, workers: Sequence[Has] | None) -> AgentView:
+    """The agent, with why none of the workers can run it; `workers` is None where nobody has looked."""
+    if workers is None or agent.state != "queued":
+        return agent
+    needs = read_needs(agent.needs)
+    unserved = find_common_lack(needs, workers) if needs is not None else ""
+    return agent.model_copy(update={"unserved": unserved}) if unserved else agent
+
+
+class Job(Correspondence):
+    """A handle on one job, its person's correspondence with it among the rest."""
+
+    def __init__(self, swarm: Swarm, job_id: str, *, warnings: Sequence[str] = (), new: bool = False) -> None:
+        super().__init__(swarm.store, job_id, swarm.publish, Outage(swarm.tell, who=job_id))
+        self._swarm = swarm
+        self.warnings = list(warnings)
+        """What the settings files held that could not be used, when it was submitted."""
+        self.new = new
+        """Whether this submission made it, and not an earlier one with the same idempotency key."""
+
+    def __repr__(self) -> str:
+        return f"Job({self.id!r})"
+
+    def view(self) -> JobView:
+        """The job as it stands now. Raises `UnknownAgent` once it has expired."""
+        return self._store.job(self.id)
+
+    def agents(self) -> list[AgentView]:
+        """All its agents as they stand, oldest first; the root is the first."""
+        records = self._store.agents_of(self.id)
+        # Nobody is asked who could serve them as long as none waits.
+        workers = self._swarm.workers() if any(one.state == "queued" for one in records) else None
+        return [show_lack(record, workers) for record in records]
+
+    def find_lack(self) -> str:
+        """Why nobody can run what is queued of this job now; empty if somebody can, or nothing waits for it."""
+        return next((agent.unserved for agent in self.agents() if agent.unserved), "")
+
+    @overload
+    def follow(self, *, after: str = "0") -> Iterator[Event]: ...
+
+    @overload
+    def follow(self, *, after: str = "0", idle_seconds: float) -> Iterator[Event | None]: ...
+
+    def follow(self, *, after: str = "0", idle_seconds: float | None = None) -> Iterator[Event | None]:
+        """The job's events from `after` on, as they happen, up to its end (the last one, if it has gone on after an end).
+
+        With `idle_seconds`, None is yielded whenever nothing has happened for so long, so that the caller can redraw or give up. A Redis
+        that is away is waited for, however long that takes, and `Swarm.tell` is told so. Raises `JobLost` if it comes back without
+        the job.
+        """
+        happened = self._watch(after, _IDLE_SECONDS if idle_seconds is None else idle_seconds)
+        return happened if idle_seconds is not None else (event for event in happened if event is not None)
+
+    def _watch(self, after: str, idle_seconds: float) -> Iterator[Event | None]:
+        over = False
+        while True:
+            try:
+                found = self._store.wait_events(self.id, after, 0 if over else idle_seconds)
+                # The end may have been trimmed away, or the job may have expired meanwhile.
+                if not found and self.view().ended:
+                    return
+            except REDIS_ERRORS as error:
+                if not is_away(error):
+                    raise
+                self._outage.note(error)
+                time.sleep(min(0.5, idle_seconds))
+                yield None
+                continue
+            except UnknownAgent as error:
+                if over:
+                    return
+                raise JobLost(self.id) from error
+            self._outage.over()
+            if not found:
+                over = False
+                yield None
+                continue
+            for after, fields in found:
+                event = read_event(after, fields)
+                yield event
+                # Somebody may have written to its root since, so that it went on.
+                over = event.kind == "job_ended"
+
+    def wait(self, timeout_seconds: float | None = None) -> JobView:
+        """Wait for the end and return the finished job. Raises `TimeoutError`; the job goes on then."""
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        for _ in self.follow(idle_seconds=0.5):
+            if deadline is not None and time.monotonic() > deadline:
+                if (view := self.view()).ended:  # what is followed yet is its past
+                    return view
+                raise TimeoutError(f"job {self.id} has not ended within {timeout_seconds} s; it goes on")
+        return self.view()
+
+    def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
+        """As `send`; returns who got the message, and who of a broadcast did not. Raises `BeyondCeiling` as `Swarm.hold_job` does."""
+        self._swarm.hold_job(self.id)
+        return super().deliver(to, text, reply_to=reply_to)
+
+    def board(self) -> list[TaskView]:
+        """The tasks of its board, by number."""
+        return Board(self._store, self.id).tasks()
+
+    def task_texts(self) -> dict[int, TaskTexts]:
+        """By number, the descriptions, results and notes of all tasks of the board."""
+        board = Board(self._store, self.id)
+        return board.texts([task.number for task in board.tasks()])
+
+    def pad(self) -> list[PageView]:
+        """The pages of its scratchpad, by name."""
+        return Pad(self._store, self.id).pages()
+
+    def page(self, name: str) -> tuple[PageView, str]:
+        """One page of the scratchpad, and its text. Raises `PadRefused`."""
+        return Pad(self._store, self.id).read(name)
+
+    def work(self) -> Work:
+        """What the job did to files, if it works on a copy of its workspace. Raises `NoWork`, `GitFailed`."""
+        return self._swarm.work(root_agent_id(self.id))
+
+    def cancel(self, reason: str = "cancelled by a person", *, by: str = USER) -> None:
+        """Cancel the job: every agent of it, at once and for good. `by` says who did."""
+        self._swarm.cancel(root_agent_id(self.id), reason, by=by)

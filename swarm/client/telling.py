@@ -1,0 +1,186 @@
+"""From a job's events and its agents' journals to the stream of typed events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from swarm.agent.entries import Assistant, Compacted, Entry, Parked, ToolFinished, decode_entry
+from swarm.agent.entries import ModelFailed as Failed
+from swarm.agent.entries import Prompt as Prompted
+from swarm.client.swarm import Job, Swarm
+from swarm.core.records import AgentView, Event
+from swarm.store.questions import Question
+from swarm.streaming.events import (
+    AgentEnded,
+    AgentSpawned,
+    AgentState,
+    JobEnded,
+    JobStarted,
+    MessageSent,
+    ModelFailed,
+    Notice,
+    Prompt,
+    QuestionAsked,
+    QuestionClosed,
+    Reply,
+    StreamEvent,
+    ToolCall,
+    ToolResult,
+)
+
+_OF_AGENT = ("text", "stopped_at", "turns", "tools", "usage", "cost_usd")
+_OF_JOB = ("data", "reason", "stopped_at", "agents", "turns", "usage", "cost_usd", "rehearsed")
+_STATES: dict[str, Any] = {
+    **{"running": "running", "parked": "parked"},
+    **dict.fromkeys(("woken", "handed_over", "rescued", "resumed"), "queued"),
+}
+
+
+def stream(swarm: Swarm, job: Job) -> Iterator[StreamEvent]:
+    """All that has happened in a job, and what happens until it ends. Raises `JobLost`."""
+    teller = Teller(swarm, job)
+    for event in job.follow():
+        yield from teller.tell(event)
+
+
+class Teller:
+    """Tells what one job's events mean; given them in order, it leaves nothing of the journals out. Not thread-safe."""
+
+    def __init__(self, swarm: Swarm, job: Job) -> None:
+        self._swarm, self._job = swarm, job
+        self._read: dict[str, int] = {}
+        """Entries of each agent's journal that were told."""
+        self._agents: dict[str, AgentView] = {}
+        self._calls: dict[str, str] = {}
+        self._waits: dict[str, str] = {}
+
+    def tell(self, event: Event) -> list[StreamEvent]:
+        """What the next event means: first what its agent has lived up to it, then the event itself."""
+        about = self._about(event)
+        told = [found for entry in self._entries(event) for found in self._tell_entry(entry, about)]
+        lifecycle = self._tell_event(event, {**about, "seq": event.seq, "at": event.at})
+        return [*told, *([lifecycle] if lifecycle is not None else [])]
+
+    def _about(self, event: Event) -> dict[str, Any]:
+        if not event.agent_id.startswith("agent-"):  # the person
+            return {"job_id": self._job.id, "agent_id": event.agent_id, "label": "user"}
+        agent = self._agents.get(event.agent_id)
+        if agent is None or event.kind in ("ended", "job_ended"):
+            agent = self._agents[event.agent_id] = self._swarm.store.agent(event.agent_id)
+        return {"job_id": self._job.id, "agent_id": agent.id, "label": agent.label}
+
+    # -- what agents live --------------------------------------------------------------------------------------
+
+    def _entries(self, event: Event) -> Iterator[tuple[int, Entry]]:
+        """The entries that came before the event, each with its place in the job."""
+        if event.agent_id not in self._agents:
+            return
+        while page := self._swarm.store.stored_entries(event.agent_id, after=self._read.get(event.agent_id, 0)):
+            for stored in page:
+                if stored.seq > event.seq:
+                    return
+                self._read[event.agent_id] = stored.number
+                yield stored.seq, decode_entry(stored.document, agent_id=event.agent_id, number=stored.number)
+
+    def _tell_entry(self, found: tuple[int, Entry], about: dict[str, Any]) -> Iterator[StreamEvent]:
+        seq, entry = found
+        about = {**about, "seq": seq, "at": entry.at}
+        match entry:
+            case Prompted():
+                yield Prompt(**about, purpose=entry.purpose, text=entry.text)
+            case Assistant():
+                yield self._tell_reply(entry, about)
+            case ToolFinished():
+                yield ToolResult(
+                    **about,
+                    tool_use_id=entry.tool_use_id,
+                    name=self._calls.get(entry.tool_use_id, ""),
+                    text=entry.text,
+                    is_error=entry.is_error,
+                    duration_seconds=entry.duration_seconds,
+                )
+            case Failed():
+                failed = {"error": entry.error, "error_kind": entry.error_kind, "permanent": entry.permanent}
+                yield ModelFailed(**about, **failed)
+            case Compacted():
+                cut = {"trigger": entry.trigger, "form": entry.form, "model": entry.model}
+                yield Notice(**about, kind="compacted", about={**cut, "tokens_before": str(entry.tokens_before)})
+            case Parked():
+                self._waits[about["agent_id"]] = entry.condition.describe()
+
+    def _tell_reply(self, entry: Assistant, about: dict[str, Any]) -> Reply:
+        calls = [
+            ToolCall(tool_use_id=str(block["id"]), name=str(block["name"]), input=block.get("input"))
+            for block in entry.content
+            if block.get("type") == "tool_use"
+        ]
+        self._calls.update({call.tool_use_id: call.name for call in calls})
+        agent = self._agents[about["agent_id"]]
+        return Reply(
+            **about,
+            text=_join(entry.content, "text"),
+            thinking=_join(entry.content, "thinking"),
+            tool_calls=calls,
+            stop_reason=entry.stop_reason,
+            model=entry.model,
+            usage=entry.usage,
+            cost_usd=0.0 if agent.rehearsed else entry.cost_usd,
+        )
+
+    # -- what happens to them ----------------------------------------------------------------------------------
+
+    def _tell_event(self, event: Event, about: dict[str, Any]) -> StreamEvent | None:
+        fields = event.fields
+        match event.kind:
+            case "progress" | "read":
+                return None  # what it tells of is told by the journal
+            case "job_started":
+                view = self._job.view()
+                return JobStarted(**about, title=view.title, workspace=view.workspace, rehearsed=view.rehearsed)
+            case "spawned":
+                agent = self._agents[event.agent_id]
+                told = {"definition": agent.definition, "model": agent.model, "depth": agent.depth}
+                return AgentSpawned(**about, parent_id=agent.parent_id or "", **told)
+            case "message":
+                return self._tell_message(event, about)
+            case "question" | "answered":
+                question = self._swarm.questions.find(fields["question"])
+                return None if question is None else _tell_question(event, question, about)
+            case "ended":
+                agent = self._agents[event.agent_id]
+                told = {name: getattr(agent, name) for name in _OF_AGENT}
+                return AgentEnded(**about, **told, state=fields["state"], reason=fields.get("reason", ""))
+            case "job_ended":
+                view = self._job.view()
+                sums = {name: getattr(view, name) for name in _OF_JOB}
+                return JobEnded(**about, state=fields["state"], result=view.text, **sums)
+            case kind if kind in _STATES:
+                waits_for = self._waits.get(event.agent_id, "") if kind == "parked" else ""
+                return AgentState(**about, state=_STATES[kind], why=kind, waits_for=waits_for)
+            case kind:
+                return Notice(**about, kind=kind, about=fields)
+
+    def _tell_message(self, event: Event, about: dict[str, Any]) -> MessageSent:
+        to, message_id = event.fields.get("to", ""), event.fields.get("id", "")
+        found = self._swarm.store.message(self._job.id if to == "user" else to, message_id)
+        told = {
+            "sender": about["label"] if found is None else found.sender,
+            "body": "" if found is None else found.body,
+        }
+        return MessageSent(**about, to=to, kind=event.fields.get("sort", "message"), message_id=message_id, **told)
+
+
+def _tell_question(event: Event, question: Question, about: dict[str, Any]) -> StreamEvent:
+    if event.kind == "question":
+        names = ("kind", "title", "detail", "expires_at")
+        told = {name: getattr(question, name) for name in names}
+        return QuestionAsked(**about, question_id=question.id, options=question.options, **told)
+    state: Any = event.fields.get("state", "answered")
+    return QuestionClosed(
+        **about, question_id=question.id, state=state, answer=question.answer, by=event.fields.get("by", "")
+    )
+
+
+def _join(content: list[dict[str, Any]], kind: str) -> str:
+    return "\n\n".join(str(block[kind]) for block in content if block.get("type") == kind and block.get(kind))

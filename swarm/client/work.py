@@ -1,0 +1,234 @@
+"""What an agent did to files, as two commits: to read as a difference, and to take over into the person's folder.
+
+For agents that work on copies (`isolation`, or a job whose files go through a hub). The person's folder is changed only where it is as
+was looked at; in the person's own Git repository only a branch is made, and no index, hook or working tree is used for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from swarm.agent.entries import Finished
+from swarm.agent.spec import AgentSpec
+from swarm.core.errors import ConfigurationError, GitFailed, NoWork
+from swarm.core.records import JobView
+from swarm.core.settings import Settings
+from swarm.permissions.arrivals import find_arrivals, spread
+from swarm.store.agents import Store
+from swarm.workspace.applying import Change, ChangedMeanwhile
+from swarm.workspace.checkouts import job_url, lend_objects, open_checkout, place_checkout
+from swarm.workspace.copies import ATTEMPTS, Copies, find_objects
+from swarm.workspace.git import run_git
+from swarm.workspace.merging import (
+    Strategy,
+    describe_conflicts,
+    leave_out,
+    list_changes,
+    merge_commits,
+    read_blob,
+    resolve,
+)
+from swarm.workspace.plumbing import call_git
+from swarm.workspace.repository import Repository
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became, or would become, of a folder."""
+
+    changed: dict[str, str]
+    """By path: `A`dded, `M`odified, `D`eleted, `T`: of another type."""
+    conflicts: str = ""
+    """What cannot be merged, in words; nothing was changed then."""
+    in_the_way: tuple[str, ...] = ()
+    """Files that Git does not hold where the work has some; nothing was changed then."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """What was not taken over, by path, and why: links that lead out of the folder, and what programs outside of the sandbox obey."""
+
+
+Accept = Callable[[Mapping[str, str]], bool]
+"""Asked before such paths are changed, each with the reason: whether they are."""
+
+
+def accept_none(found: Mapping[str, str]) -> bool:
+    """Leave them out."""
+    return False
+
+
+def keep_folder(settings: Settings, folder: Path, job_id: str) -> str:
+    """Keep a person's folder as a job on a copy of it begins; its commit. Raises `GitFailed`."""
+    return Copies(settings.checkouts_folder(), job_id).keep(_person(job_id), folder, "", {"job": job_id})
+
+
+def _person(job_id: str) -> str:
+    """What the person's folder is called among the folders of the agents."""
+    return f"{job_id}-person"
+
+
+class Work:
+    """The work of one agent. Everything raises `GitFailed`."""
+
+    def __init__(self, settings: Settings, job: JobView, spec: AgentSpec, commit: str) -> None:
+        self.job, self.folder, self.base, self.commit = job, Path(job.workspace), spec.base, commit
+        self._spec, self._settings = spec, settings
+        self._copies = Copies(settings.checkouts_folder(), job.id)
+
+    @cached_property
+    def _repository(self) -> Repository:
+        """The person's folder, beside all that both commits are made of."""
+        repository = self._copies.repository(_person(self.job.id), self.folder)
+        files = self._spec.files
+        if files is not None and self._spec.is_carried:
+            token = self._settings.hub_token if files.hub == self._settings.hub else None
+            for commit in (self.base, self.commit):
+                repository.fetch(job_url(files.hub, self.job.id), commit, token)
+        return repository
+
+    def diff(self, *, stat: bool = False) -> bytes:
+        """What it changed, for a reader, as Git and the files have it: a patch, or a line for each file."""
+        return self._repository.diff(self.base, self.commit, stat=stat)
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """The paths that it changed, and how."""
+        return self._repository.changed_paths(self.base, self.commit)
+
+    def check_out(self) -> Path:
+        """Make a folder that holds all files of the work, and return it; it goes when what is kept of the job's files does."""
+        checkouts, name = self._settings.checkouts_folder(), f"{self.job.id}-result"
+        tree = place_checkout(checkouts, name, self.folder.name)
+        _ = self._repository  # the job's store has the commit then
+        open_checkout(checkouts, self.job.id, name, tree).become(self.commit)
+        return tree
+
+    def is_folder_as_it_was(self) -> bool:
+        """Whether the person's folder is as the job began with it, or as work of the job was last taken over into it."""
+        before = self._repository.tip() or self.base
+        return self._keep() == before
+
+    def _keep(self) -> str:
+        return self._copies.keep(_person(self.job.id), self.folder, self.base, {"job": self.job.id})
+
+    def find_arrivals(self) -> dict[str, str]:
+        """The paths of the work that do not come home unasked, each with the reason."""
+        _ = self._repository  # the job's store has the commits then
+        return self._find_arrivals(list_changes(self._copies.store, self.base, self.commit))
+
+    def _find_arrivals(self, changes: Sequence[Change]) -> dict[str, str]:
+        def content_of(change: Change) -> bytes:
+            return read_blob(self._copies.store, change.new_id)
+
+        return spread(find_arrivals(changes, self.folder, content_of), changes)
+
+    def apply(
+        self, strategy: Strategy | None = None, *, dry_run: bool = False, accept: Accept = accept_none
+    ) -> Applied:
+        """Merge the work into the person's folder as it is now; with conflicts only if a strategy says how.
+
+        Links that lead out, and what programs outside of the sandbox obey, are left out unless `accept` takes them.
+        """
+        repository, store = self._repository, self._copies.store
+        accepted: dict[str, str] = {}
+        for _ in range(ATTEMPTS):
+            ours = self._keep()
+            if self._copies.holds(ours, self.commit):
+                return Applied({})
+            merge = merge_commits(store, ours, self.commit)
+            if merge.conflicts and strategy in (None, "none"):
+                return Applied({}, conflicts=describe_conflicts(store, merge))
+            tree = resolve(store, merge, strategy) if merge.conflicts and strategy in ("ours", "theirs") else merge.tree
+            changes = list_changes(store, ours, tree)
+            left_out = self._find_arrivals(changes)
+            if left_out and (left_out == accepted or accept(left_out)):
+                accepted, left_out = left_out, {}
+            tree = leave_out(store, tree, [one for one in changes if one.path in left_out])
+            # As long as something is left out, the work is not wholly there.
+            parents = [ours] if left_out else [ours, self.commit]
+            merged = repository.commit_tree(tree, parents, {"job": self.job.id})
+            changed = repository.changed_paths(ours, merged)
+            if dry_run or (left_out and not changed):
+                return Applied(changed, left_out=left_out)
+            try:
+                in_the_way = self._copies.carry_over(repository, ours, merged)
+            except ChangedMeanwhile:
+                continue
+            return Applied({} if in_the_way else changed, in_the_way=tuple(in_the_way), left_out=left_out)
+        raise GitFailed(f"files of {self.folder} are being changed all the time; try it again later", "failed")
+
+    # -- a branch ------------------------------------------------------------------------------------------
+
+    def make_branch(self, name: str = "") -> str:
+        """Make the work a branch of the person's repository: one commit, and one before it with what was not committed when the job began.
+
+        Raises `ConfigurationError` where there is no such repository, or the branch is there already and holds something else.
+        """
+        name = name or f"swarm/{self.job.id}"
+        objects = find_objects(self.folder)
+        if objects is None:
+            raise ConfigurationError(
+                f"{self.folder} is in no Git repository, so there can be no branch; leave --branch away"
+            )
+        lend_objects(self._repository.git_dir.resolve().with_name(self._copies.store.name), objects)
+        commit, ref = self._commit_on_top(), f"refs/swarm/{_person(self.job.id)}/branch"
+        call_git(self._copies.store, ["update-ref", ref, commit])
+        there = self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")
+        if there and self._tree_of(there) == self._tree_of(commit):
+            return name
+        if there:
+            raise ConfigurationError(f"there is a branch {name} already, with something else; name another one")
+        words = [
+            "fetch",
+            "-q",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            "--no-auto-maintenance",
+        ]
+        words += [str(self._copies.store), f"{ref}:refs/heads/{name}"]
+        done = run_git(self.folder, words, settings={"protocol.file.allow": "always"}, timeout_seconds=600)
+        if done.returncode:
+            raise ConfigurationError(
+                f"the branch {name} cannot be made: {done.stderr.decode(errors='replace').strip()[-300:]}"
+            )
+        return name
+
+    def _commit_on_top(self) -> str:
+        """The work as a commit on what was the person's last commit when the job began."""
+        head = self._ask("rev-list", "-1", f"--before=@{int(self.job.created_at)}", "HEAD")
+        parents = [head] if head else []
+        began = self._tree_of(self.base)
+        if not head or self._tree_of(head) != began:
+            parents = [self._commit(began, parents, f"Not committed when {self.job.id} began")]
+        return self._commit(self._tree_of(self.commit), parents, f"{self.job.title}\n\n{self.job.id}")
+
+    def _commit(self, tree: str, parents: list[str], message: str) -> str:
+        words = [word for parent in parents for word in ("-p", parent)]
+        made = call_git(self._copies.store, ["commit-tree", tree, *words, "-F", "-"], stdin=message.encode())
+        return made[1].decode().strip()
+
+    def _tree_of(self, commit: str) -> str:
+        return call_git(self._copies.store, ["rev-parse", "--verify", "-q", f"{commit}^{{tree}}"])[1].decode().strip()
+
+    def _ask(self, *words: str) -> str:
+        done = run_git(self.folder, words)
+        return "" if done.returncode else done.stdout.decode(errors="replace").strip()
+
+
+def find_work(store: Store, settings: Settings, agent_id: str) -> Work:
+    """What an agent did, as far as it is kept. Raises `NoWork`, `UnknownAgent`, `GitFailed`."""
+    spec = store.spec(agent_id)
+    job = store.job(spec.job_id)
+    if spec.is_carried:
+        commit = store.last_commit(agent_id)
+    elif spec.isolation != "none":
+        last = store.last_entry(agent_id)
+        commit = last.commit if isinstance(last, Finished) else ""
+        commit = commit or Copies(settings.checkouts_folder(), job.id).keep_left(agent_id, Path(spec.workspace))
+    else:
+        raise NoWork(f"{agent_id} worked in {spec.workspace} itself, beside whoever else did: look there")
+    if not commit:
+        raise NoWork(f"{agent_id} has changed nothing yet that is kept")
+    return Work(settings, job, spec, commit)

@@ -1,0 +1,1 @@
+"""The ground that everything stands on: errors, ids, settings, records, the log."""

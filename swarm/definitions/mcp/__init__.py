@@ -1,0 +1,1 @@
+"""The MCP servers that are configured: their formats, where they are read, and how one is added."""

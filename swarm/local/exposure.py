@@ -1,0 +1,119 @@
+"""What of a worker's host and Redis is open to those it should not be: one list, for `swarm doctor` and for a worker's start."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import redis
+
+from swarm.core.errors import SwarmError
+from swarm.core.settings import Settings
+from swarm.permissions.sandbox import Backend, choose_backend, network_trouble
+from swarm.store.connection import connect, hide_password, redis_hosts, redis_url, without_login
+
+OLDEST_REDIS = (6, 2)
+_SECRETS = ("/etc/swarm/swarm.env", "/etc/swarm/redis-password.conf", "~/.aws/credentials", "~/.config/anthropic")
+_SECRET_VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_FILE", "ANTHROPIC_IDENTITY_TOKEN_FILE")
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """One thing that is open."""
+
+    name: str
+    found: str
+    remedy: str
+
+
+def find_exposures(settings: Settings) -> list[Exposure]:
+    """Everything that is open. What cannot be asked, since Redis does not answer, is left out."""
+    return [*_redis(settings), *_ceilings(settings), *_sandbox(settings), *_secrets()]
+
+
+def _redis(settings: Settings) -> Iterator[Exposure]:
+    hosts = redis_hosts(settings)
+    if not hosts:
+        return
+    url = redis_url(settings)
+    if _takes_anybody(settings):
+        yield Exposure(
+            "open Redis",
+            f"{hide_password(url)} asks for no password: whoever reaches it has agents work for him on every worker",
+            "set `requirepass` (deploy/make-secrets makes one), and put it into SWARM_REDIS_URL",
+        )
+    if urlsplit(url).scheme == "redis" and not all(map(_is_loopback, hosts)):
+        yield Exposure(
+            "readable Redis",
+            f"{hide_password(url)} is reached without TLS: the network between reads prompts, files and the password",
+            "use rediss://, or keep it to a private network that only the fleet is in",
+        )
+    try:
+        with connect(settings) as client:
+            version = str(client.info("server").get("redis_version", ""))
+    except (SwarmError, redis.RedisError):
+        return
+    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < OLDEST_REDIS:
+        yield Exposure("old Redis", f"it is {version}", f"upgrade it to {'.'.join(map(str, OLDEST_REDIS))} or newer")
+
+
+def _takes_anybody(settings: Settings) -> bool:
+    """Ask as somebody who has no password."""
+    try:
+        with connect(settings.model_copy(update={"redis_url": without_login(redis_url(settings))})) as client:
+            return bool(client.ping())
+    except (SwarmError, redis.RedisError):
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _ceilings(settings: Settings) -> Iterator[Exposure]:
+    if settings.redis_url is None:
+        return
+    unset = {"SWARM_WORKSPACES": settings.workspaces, "SWARM_MODE_CEILING": settings.mode_ceiling}
+    missing = [name for name, value in unset.items() if not value]
+    if missing:
+        yield Exposure(
+            "no ceiling",
+            f"{' and '.join(missing)} not set: a job of anybody who may write to Redis works in any folder, in any mode",
+            "set them where the worker runs: the folders that workspaces may be in, and the most permissive mode",
+        )
+
+
+def _sandbox(settings: Settings) -> Iterator[Exposure]:
+    backend = choose_backend(settings.sandbox)
+    if not isinstance(backend, Backend):
+        found = f"none ({backend.reason}): the shell of a writing agent can do what this user can"
+        yield Exposure("no sandbox", found, backend.remedy or "make one work")
+        return
+    if backend.name != "bubblewrap":
+        yield Exposure("no bubblewrap", f"{backend.name} does not hold: {'; '.join(backend.missing)}", backend.note)
+    if settings.network != "off" and (trouble := network_trouble(backend)):
+        yield Exposure(
+            "no network",
+            f"jobs with --network get none here: {trouble}",
+            "make slirp4netns work here, or set SWARM_NETWORK=off",
+        )
+
+
+def _secrets() -> Iterator[Exposure]:
+    named = (os.environ.get(name, "") for name in _SECRET_VARIABLES)
+    for path in (Path(text).expanduser() for text in (*_SECRETS, *named) if text):
+        try:
+            mode = path.stat().st_mode
+        except OSError:
+            continue
+        if mode & (stat.S_IROTH | stat.S_IWOTH):
+            found = f"{path} holds secrets, and every user of this host reads it"
+            yield Exposure("readable secrets", found, f"chmod o= {path}")

@@ -1,0 +1,100 @@
+"""Agents and jobs as those see them who watch: rows, small enough that a patch may hold many. Pure.
+
+A row is a JSON object; the page in Flower gets it as it is. It is made from the record as Redis has it, without a typed view in
+between: a tree of a thousand agents is read in whole whenever somebody opens it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from swarm.core.records import NANO, TERMINAL_STATES
+
+Row = dict[str, Any]
+Record = Mapping[str, str | None]
+
+_COUNTS = ("turns", "tools", "input", "output", "cache_write", "cache_read")
+_AGENT_TEXTS = {
+    "label": "label",
+    "definition": "definition",
+    "state": "state",
+    "activity": "activity",
+    "summary": "summary",
+    "reason": "reason",
+    "isolation": "isolation",
+    "merge": "merge",
+}
+_AGENT_TIMES = {f"{name}_at": name for name in ("created", "queued", "started", "active", "ended")}
+_AGENT_NAMES = {"parent_id": "parent", "name": "name", "question": "wait_question", "worker": "worker"}
+_FLAGS = ("idle", "background", "teammate")
+AGENT_FIELDS = (
+    *_AGENT_TEXTS.values(),
+    *_AGENT_TIMES.values(),
+    *_AGENT_NAMES.values(),
+    *_FLAGS,
+    *_COUNTS,
+    *("cost", "depth", "needs", "model", "rehearsed", "waited", "unread", "unread_notes", "deaths"),
+)
+"""What is read of an agent's record."""
+JOB_FIELDS = (
+    *("root", "title", "digest", "workspace", "state", "reason", "created", "ended", "agents", "unread", "deadline"),
+    *("max_running", "max_tokens", "max_cost", "reserved_tokens", "reserved_cost", "cost", "rehearsed", "map"),
+    *_COUNTS,
+)
+"""What is read of a job's record."""
+
+
+def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
+    """The row of an agent that exists; its counters are its own, without those of the agents below it."""
+    row: Row = {
+        "id": agent_id,
+        "depth": _count(found, "depth"),
+        "model": found["model"] or json.loads(found["needs"] or "{}").get("model", ""),
+    }
+    row |= {name: found[field] or "" for name, field in _AGENT_TEXTS.items()}
+    row |= {name: found[field] or None for name, field in _AGENT_NAMES.items()}
+    row |= {name: _time(found, field) for name, field in _AGENT_TIMES.items()}
+    row |= {name: found[name] == "1" for name in _FLAGS}
+    row |= {name: _count(found, name) for name in _COUNTS}
+    row |= _cost(found)
+    row["queued_seconds"] = float(found["waited"] or 0)
+    row["unread"] = _count(found, "unread") - _count(found, "unread_notes")
+    row["deaths"] = _count(found, "deaths")
+    row["unserved"] = unserved if row["state"] == "queued" else ""
+    return row
+
+
+def job_row(job_id: str, found: Record, *, running: int, queued: int, questions: int) -> Row:
+    """The row of a job that exists: how many of its agents run and stand in line, and what its person is asked."""
+    row: Row = {"id": job_id, "root_id": found["root"], "running": running, "queued": queued, "questions": questions}
+    row |= {name: found[name] or "" for name in ("title", "digest", "workspace", "state", "reason", "map")}
+    row |= {name: _time(found, field) for name, field in (("created_at", "created"), ("ended_at", "ended"))}
+    row |= {name: _count(found, name) for name in (*_COUNTS, "agents", "unread", "max_running")}
+    row |= _cost(found)
+    row["budget_usd"] = None if found["max_cost"] is None else int(found["max_cost"]) / NANO
+    row["max_tokens"] = None if found["max_tokens"] is None else int(found["max_tokens"])
+    row["deadline"] = _time(found, "deadline")
+    row["reserved_tokens"], row["reserved_usd"] = (
+        _count(found, "reserved_tokens"),
+        _count(found, "reserved_cost") / NANO,
+    )
+    over = row["state"] in TERMINAL_STATES
+    row["group"] = "needs_you" if questions or row["unread"] else "ended" if over else "running"
+    return row
+
+
+def _cost(found: Record) -> Row:
+    """What was paid, nothing for a rehearsal; and what the limits go by."""
+    reckoned, rehearsed = _count(found, "cost") / NANO, bool(found["rehearsed"])
+    return {"cost_usd": 0.0 if rehearsed else reckoned, "reckoned_usd": reckoned, "rehearsed": rehearsed}
+
+
+def _count(found: Record, name: str) -> int:
+    return int(found[name] or 0)
+
+
+def _time(found: Record, name: str) -> float | None:
+    value = found[name]
+    return float(value) if value else None
