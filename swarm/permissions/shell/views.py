@@ -45,6 +45,7 @@ _EVALUATES = {
     r"source|\.": r"[\ue000]|/dev/",
 }
 """Builtins → words of theirs that the shell may read as code."""
+_EVALUATORS = re.compile("|".join((*_EVALUATES, "test", r"\[")))
 _TESTS = re.compile(r"==?|!=|[<>]|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)|\]")
 _SETTERS = re.compile(r"env|export|declare|typeset|local|readonly")
 _CODE = re.compile(r"[\s;|&$`()]")
@@ -184,6 +185,12 @@ def view_command(part: SimpleCommand) -> Views:
     if {"test", "["}.intersection(part.words) and any(UNKNOWN in part.words[place] for place in part.splitting):
         views.give_up("its test has words that are known only when it runs")
     return views
+
+
+def is_plain(part: SimpleCommand) -> bool:
+    """Whether the shell reads none of its words as code."""
+    names = [word for word in part.words if _EVALUATORS.fullmatch(word)]
+    return not names or view_command(part).opaque is None
 
 
 def _may_name(words: Words) -> bool:
