@@ -294,7 +294,7 @@ def test_an_approval_for_good_and_words_and_a_schema(desk: Desk, tmp_path: Path)
     assert desk.do("permissions", "--job", question["job_id"]).startswith("1. Write(/notes/**)\n")
     assert "withdrawn: Write(/notes/**)" in desk.do("permissions", "--job", question["job_id"], "--withdraw", "1")
     again = desk.world.run("permissions", "--job", question["job_id"], "--withdraw", "1")
-    assert again.returncode == 1 and b"has no lasting approval 1" in again.stderr
+    assert again.returncode == 2 and b"has no lasting approval 1" in again.stderr
     desk.do("approve", second.id)
     out, _ = process.communicate(timeout=90)
     assert out == b"END\n"

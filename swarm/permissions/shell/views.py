@@ -182,15 +182,15 @@ def view_command(part: SimpleCommand) -> Views:
     views.add(part.words, 0)
     for name in part.assigned:
         views.see_assigned(name)
-    if {"test", "["}.intersection(part.words) and any(UNKNOWN in part.words[place] for place in part.splitting):
+    tests = any(words[0] in ("test", "[") for words in views.commands)
+    if tests and any(UNKNOWN in part.words[place] for place in part.splitting):
         views.give_up("its test has words that are known only when it runs")
     return views
 
 
 def is_plain(part: SimpleCommand) -> bool:
     """Whether the shell reads none of its words as code."""
-    names = [word for word in part.words if _EVALUATORS.fullmatch(word)]
-    return not names or view_command(part).opaque is None
+    return not _EVALUATORS.fullmatch(strip_transparent(part.words)[0]) or view_command(part).opaque is None
 
 
 def _may_name(words: Words) -> bool:
