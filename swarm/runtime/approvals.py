@@ -169,7 +169,7 @@ class Approvals:
             return
         answer = self._find_answer(call, ask, decision)
         if answer is not None:
-            text = write_out(answer.reason) if ask.to else answer.reason
+            text = write_out(answer.reason) if ask.to and ask.kind != "event" else answer.reason
             if ask.kind == "event":
                 came = answer.allowed
                 text = render_event(ask.title, text, answer.by) if came else notes.event_missed(ask.title, ask.seconds)
@@ -209,7 +209,7 @@ class Approvals:
 def _hear_hooks(verdict: Verdict, hooked: Hooked | None) -> Verdict:
     """What hooks make of a verdict: they have anything asked about, and allow what only the mode would ask about."""
     if hooked is None or verdict.action == "deny":
-        return verdict
+        return replace(verdict, look=verdict.look and (hooked is None or hooked.decision != "ask"))
     if hooked.decision == "ask" and verdict.action == "allow":
         said = f": {hooked.reason}" if hooked.reason else ""
         return Verdict("ask", f"a hook wants a person asked{said}", by_person=True)

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -192,8 +193,8 @@ def test_the_worker_runs_with_the_settings_of_the_call(settings: Settings) -> No
 def test_flower_is_started_on_a_free_port_and_stopped(settings: Settings) -> None:
     flower = up(settings, concurrency=1, flower_port=0).flower
     assert flower is not None
-    with urllib.request.urlopen(f"{flower.url}/healthcheck", timeout=20) as answer:
-        assert answer.status == 200
+    with pytest.raises(urllib.error.HTTPError, match="403"):  # without the page's token
+        urllib.request.urlopen(f"{flower.url}/healthcheck", timeout=20)
     assert up(settings, concurrency=1, flower_port=0).flower == flower
     process = psutil.Process(flower.pid)
     down(settings)

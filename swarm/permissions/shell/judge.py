@@ -58,7 +58,8 @@ def judge_shell(call: Call) -> Verdict:
         )
     if call.mode == "bypassPermissions":
         return Verdict("allow", "allowed in the mode bypassPermissions")
-    return _allow_shell(command, call, folders) or looks
+    found = _allow_shell(command, call, folders)
+    return replace(looks, reason=found) if isinstance(found, str) else found
 
 
 def find_plain_look(call: Call) -> list[str] | None:
@@ -73,8 +74,8 @@ def find_plain_look(call: Call) -> list[str] | None:
     return plain_look(parse_command(str(text)), call.workspace, may_read, guarded=guarded)
 
 
-def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) -> Verdict | None:
-    """Why it may run at once; None if nothing allows it."""
+def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) -> Verdict | str:
+    """What allows it to run at once; else in words what of it nothing allows."""
     allowing = call.rules.about("allow", SHELL)
     whole = whole_rule(command, allowing)
     if whole is not None:
@@ -84,21 +85,21 @@ def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) 
     if call.mode == "acceptEdits" and call.sandboxed:
         return Verdict("allow", "the command runs in a sandbox that holds it to the workspace")
     if command.doubt or not command.parts:
-        return None
+        return f"the command is not understood: {command.doubt}" if command.doubt else "no rule allows it"
     covering: Rule | None = None
     for part in command.parts:
         rule = allowing_rule(part, allowing)
         covering = covering or rule
-        if rule is None and not is_harmless_part(part):
-            return None
         # A folder may be the inside of another repository, whose settings have Git run programs.
-        if strip_transparent(part.words)[:1] == ("git",) and not _stays_in_repository(folders, call.workspace):
-            return None
+        strays = strip_transparent(part.words)[:1] == ("git",) and not _stays_in_repository(folders, call.workspace)
+        if strays or (rule is None and not is_harmless_part(part)):
+            shown = part.raw if len(part.raw) <= 100 else f"{part.raw[:99]}…"
+            return f"no rule allows {shown}"
     if covering is None:
-        return None
+        return "no rule allows it"
     for target in written_targets(command):
         if _judge_target(target, call, folders).action != "allow":
-            return None
+            return f"no rule allows writing its output to {literal(target)}"
     return by_rule("allow", covering)
 
 

@@ -17,7 +17,7 @@ from swarm.permissions.shell.kinds import kind_of
 from swarm.permissions.shell.parse import UNKNOWN, ShellCommand, SimpleCommand
 from swarm.permissions.shell.patterns import compile_pattern, is_wildcard
 from swarm.permissions.shell.variables import SAFE_VARIABLES
-from swarm.permissions.shell.views import runs_another, strip_transparent, view_command
+from swarm.permissions.shell.views import is_plain, runs_another, strip_transparent, view_command
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ def _covers(rule: Rule, part: SimpleCommand) -> bool:
     pattern = compile_pattern(rule.spec)
     if pattern.exact is not None and pattern.exact == part.raw:
         return True
-    if not part.words or UNKNOWN in part.words[0] or not all(map(SAFE_VARIABLES.fullmatch, part.assigned)):
+    if not part.words or UNKNOWN in part.words[0] or not is_plain(part):
+        return False
+    if not all(map(SAFE_VARIABLES.fullmatch, part.assigned)):
         return False
     if rule.plain:
         return f"{kind_of(part.words)}:*" == rule.spec

@@ -45,6 +45,7 @@ _EVALUATES = {
     r"source|\.": r"[\ue000]|/dev/",
 }
 """Builtins → words of theirs that the shell may read as code."""
+_EVALUATORS = re.compile("|".join((*_EVALUATES, "test", r"\[")))
 _TESTS = re.compile(r"==?|!=|[<>]|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)|\]")
 _SETTERS = re.compile(r"env|export|declare|typeset|local|readonly")
 _CODE = re.compile(r"[\s;|&$`()]")
@@ -181,9 +182,15 @@ def view_command(part: SimpleCommand) -> Views:
     views.add(part.words, 0)
     for name in part.assigned:
         views.see_assigned(name)
-    if {"test", "["}.intersection(part.words) and any(UNKNOWN in part.words[place] for place in part.splitting):
+    tests = any(words[0] in ("test", "[") for words in views.commands)
+    if tests and any(UNKNOWN in part.words[place] for place in part.splitting):
         views.give_up("its test has words that are known only when it runs")
     return views
+
+
+def is_plain(part: SimpleCommand) -> bool:
+    """Whether the shell reads none of its words as code."""
+    return not _EVALUATORS.fullmatch(strip_transparent(part.words)[0]) or view_command(part).opaque is None
 
 
 def _may_name(words: Words) -> bool:
