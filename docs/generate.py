@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 import swarm
-from swarm import aio
+from swarm.client import aio
 from swarm.cli.app import SECTIONS
 from swarm.core.settings import Settings
 from swarm.permissions.sandbox.names import TOLD, UNDONE

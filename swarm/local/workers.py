@@ -72,7 +72,7 @@ def start_hub(settings: Settings, address: tuple[str, int], *, temporary: bool) 
 
 def flower_arguments(address: str, port: int) -> list[str]:
     """Celery's arguments for Flower; its configuration guards it."""
-    configuration = Path(__file__).resolve().parents[1] / "flower_config.py"
+    configuration = Path(__file__).resolve().parents[1] / "web" / "flower_config.py"
     return ["flower", f"--address={address}", f"--port={port}", f"--conf={configuration}"]
 
 

@@ -173,7 +173,7 @@ def test_health_can_be_opened_for_probes_without_metrics(fleet: Fleet) -> None:
 
 
 def test_flower_alone_with_our_configuration_serves_this_machine_only(fleet: Fleet) -> None:
-    port, configuration = _free_port(), ROOT / "swarm" / "flower_config.py"
+    port, configuration = _free_port(), ROOT / "swarm" / "web" / "flower_config.py"
     argv = ["celery", "-A", "swarm.tasks", "flower", f"--port={port}", f"--conf={configuration}"]
     with _running(fleet, argv, port) as flower:
         listening = {each.laddr.ip for each in flower.process.net_connections() if each.status == "LISTEN"}

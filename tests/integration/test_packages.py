@@ -15,7 +15,7 @@ NEEDED = (
     "swarm/mailbox/message.py",
     "swarm/tasks/app.py",
     "swarm/store/lua/common.lua",
-    "swarm/team/board.lua",
+    "swarm/capabilities/team/board.lua",
     "swarm/definitions/shipped/build.md",
     "swarm/rehearsal/scenarios/demo.yaml",
     "swarm/py.typed",
