@@ -18,8 +18,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 
 import swarm
-from swarm.client import aio
 from swarm.cli.app import SECTIONS
+from swarm.client import aio
 from swarm.core.settings import Settings
 from swarm.permissions.sandbox.names import TOLD, UNDONE
 from swarm.streaming.events import StreamEvent, ToolCall

@@ -10,9 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from swarm.demo import prepare_demo
-
 from swarm import Job, Limits, rehearsal
+from swarm.rehearsal.demo import prepare_demo
 from tests.fleet import Fleet
 from tests.mcp_world import find_server
 from tests.waiting import wait_for

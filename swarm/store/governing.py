@@ -1,4 +1,7 @@
-"""The governor's steps: who may ask the model, what its server says of its limits, who waits. `swarm/capabilities/governor` has the data model."""
+"""The governor's steps: who may ask the model, what its server says of its limits, who waits.
+
+`swarm/capabilities/governor` has the data model.
+"""
 
 from __future__ import annotations
 
