@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from pydantic import BaseModel
 
-from swarm.core.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent
+from swarm.core.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent, UnreadableRecord
 from swarm.mailbox import USER, Message, Receiver, check_body, position_of
 from swarm.store.agents import Store
+from swarm.store.documents import read_record
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage, Signals
 
@@ -92,7 +93,10 @@ class Correspondence:
         from swarm.definitions.addressing import ask_for_agent
         from swarm.definitions.catalogue import Catalogue
 
-        return ask_for_agent(text, Catalogue.model_validate_json(self._store.catalogue(self.id)))
+        try:
+            return ask_for_agent(text, read_record(Catalogue, self._store.catalogue(self.id), f"the types of {self.id}"))
+        except UnreadableRecord:
+            return text  # A job that knows no types has none that a message could mean.
 
     def _send_part(
         self, letter: OutgoingMessage, receivers: list[Receiver], left_out: list[str], *, reached: bool

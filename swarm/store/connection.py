@@ -306,10 +306,12 @@ def _scheme(url: str) -> str:
 
 
 def _parse_sentinel(url: str) -> _Group:
-    parts = urlsplit(url)
-    credentials, _, hosts = parts.netloc.rpartition("@")
+    # Not by `urlsplit`: a list of hosts is no host, and one with an IPv6 address in it is refused.
+    place, _, query = url.partition("://")[2].partition("?")
+    login, _, path = place.partition("/")
+    credentials, _, hosts = login.rpartition("@")
     username, _, password = credentials.partition(":")
-    service, _, database = parts.path.strip("/").partition("/")
+    service, _, database = path.strip("/").partition("/")
     try:
         addresses = [_address(one) for one in hosts.split(",")]
         db = int(database or 0)
@@ -325,7 +327,7 @@ def _parse_sentinel(url: str) -> _Group:
         db=db,
         username=unquote(username) or None,
         password=unquote(password) or None,
-        sentinel_password=parse_qs(parts.query).get("sentinel_password", [None])[0],
+        sentinel_password=parse_qs(query).get("sentinel_password", [None])[0],
     )
 
 
