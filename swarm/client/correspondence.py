@@ -94,7 +94,9 @@ class Correspondence:
         from swarm.definitions.catalogue import Catalogue
 
         try:
-            return ask_for_agent(text, read_record(Catalogue, self._store.catalogue(self.id), f"the types of {self.id}"))
+            return ask_for_agent(
+                text, read_record(Catalogue, self._store.catalogue(self.id), f"the types of {self.id}")
+            )
         except UnreadableRecord:
             return text  # A job that knows no types has none that a message could mean.
 

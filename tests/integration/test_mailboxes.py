@@ -36,7 +36,9 @@ def _senders_and_bodies(text: str) -> list[tuple[str | None, str]]:
 # -- bodies ------------------------------------------------------------------------------------------------
 
 
-_ANY_TEXT = st.text(st.characters(), max_size=60) | st.sampled_from(["\x00", "\ud800", "</message>", "\r\n", "@", "@x y"])
+_ANY_TEXT = st.text(st.characters(), max_size=60) | st.sampled_from(
+    ["\x00", "\ud800", "</message>", "\r\n", "@", "@x y"]
+)
 
 
 @pytest.fixture(scope="module")

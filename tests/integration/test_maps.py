@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from swarm import Swarm, aio
+from swarm import Swarm
 from swarm.agent.entries import Finished
 from swarm.capabilities.mapping.maps import Maps
+from swarm.client import aio
 from swarm.core.errors import ConfigurationError, UnknownMap
 from swarm.store.agents import Store
 from tests.fleet import Fleet

@@ -7,7 +7,8 @@ import traceback
 
 import pytest
 
-from swarm import Settings, Swarm, aio, stream
+from swarm import Settings, Swarm, stream
+from swarm.client import aio
 from swarm.core.errors import RedisUnavailable
 from swarm.streaming.events import STREAM_EVENT, AgentEnded, JobEnded, MessageSent, Prompt, QuestionClosed, Reply
 from tests.fleet import Fleet

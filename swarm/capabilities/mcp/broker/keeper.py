@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-_SWARM = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_SWARM = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
