@@ -159,7 +159,11 @@ def _explain(tool: str, text: str | None, prepared: PreparedJob, settings: Setti
     would_allow = verdict.action == "ask" and decide(prepared.rules + Rules(rules=(narrow,))).action == "allow"
     lasting = ""
     if would_allow:  # as people write it, a rule for a kind of command would allow more than that
-        lasting = f"{name}({escape_pattern(str(given[row_of(name).subject]).strip())})" if narrow.plain else narrow.text
+        lasting = (
+            f"{name}({escape_pattern(str(given[row_of(name).subject]).strip())})"
+            if narrow.promise != narrow.text
+            else narrow.text
+        )
     if as_json:
         print_json({**_describe_verdict(verdict, spec.mode, lasting, sandboxed=sandboxed), "look": looks})
         return

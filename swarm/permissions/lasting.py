@@ -28,10 +28,9 @@ def always_rule(tool: str, given: dict[str, Any], *, workspace: Path, source: st
     row = row_of(tool)
     subject = given.get(row.subject)
     spec: str | None = None
-    plain = False
     match row.matching:
         case "command":
-            spec, plain = _command_spec(str(subject or ""))
+            spec = _command_spec(str(subject or ""))
         case "edited" | "read":
             spec = _folder_spec(str(subject), workspace, row.subject == "path") if subject else None
         case "domain":
@@ -41,16 +40,16 @@ def always_rule(tool: str, given: dict[str, Any], *, workspace: Path, source: st
             spec = subject if isinstance(subject, str) and re.fullmatch(r"\w[\w.-]*", subject) else DEFAULT_TYPE
         case "value" if subject is not None:
             spec = escape(str(subject).lower() if isinstance(subject, bool) else str(subject))
-    return Rule(action="allow", tool=tool, spec=spec, source=source, plain=plain)
+    return Rule(action="allow", tool=tool, spec=spec, source=source, plain=row.matching == "command")
 
 
-def _command_spec(command: str) -> tuple[str, bool]:
+def _command_spec(command: str) -> str:
     parsed = parse_command(command)
     if parsed.doubt is None and len(parsed.parts) == 1 and not parsed.writes and not parsed.parts[0].assigned:
         kind = kind_of(parsed.parts[0].words)
         if kind:
-            return f"{kind}:*", True
-    return escape_pattern(command.strip()), False
+            return f"{kind}:*"
+    return escape_pattern(command.strip())
 
 
 def _folder_spec(path: str, workspace: Path, is_folder: bool) -> str:

@@ -62,16 +62,15 @@ class Rule(BaseModel):
     unless: tuple[str, ...] = ()
     """Entries (`Bash(git log:*)`, `Read`) whose calls the rule leaves alone."""
     plain: bool = False
-    """Of commands: only with plain words, and options that start no program and write no file."""
+    """Of commands: only as a whole, and where it is of a kind (`:*`) only with plain words and options that start no program and
+    write no file."""
 
     @property
     def promise(self) -> str:
         """All that it allows, in words: what a person decides by who gives it."""
-        return (
-            f"{self.text}, only with plain words, and no option that starts a program or names a file"
-            if self.plain
-            else self.text
-        )
+        if not (self.plain and (self.spec or "").endswith(":*")):
+            return self.text
+        return f"{self.text}, only with plain words, and no option that starts a program or names a file"
 
     @property
     def text(self) -> str:

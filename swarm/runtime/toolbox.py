@@ -32,6 +32,7 @@ from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.permissions.judge import find_unreadable
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
+from swarm.permissions.sandbox.host import CONFIGURATION
 from swarm.runtime.consulting import Consulting
 from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import confine, home_folder, scratch_root
@@ -343,11 +344,15 @@ class Toolbox:
 
     def _denied(self, context: ToolContext) -> tuple[Path, ...]:
         """What rules deny to be read of what a command would see. Raises `ToolError` for a look that cannot have all of it hidden."""
-        found = find_unreadable((context.workspace, *context.folders), self._segment.rules, context.workspace)
-        denied = [*itertools.islice(found, _MAX_DENIED + 1)]
+        folders = (context.workspace, *context.folders)
+        found = find_unreadable((*folders, CONFIGURATION), self._segment.rules, context.workspace)
+        # What a link leads to is hidden where it lies; elsewhere no process sees it.
+        denied = [*dict.fromkeys(path.resolve() for path in itertools.islice(found, _MAX_DENIED + 1))]
         if len(denied) > _MAX_DENIED and context.hold is not None and context.hold.looks:
             raise ToolError(f"rules deny more than {_MAX_DENIED} files to be read; deny their folder instead")
-        return tuple(path for path in denied[:_MAX_DENIED] if not path.is_symlink())
+        return tuple(
+            path for path in denied[:_MAX_DENIED] if any(path.is_relative_to(one) for one in (*folders, CONFIGURATION))
+        )
 
 
 def _skill_folder(context: ToolContext) -> tuple[Path, ...]:

@@ -7,7 +7,6 @@ it: not after its end, not after its time limit, not after the death of the work
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from swarm.tools.processes import MAX_OUTPUT_BYTES, Outcome, hold_planted, run_c
 from swarm.tools.ripgrep import filter_lines
 from swarm.tools.schemas import boolean, integer, string
 from swarm.workspace import shown
+from swarm.workspace.private import remove_folder
 
 DEFAULT_TIMEOUT_MS = 120_000
 MAX_TIMEOUT_MS = int((row_of(SHELL).timeout_seconds or 600) * 1000)
@@ -36,13 +36,11 @@ _NOT_GIVEN = (
     rb"Read-only file system|EROFS|Network is unreachable|ENETUNREACH|Could not resolve host|Temporary failure in name resolution"
     rb"|Name or service not known|nodename nor servname|ENOTFOUND|EAI_AGAIN|getaddrinfo|failed to lookup address"
 )
-_REFUSED = re.compile(rb"[^\n]*(" + _NOT_GIVEN + rb")[^\n]*", re.IGNORECASE)
+_REFUSED = re.compile(_NOT_GIVEN, re.IGNORECASE)
 """What programs print that needed what a look does not have, in a sandbox …"""
 _FAILED = re.compile(
-    rb"[^\n]*("
-    + _NOT_GIVEN
-    + rb"|Permission denied|Operation not permitted|EACCES|EPERM|Connection refused|ECONNREFUSED"
-    rb"|Failed to connect)[^\n]*",
+    _NOT_GIVEN
+    + rb"|Permission denied|Operation not permitted|EACCES|EPERM|Connection refused|ECONNREFUSED|Failed to connect",
     re.IGNORECASE,
 )
 """… and what is taken for that only where the command failed."""
@@ -68,12 +66,14 @@ def try_look(ctx: ToolContext, given: dict[str, Any]) -> ToolResult | str:
         looking = replace(ctx, hold=Hold(read_only=True, home=folder, looks=True))
         outcome = run_command(looking, given["command"], ctx.confine, _limit(given, LOOK_SECONDS))
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
     if outcome.timed_out:
-        return f"it did not end within {LOOK_SECONDS:g} s"
+        return f"it did not end within {_limit(given, LOOK_SECONDS):g} s"
     refused = (_REFUSED if outcome.exit_code == 0 else _FAILED).search(outcome.output)
     if refused is not None:
-        return " ".join(_text(refused[0]).split())[:_MAX_REFUSAL]
+        begin, end = outcome.output.rfind(b"\n", 0, refused.start()) + 1, outcome.output.find(b"\n", refused.end())
+        line = outcome.output[max(begin, refused.start() - _MAX_REFUSAL) : end if end >= 0 else None]
+        return " ".join(_text(line[: 2 * _MAX_REFUSAL]).split())[:_MAX_REFUSAL]
     told = _told(ctx, outcome, LOOK_SECONDS)
     return told.model_copy(update={"text": f"{told.text}\n{LOOKED}"})
 

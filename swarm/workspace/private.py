@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 from swarm.core.errors import ConfigurationError
@@ -37,6 +38,16 @@ def _make(folder: Path) -> os.stat_result:
             # lstat: a link planted under /tmp by another user must not lead us elsewhere.
             return folder.lstat()
     return folder.lstat()
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder that processes of an agent have written in, however deep it is and whatever rights they took away."""
+    try:
+        os.rmdir(folder)  # as it is after most commands
+    except OSError:
+        # From above, so that each folder can be looked into; by `find`, which goes into any depth.
+        for words in (["-type", "d", "!", "-perm", "-700", "-exec", "chmod", "u+rwx", "{}", ";"], ["-delete"]):
+            subprocess.run(["find", str(folder), *words], stdin=subprocess.DEVNULL, capture_output=True)
 
 
 def private_folders(root: Path) -> list[Path]:

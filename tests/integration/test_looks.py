@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from tests.waiting import wait_for
 
 @pytest.fixture(autouse=True)
 def _sandbox() -> None:
-    need(isinstance(choose_backend("auto"), Backend), "there is no sandbox here")
+    backend = choose_backend("auto")
+    need(isinstance(backend, Backend) and backend.name == "bubblewrap", "bubblewrap does not work here")
 
 
 def make_project(root: Path) -> None:
@@ -155,6 +158,36 @@ def test_what_a_rule_denies_to_be_read_is_hidden_from_every_command(at_work: Fle
         ):
             text = _run(at_work, command, deny=["Read(.env)", "Read(/keys/**)"], mode=mode).text
             assert "SECRET" not in text, (mode, command)
+
+
+def test_a_denied_file_is_hidden_behind_links_and_outside_of_the_workspace(at_work: Fleet) -> None:
+    (at_work.workspace / "config").mkdir()
+    (at_work.workspace / "config" / "prod.txt").write_text("SECRET\n")
+    (at_work.workspace / ".env").symlink_to("config/prod.txt")
+    for command, deny in (
+        ('python3 -c \'print(open(".e" + "nv").read())\'', "Read(.env)"),
+        ("cat /e*/hostnam[e]; true", "Read(//etc/hostname)"),
+    ):
+        text = _run(at_work, f"{command}; echo ended", deny=[deny]).text
+        assert "SECRET" not in text and socket.gethostname() not in text, (command, text)
+
+
+def test_nobody_who_listens_in_the_workspace_hears_of_a_look(at_work: Fleet) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(at_work.workspace / "s"))
+        listening.listen()
+        listening.settimeout(0.2)
+        _run(at_work, "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"s\")'; true")
+        with pytest.raises(TimeoutError):
+            listening.accept()
+
+
+def test_a_look_that_prints_long_lines_or_leaves_deep_folders_ends(at_work: Fleet) -> None:
+    text = _run(
+        at_work, "head -c 200000 /dev/zero | tr '\\\\0' x; cd $TMPDIR; for i in $(seq 1200); do mkdir d && cd d; done"
+    ).text
+    assert "[looked:" in text
+    assert not [*Path(tempfile.gettempdir()).glob("swarm-*/*/look-*")]
 
 
 def test_an_agent_in_the_mode_dont_ask_looks_and_is_denied_the_rest(at_work: Fleet) -> None:

@@ -511,6 +511,25 @@ def test_an_approval_for_good_allows_this_call_and_little_more(
         assert call(tool, other, known, tmp_path).action == "ask"
 
 
+def test_an_approval_for_good_means_the_command_as_it_stands(tmp_path: Path) -> None:
+    for given_, others in (
+        ("./deploy.sh", ("cd evil && ./deploy.sh", "cat evil | ./deploy.sh", "./deploy.sh < evil")),
+        (
+            "git commit -m x",
+            ("git commit", "git commit --amend -m y", "git commit -m $(cat f)", "cd a && git commit -m y"),
+        ),
+        (
+            "git fetch origin",
+            ("git fetch --depth=$(cat f) origin", "git fetch origin +x", "git fetch --upload-pack=x origin"),
+        ),
+        ("pytest -q tests", ("pytest -k $(cat f)", "pytest -m *", "cd /etc && pytest -q tests", "pytest ../x")),
+    ):
+        known = Rules(rules=(always_rule("Bash", {"command": given_}, workspace=tmp_path),))
+        assert call("Bash", {"command": given_}, known, tmp_path).action == "allow"
+        for other in others:
+            assert call("Bash", {"command": other}, known, tmp_path).action == "ask", (given_, other)
+
+
 # -- definitions ------------------------------------------------------------------------------------------
 
 

@@ -268,11 +268,11 @@ def test_what_may_read_elsewhere_is_no_look_where_nothing_confines(command: str,
 
 
 def test_git_is_no_look_in_a_workspace_that_is_itself_the_inside_of_a_repository(tmp_path: Path) -> None:
-    assert look("git status", tmp_path)
+    assert look("git log", tmp_path)
     (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")
-    assert look("git status", tmp_path) is None
+    assert look("git log", tmp_path) is None
     (tmp_path / ".git").mkdir()
-    assert look("git status", tmp_path)
+    assert look("git log", tmp_path)
 
 
 WRAPPED = {
@@ -329,7 +329,7 @@ def test_a_rule_about_what_only_runs_another_program_does_not_allow_that_one(
 def test_a_rule_names_the_program_behind_what_changes_nothing_about_it(tmp_path: Path) -> None:
     for spec, command in itertools.product(("make:*", "timeout 5 make:*"), ("timeout 5 make x",)):
         assert judge_command(command, tmp_path, allow=f"Bash({spec})").action == "allow"
-    assert judge_command("ls | xargs make x", tmp_path, allow="Bash(make:*)").action == "allow"
+    assert judge_command("ls | xargs pytest x", tmp_path, allow="Bash(pytest:*)").action == "allow"
     assert judge_command("uv run pytest x", tmp_path, allow="Bash(uv run:*)").action == "allow"
 
 
@@ -476,3 +476,45 @@ def test_a_rule_that_names_such_an_option_allows_it(tmp_path: Path) -> None:
         assert judge_command(command, tmp_path, allow=f"Bash({spec})").action == "allow"
     for command in ("git log --author=x", "git log -- *", 'git log --format="$X"', "git log -S foo --stat"):
         assert judge_command(command, tmp_path, allow="Bash(git log:*)", sandboxed=True).action == "allow", command
+
+
+PASSED = [
+    *('git log -1 "$\\\n(touch P; echo HEAD)"', "touch$\\\nx P", '/bin/t[o" "]uch P', "set -- a; for x do touch P; done"),
+    "eval -- 'touch P'",
+    "bash -o pipefail <<< 'touch P'", "bash --rcfile x <<< 'touch P'", "bash /dev/stdin <<< 'touch P'", "source /proc/self/fd/0 <<< x",
+    "b='z[$(touch P)]'; ls {a[b]}>/dev/null", "read RANDOM <<< 'z[$(touch P)]'", "read -r PS4 <<< x; set -x; :", "env -Stouch P",
+    "env --split=touch P", "script -qc'touch P' /dev/null", "git rebase -f -x'touch P' --root", "git config ALIAS.q '!touch P'; git q",
+    "sed --expr='1e touch P' f", "sed -ne'1e touch P' f", "sed -l 5 '1e touch P' f", "tar --use='touch P' -cf a b", "linux64 touch P",
+    "MAKEFLAGS='--eval=x' make", "export GIT_EXTERNAL_DIFF; git diff", "tar --checkpoint-=exec='touch P' -cf a b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", PASSED)
+def test_no_spelling_passes_a_rule_that_denies(command: str, tmp_path: Path) -> None:
+    verdict = judge_command(command, tmp_path, allow="Bash", deny="Bash(touch:*)", mode="acceptEdits", sandboxed=True)
+    assert verdict.action in ("ask", "deny"), verdict
+
+
+@pytest.mark.parametrize(
+    ("spec", "command"),
+    [
+        *(("git fetch:*", "git fetch --upl=x ."), ("git grep:*", "git grep --op=x y"), ("git clone:*", "git clone -u x y")),
+        *(("git log:*", 'git log "$\\\n(touch P)"'), ("npm test:*", "npm test --script-sh=./x"), ("npm test:*", "npm test $(cat f)")),
+        *(("make test:*", "make test $(cat f)"), ("cargo test:*", "cargo test --conf=x"), ("git status:*", "cd a/../b && git status")),
+        *(("npm test:*", "cd /elsewhere && npm test"), ("sed:*", "sed --expr='1e x' f"), ("test:*", "test -v 'a[`x`]'")),
+        ("file:*", "file -C"),
+    ],
+)  # fmt: skip
+def test_a_prefix_means_no_other_program_file_or_folder(spec: str, command: str, tmp_path: Path) -> None:
+    assert judge_command(command, tmp_path, allow=f"Bash({spec})", sandboxed=True).action == "ask"
+
+
+def test_a_hostile_command_does_not_keep_the_judge_busy(tmp_path: Path) -> None:
+    for command in (
+        "echo $((" + "a" * 5_000 + "!",
+        "timeout " + "-k " * 3_000 + "ls",
+        "x " + "{" * 4_000 + "," * 4_000,
+        "touch /proc/*/*/*/*/*/*/zz",
+    ):
+        verdict = judge_command(command, tmp_path, allow="Bash(ls:*)", deny="Read(/x)")
+        assert verdict.action in ("ask", "deny")

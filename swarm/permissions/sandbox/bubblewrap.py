@@ -91,7 +91,9 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     bwrap += ["--chdir", str(policy.workspace)]
     scratch = _SCRATCH[policy.kept is not None]
     words = [*common_words(policy, scratch=scratch, home=_SCRATCH[0]), "outer=1", *watch_words(looked, own)]
-    code = make_filter("namespaces", network=policy.network, read_only=policy.read_only, abi=backend.abi)
+    code = make_filter(
+        "namespaces", network=policy.network, read_only=policy.read_only, abi=backend.abi, unix=policy.kept is None
+    )
     if code:
         words += [f"filter={code.hex()}", f"pass={_FILTER_DESCRIPTOR}"]
         bwrap += ["--seccomp", _FILTER_DESCRIPTOR]

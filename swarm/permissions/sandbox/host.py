@@ -84,7 +84,8 @@ def public_configuration() -> tuple[Path, ...]:
 def hidden_paths(policy: SandboxPolicy) -> tuple[Path, ...]:
     """What must be taken away again from the folders that the policy gives."""
     home = Path(os.path.expanduser("~")).resolve()
-    given = [policy.workspace, policy.scratch, *policy.readable, *policy.writable, *python_folders(), *SYSTEM_FOLDERS]
+    given = [policy.workspace, policy.scratch, CONFIGURATION, *policy.readable, *policy.writable]
+    given += [*python_folders(), *SYSTEM_FOLDERS]
     wanted = [*policy.hidden, *(home / name for name in CREDENTIALS)]
     return tuple(
         path for path in wanted if any(path != root and path.is_relative_to(root) for root in given) and path.exists()

@@ -160,8 +160,13 @@ def _refuse_set_id(program: _Program) -> None:
 
 
 @lru_cache(maxsize=16)
-def make_filter(beside: Literal["namespaces", "landlock"], *, network: bool, read_only: bool, abi: int) -> bytes:
-    """The filter to use beside namespaces or Landlock; empty on a machine whose system calls are not known here."""
+def make_filter(
+    beside: Literal["namespaces", "landlock"], *, network: bool, read_only: bool, abi: int, unix: bool = True
+) -> bytes:
+    """The filter to use beside namespaces or Landlock; empty on a machine whose system calls are not known here.
+
+    Without `unix` no socket of a file can be spoken with: who listens at one in the workspace would act on what is said.
+    """
     known = _ARCHITECTURES.get(os.uname().machine)
     if known is None:
         return b""
@@ -177,8 +182,8 @@ def make_filter(beside: Literal["namespaces", "landlock"], *, network: bool, rea
     _refuse_set_id(program)
     if beside == "namespaces":
         # A network namespace has its own abstract sockets; one that is shared needs Landlock to keep from them.
-        unix = (_UNIX,) if not network or abi >= 6 else ()
-        program.refuse_if("socket", _only_families((*unix, _INET, _INET6, _NETLINK)))
+        local = (_UNIX,) if unix and (not network or abi >= 6) else ()
+        program.refuse_if("socket", _only_families((*local, _INET, _INET6, _NETLINK)))
         return program.finish()
     program.refuse(_SHARED_MEMORY)
     program.refuse_if("socket", _only_families((_INET, _INET6, _NETLINK) if network else ()))

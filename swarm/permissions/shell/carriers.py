@@ -19,7 +19,7 @@ _RUNS: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(("ex", "ed", "emacs", "crontab", "at", "batch"), re.compile("")),
     **dict.fromkeys(("less", "more", "most"), re.compile(r"\+|--?lesskey|-k|--cmd")),
     "man": re.compile(r"-[a-zA-Z]*[PHl]|--(pag|ht|loc)"),
-    "tar": re.compile(r"--(to-c|checkpoint-a|use-c|rsh|rmt|info|new-v)|-?[a-zA-Z]*[IF]"),
+    "tar": re.compile(r"--(to-c|checkpoint-|us|rsh|rmt|in|ne)|-?[a-zA-Z]*[IF]"),
     "zip": re.compile(r"-[a-zA-Z]*T|--unzip|--test"),
     "hash": re.compile(r"-[a-z]*p"),
     "rsync": re.compile(r"-[a-zA-Z]*e|--rsh|--rsync-path"),
@@ -27,15 +27,15 @@ _RUNS: dict[str, re.Pattern[str]] = {
     "rg": re.compile(r"--(pre|hostname)"),
     "sort": re.compile(r"--co"),
     "git": re.compile(
-        r"-c|--config|--exec(-path)?=|--(upload|receive)-pack|filter-branch|--ext-d|--extc|--textc|--filters|-O|--open|.*-filter"
+        r"-c|-u|--conf|--exe|--(upl|rece)|--templ|filter-branch|--ext|--textc|--filters|-O|--op|.*-filter"
         r"|--show-sig|--(format|pretty)=(?s:.*)%G|ext::|instaweb|send-email|daemon|--edit"
-        r"|(core|alias|diff|merge|filter|gpg|credential|pager|sequence|interactive|include)\."
+        r"|(?i:core|alias|diff|merge|filter|gpg|credential|pager|sequence|interactive|include)\."
     ),
     "enable": re.compile("-f"),
     "make": re.compile(r"-[a-zA-Z]*[fEC]|--(fi|makef|ev|dir)|SHELL="),
-    "go": re.compile(r"--?(exec|toolexec)"),
-    "cargo": re.compile(r"--config"),
-    **dict.fromkeys(("npm", "pnpm", "yarn"), re.compile(r"--?script-shell")),
+    "go": re.compile(r"--?(exec|toolexec|vettool)"),
+    "cargo": re.compile(r"--conf"),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), re.compile(r"-C|--?(script-s|userc|globalc|prefi|node-o)")),
     "bun": re.compile(r"-r|--preload"),
     "gradle": re.compile(r"-[a-zA-Z]*I|--init"),
 }
@@ -100,7 +100,9 @@ def hides_option(named: Sequence[str], words: Words, settled: Words) -> bool:
             return False
         option = word.partition("=")[0]
         unread = word.startswith("-") and (UNKNOWN in option or literal(option) != option)
-        if besides and (unread or (word.startswith(_UNSETTLED) and settled[place - 1] not in _TEXT_OPTIONS)):
+        if (besides or name in _RUNS) and (
+            unread or (word.startswith(_UNSETTLED) and settled[place - 1] not in _TEXT_OPTIONS)
+        ):
             return True
         if word in named:
             continue
@@ -126,7 +128,9 @@ def _carries_in_git(place: int, words: Words) -> bool:
     if word in ("-c", "--config"):
         setting = words[place + 1] if place + 1 < len(words) else ""
         return "=" in setting and not _PLAIN_SETTING.fullmatch(setting)
-    if re.match(r"[a-z]+\.", word):
+    if word.startswith("-u"):
+        return "clone" in words
+    if re.match(r"[A-Za-z]+\.", word):
         getting = not {"--get", "--get-all", "--unset"}.isdisjoint(words)
         return "config" in words and not getting and not _PLAIN_SETTING.fullmatch(f"{word}=")
     if word.startswith("-O"):
@@ -138,9 +142,11 @@ def _carries_in_git(place: int, words: Words) -> bool:
 
 def _sed_scripts(words: Words) -> list[str]:
     """The scripts among the words of a call; files of scripts are programs of their own."""
-    scripts = [word for before, word in zip(words, words[1:], strict=False) if before in ("-e", "--expression")]
-    attached = [re.sub(r"^(-e|--expression=)", "", word) for word in words[1:] if re.match("-e.|--expression=", word)]
-    return [*scripts, *attached] or [word for word in words[1:] if not word.startswith("-")][:1]
+    scripts = [word for before, word in zip(words, words[1:], strict=False) if re.fullmatch(r"-\w*e|--e\w*", before)]
+    attached = [found[2] for word in words[1:] if (found := re.fullmatch(r"(?s)(-[a-zA-Z]*e|--e\w*=)(.+)", word))]
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    sized = any(re.match(r"-\w*l|--l", word) for word in words[1:])
+    return [*scripts, *attached] or operands[: 2 if sized else 1]
 
 
 def _may_execute(script: str) -> bool:

@@ -87,8 +87,11 @@ def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) 
     if command.doubt or not command.parts:
         return f"the command is not understood: {command.doubt}" if command.doubt else "no rule allows it"
     covering: Rule | None = None
+    if folders is None or not all(is_inside(str(folder), call.workspace) for folder in folders):
+        return "no rule allows it outside of the workspace"
     for part in command.parts:
-        rule = allowing_rule(part, allowing)
+        # An approval for good is of a command as it stands.
+        rule = allowing_rule(part, allowing if len(command.parts) == 1 else [one for one in allowing if not one.plain])
         covering = covering or rule
         # A folder may be the inside of another repository, whose settings have Git run programs.
         strays = strip_transparent(part.words)[:1] == ("git",) and not _stays_in_repository(folders, call.workspace)
@@ -106,6 +109,8 @@ def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) 
 def _stays_in_repository(folders: list[Path] | None, workspace: Path) -> bool:
     """Whether Git finds the same repository in each of the folders that a command goes to."""
     for folder in folders or [Path("/")]:
+        if ".." in folder.parts:  # the shell leaves a link by its name, the system by what it leads to
+            return False
         real = Path(os.path.realpath(folder))
         while real != Path(os.path.realpath(workspace)):
             if (

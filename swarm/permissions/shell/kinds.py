@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 
 from swarm.permissions.shell.looks import Grammar
+from swarm.permissions.shell.parse import UNKNOWN, literal
 
 _OF_REMOTE = ("git fetch", "git pull", "git push")
 """Their first operand says whom they speak with; it belongs to the kind."""
 _KINDS: dict[str, Grammar] = {
     "git add": Grammar("AuvnN", "all update verbose dry-run intent-to-add"),
-    "git commit": Grammar("aqvsm:", "all amend no-edit quiet signoff allow-empty message="),
+    "git commit": Grammar("aqvsm:", "all quiet signoff allow-empty message="),
     "git fetch": Grammar("pqvt", "prune tags quiet verbose depth="),
     "git pull": Grammar("qv", "ff-only rebase no-rebase quiet verbose"),
     "git push": Grammar("uqvn", "set-upstream quiet verbose dry-run"),
@@ -33,12 +34,16 @@ _REMOTE = re.compile(r"[\w.-]+")
 
 def kind_of(words: Sequence[str]) -> str:
     """The kind of a command: its first words, which all of that kind begin with; empty if it is of none."""
+    if any(UNKNOWN in word or literal(word) != word for word in words):
+        return ""
     name = next((" ".join(words[:count]) for count in (2, 1) if " ".join(words[:count]) in _KINDS), "")
     if not name:
         return ""
     operands = _KINDS[name].operands_of(tuple(words[name.count(" ") + 1 :]), values=False)
     if operands is None or not all(map(_OPERAND.fullmatch, operands)):
         return ""
+    if name == "git commit" and not any(re.match(r"-\w*m|--message=", word) for word in words):
+        return ""  # an editor would be started
     if name not in _OF_REMOTE:
         return name
     return f"{name} {operands[0]}" if operands and _REMOTE.fullmatch(operands[0]) else ""

@@ -75,7 +75,6 @@ LOOKS: dict[str, Grammar] = {
     "stat": Grammar("c:t"),
     "file": Grammar("bi"),
     "du": Grammar("0abchkmsxd:", "max-depth= summarize"),
-    "diff": Grammar("abBiNpqstuwyU:C:", "brief unified color=", operands=4),
     "cmp": Grammar("bls"),
     "echo": Grammar("neE"),
     "seq": Grammar("w"),
@@ -87,21 +86,19 @@ LOOKS: dict[str, Grammar] = {
 """Closed. No option of these starts a program, writes a file, or reads the names of files out of one."""
 _GIT = {
     **dict.fromkeys(
-        ("log", "show", "diff"),
+        ("log", "show"),
         Grammar(
             "#ppsn:S:",
             "oneline stat shortstat numstat name-only name-status graph all cached staged no-merges merges patch follow reverse"
             " decorate author= since= until= grep= date= max-count=",
         ),
     ),
-    "status": Grammar("sbv", "short branch porcelain"),
     "branch": Grammar("arv", "all show-current list", operands=0),
     "rev-parse": Grammar("", "abbrev-ref short show-toplevel verify"),
-    "ls-files": Grammar("cmo", "cached modified others exclude-standard"),
-    "blame": Grammar("wsL:"),
+    "ls-files": Grammar("co", "cached others exclude-standard"),
 }
 _GIT_LOOKS = ("git", "--no-pager", "-c", "core.fsmonitor=", "-c", "log.showSignature=false", "--no-optional-locks")
-_CONVERTS = frozenset(("log", "show", "diff"))
+_CONVERTS = frozenset(("log", "show"))
 _SPEAKS = frozenset(("echo", "true", "false", "seq", "date", "pwd"))
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR]")
 

@@ -33,11 +33,11 @@ _VARIABLE = re.compile(
     rf"\$({_NAME}|[0-9@*#?$!-])|\$\{{#?{_NAME}\}}|\$\{{{_NAME}(:?[-+?]|##?|%%?|//?)[\w./, *?@:%+=-]*\}}"
 )
 """An expansion that runs nothing: no code, no arithmetic and no other expansion can be in it."""
-_CALCULATION = re.compile(r"\$\(\((?!.*(\+\+|--))((\$?\w+|[ +*/%()-])*?)\)\)")
+_CALCULATION = re.compile(r"\$\(\(((?!\+\+|--)(?:[\w +*/%()-]|\$(?=[A-Za-z_])))*?\)\)")
 """Arithmetic that sets nothing. A variable in it is evaluated in turn, so none may hold what is known only when it runs."""
 _FILLS = frozenset(("read", "mapfile", "readarray", "getopts", "source", ".", "printf", "eval"))
 """Builtins that give variables values from elsewhere."""
-_BRACES = re.compile(r"\{.*(,|\.\.).*\}", re.DOTALL)
+_JOINED_LINE = re.compile(r"\S\\\n\S")
 _VISITED = re.compile(r"~[-+0-9]")
 """The name of a folder that the shell has been in."""
 _REDIRECT = re.compile(r"&>>|&>|<<<|<<-|<<|<>|<&|<|>>|>&|>\||>")
@@ -93,6 +93,8 @@ def parse_command(text: str) -> ShellCommand:
     try:
         if _ODD.search(text):
             raise _Doubt("it contains control characters or unusual blanks")
+        if _JOINED_LINE.search(text):
+            raise _Doubt("a backslash joins two lines inside a word")
         reader.read_list("")
         if reader.calculates and (reader.foreign or any(_FILLS.intersection(part.words) for part in reader.parts)):
             raise _Doubt("it calculates with what is known only when it runs")
@@ -132,7 +134,16 @@ class _Word:
 
     @property
     def value(self) -> str:
-        return UNKNOWN if _BRACES.search(self.unquoted) or _VISITED.match(self.unquoted) else "".join(self.pieces)
+        if self.expands or _VISITED.match(self.unquoted):
+            return UNKNOWN
+        return "[" if self.pieces == [GLOB_MARKS["["]] else "".join(self.pieces)
+
+    @property
+    def expands(self) -> bool:
+        """Whether braces make several words of it."""
+        first, last = self.unquoted.find("{"), self.unquoted.rfind("}")
+        inner = self.unquoted[first:last] if 0 <= first < last else ""
+        return "," in inner or ".." in inner
 
     @property
     def unquoted(self) -> str:
@@ -206,7 +217,7 @@ class _Reader:
             else:
                 word = self._read_word()
                 bare = word.unquoted
-                if self._peek() in "<>" and self._peek() and re.fullmatch(r"\{\w+\}", bare):
+                if self._peek() in "<>" and self._peek() and re.fullmatch(r"\{.*\}", bare):
                     raise _Doubt("a redirection is not understood")
                 first = not (words or assigned or redirected)
                 if first and bare in _UNREAD:
@@ -238,6 +249,9 @@ class _Reader:
         if not is_plain_name(name):
             raise _Doubt("its loop is not understood")
         self.parts.append(SimpleCommand((), f"{name}=", (name,)))
+        self._skip_blanks()
+        if self._peek() not in ("\n", ";", "", *_META) and self._read_word().unquoted != "in":
+            raise _Doubt("its loop is not understood")
         self._skip_blanks()
         while self._peek() not in ("", "\n", ";"):
             if self._peek() in _META:
@@ -325,14 +339,13 @@ class _Reader:
                     word.add(GLOB_MARKS[character], bare=True)
                     word.splits = self.foreign = True
                 case "[":
-                    end = re.compile(r"[^\s;&|<>()]*\]").match(self.text, self.at)
-                    word.add(GLOB_MARKS["["] if end else "[", bare=True)
-                    word.splits = word.splits or end is not None
+                    word.add(GLOB_MARKS["["], bare=True)
                 case _:
                     word.add(character, bare=True)
         if self.at == begin:
             raise _Doubt("its syntax is not understood")
-        if _BRACES.search(word.unquoted):
+        word.splits = word.splits or (GLOB_MARKS["["] in word.pieces and len(word.pieces) > 1)
+        if word.expands:
             word.splits = self.braces = True
         return word
 

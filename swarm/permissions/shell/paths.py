@@ -32,6 +32,8 @@ _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "jq"})
 _NO_FILES = ("/dev/null", "/dev/stdout", "/dev/stderr")
 _MAX_FOLDERS = 8
 _MAX_MATCHES = 1_000
+_MAX_PATTERNS = 2
+"""Parts of a path with a pattern in them: each multiplies what has to be looked up."""
 _HOME = re.compile(r"\$\{?HOME\b")
 _HOME_VARIABLE = re.compile(r"\$HOME\b|\$\{HOME\}")
 _CRITICAL = re.compile(r"[/~]?/?\*?|/(bin|boot|dev|etc|home|lib\w*|opt|proc|root|sbin|srv|sys|usr|var|Users)(/\*?)?")
@@ -107,6 +109,9 @@ def _look_up(word: str, folder: Path) -> Iterator[str]:
     if literal(word) != word and "\0" not in joined:
         # What stands in brackets Bash reads in its own way: a star stands for at least as much.
         wider = re.sub(rf"{GLOB_MARKS['[']}[^/]*", "*", os.path.join(folder, os.path.expanduser(word)))
+        if sum("*" in part or "?" in part for part in literal(wider).split("/")) > _MAX_PATTERNS:
+            yield UNKNOWN
+            return
         # Hidden files are matched only by a pattern that begins with a dot, as in the shell.
         found = [*itertools.islice(glob.iglob(literal(wider)), _MAX_MATCHES + 1)]
         yield from found if len(found) <= _MAX_MATCHES else [UNKNOWN]

@@ -68,7 +68,7 @@ def _covers(rule: Rule, part: SimpleCommand) -> bool:
     if not all(map(SAFE_VARIABLES.fullmatch, part.assigned)):
         return False
     if rule.plain:
-        return f"{kind_of(part.words)}:*" == rule.spec
+        return not part.assigned and f"{kind_of(part.settled_words)}:*" == rule.spec
     bare = strip_transparent(part.words)
     settled = part.settled_words[len(part.words) - len(bare) :]
     if bare[0] == "xargs" and len(bare) > 1 and not bare[1].startswith("-"):

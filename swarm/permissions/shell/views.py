@@ -28,13 +28,15 @@ _WRAPPERS = re.compile(
     rf"{_CARRIERS.pattern}|!|g?timeout|nice|nohup|sudo|doas|xargs|command|builtin|exec|g?time|stdbuf|setsid|ionice|chrt|taskset"
     r"|noglob|nocorrect|busybox|toybox|unbuffer|chroot|unshare|nsenter|strace|ltrace|systemd-run|fakeroot|setarch|prlimit"
     r"|firejail|bwrap|rlwrap|coproc|catchsegv|choom|numactl|cgexec|setpriv|capsh|jobs|proot|start-stop-daemon|daemonize"
-    r"|dbus-run-session|xvfb-run|torsocks|proxychains|pkexec|at|batch|chronic|parallel-ssh|pssh|sem|chpst|setuidgid|softlimit"
+    r"|linux(32|64)|i386|x86_64|uname26|ssh-agent|dpkg-architecture|dbus-run-session|xvfb-run|torsocks|proxychains|pkexec|at|batch|chronic|parallel-ssh|pssh|sem|chpst|setuidgid|softlimit"
     r"|ld(-linux|-musl|\.so|-\d|64\.so)[\w.-]*"
 )
 """Programs that only run the one that stands behind them."""
 _GIT_VALUES = re.compile(r"-[Cc]|--(git-dir|work-tree|namespace|config-env|super-prefix|attr-source)")
-_SPLIT_OPTION = re.compile(r"-[a-zA-Z]*S|--split-string=?")
+_SPLIT_OPTION = re.compile(r"-[a-zA-Z]*S|--sp[a-z-]*=?")
 """With it `env` takes one word for a whole command."""
+_SHELL_TAKES = re.compile(r"-[A-Za-z]*s|[-+][A-Za-z]*[oO]$|--(rcfile|init-file)")
+"""Options of a shell behind which its first operand is no script."""
 _NO_PROGRAM = re.compile(r"-.*|\d.*|.*=.*|-?\{\}.*", re.DOTALL)
 """A word of a wrapper that is not the program it runs."""
 _EVALUATES = {
@@ -42,12 +44,12 @@ _EVALUATES = {
     r"declare|typeset|local|readonly|export|unset|read": r"-\w*[nip]|[^=]*[\[\ue000\ue005]|(?s:.)*[`$]",
     r"printf": r"-v|[\ue000]",
     r"wait": r"-\w*p|.*[\[\ue000]",
-    r"source|\.": r"[\ue000]|/dev/",
+    r"source|\.": r"[\ue000]|/(dev|proc)/",
 }
 """Builtins → words of theirs that the shell may read as code."""
 _EVALUATORS = re.compile("|".join((*_EVALUATES, "test", r"\[")))
 _TESTS = re.compile(r"==?|!=|[<>]|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)|\]")
-_SETTERS = re.compile(r"env|export|declare|typeset|local|readonly")
+_SETTERS = re.compile(r"env|export|declare|typeset|local|readonly|read")
 _CODE = re.compile(r"[\s;|&$`()]")
 _MAX_TAILS = 64
 _MAX_VIEWS = 2_000
@@ -94,7 +96,7 @@ class Views:
             self.give_up("its test may evaluate a word")
         if _SETTERS.fullmatch(name):
             for word in words[1:]:
-                self.see_assigned(word.partition("=")[0] if "=" in word else "")
+                self.see_assigned(word.partition("=")[0] if "=" in word or name != "env" else "")
         if (reason := find_carried_code(name, words)) is not None:
             self.give_up(reason)
         self._add_inner(name, words, depth)
@@ -111,17 +113,20 @@ class Views:
         elif name == "git":
             self._look_into_git(words, depth)
         elif name == "eval":
-            self._read(" ".join(words[1:]), depth)
+            self._read(" ".join(words[1 + (words[1:2] == ("--",)) :]), depth)
         elif name == "-" or any(kind.fullmatch(name) for kind in (_WRAPPERS, _RUNNERS, _COPIERS)):
             self._add_tails(words, depth, (UNKNOWN,) if name in ("xargs", "parallel") else ())
         copies = _COPIERS.fullmatch(name) is not None
         if copies or (_CARRIERS.fullmatch(name) and name != "eval"):
             splits = any(map(_SPLIT_OPTION.match, words[1:]))
             certain = not copies and (name != "env" or splits)
+            if splits and name == "env":
+                self.give_up("it makes words of one")
             for word in words[1:]:
                 if _CODE.search(word) or (UNKNOWN in word and (name != "env" or splits)):
                     self._read(_SPLIT_OPTION.sub("", word), depth, certain=certain)
                     self._read(word.partition("=")[2], depth, certain=False)
+                    self._read(re.sub(r"^-\w*?c", "", word), depth, certain=False)
         for place, word in enumerate(words):
             if word in FINDERS.get(name, ()):
                 end = next((at for at in range(place, len(words)) if words[at] in (";", "+")), len(words))
@@ -129,6 +134,8 @@ class Views:
                 self.add(carried, depth + 1)
                 for each in carried:
                     self._read(each if _CODE.search(each) else "", depth, certain=False)
+            elif name == "git" and re.match("-x.", word):
+                self._read(word[2:], depth)
             elif "=" in word and word.partition("=")[0] in FINDERS.get(name, ()):
                 self._read(word.partition("=")[2], depth)
 
@@ -148,7 +155,7 @@ class Views:
         if any(re.match(r"[-+][A-Za-z]*c|--command", option) for option in options):
             for operand in operands:
                 self._read(operand, depth)
-        elif not operands or any(re.match(r"-[A-Za-z]*s", option) for option in options) or UNKNOWN in operands[0]:
+        elif not operands or any(map(_SHELL_TAKES.match, options)) or re.match(r"[\ue000]|/(dev|proc)/", operands[0]):
             self.give_up("a shell reads commands that are known only when it runs")
         if any(UNKNOWN in option for option in options):
             self.give_up("a shell's options are known only when it runs")
@@ -212,7 +219,7 @@ _TRANSPARENT = {
     "builtin": r"",
     "command": r"",
     "time": r"(-p )?",
-    "timeout": r"((-[ks]|--(kill-after|signal)) \S+ |-[kv]\w* |--(foreground|preserve-status|verbose|(kill-after|signal)=\w+) )*"
+    "timeout": r"((-[ks]|--(kill-after|signal)) \S+ |-v |-[ks]\w+ |--(foreground|preserve-status|verbose|(kill-after|signal)=\w+) )*"
     r"\d+(\.\d+)?[smhd]? ",
     "nice": r"(-n \S+ |-n?-?\d+ |--adjustment=-?\d+ )?",
     "stdbuf": r"(-[ioe](L|\d+) )+",
