@@ -69,8 +69,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 def broker_of(fleet: Fleet) -> psutil.Process | None:
     """The one process that speaks with servers for this fleet."""
-    found = running("swarm.capabilities.mcp.broker", str(broker_folder(fleet.settings)))
-    assert len(found) <= 1, "one broker on a host"
+    words = ("swarm.capabilities.mcp.broker", str(broker_folder(fleet.settings)))
+    # Of two that are started at once the second one ends as soon as the first one serves.
+    wait_for("there is one broker on a host", lambda: len(running(*words)) <= 1)
+    found = running(*words)
     return found[0] if found else None
 
 
