@@ -48,13 +48,14 @@ def find_unreadable(folders: Iterable[Path], rules: Rules, workspace: Path) -> I
     """What lies below the folders and may not be read: each file, or a folder of which nothing may be read."""
     specs = [rule.spec for rule in rules_against_reading(rules) if rule.spec is not None]
     patterns = [compile_paths(spec, workspace, broad=True) for spec in specs]
-    for folder in folders if patterns else ():
-        for place, below, files in os.walk(folder):
+    for folder in folders:
+        near = [one for one in patterns if one.may_reach(str(folder))]
+        for place, below, files in os.walk(folder) if near else ():
             for names, is_folder in ((below, True), (files, False)):
                 denied = {
                     name
                     for name in names
-                    if any(one.matches(f"{place}/{name}", broad=True, folder=is_folder) for one in patterns)
+                    if any(one.matches(f"{place}/{name}", broad=True, folder=is_folder) for one in near)
                 }
                 yield from (Path(place, name) for name in sorted(denied))
                 names[:] = [name for name in names if name not in denied]

@@ -45,6 +45,11 @@ class PathPattern:
                 return True
         return False
 
+    def may_reach(self, folder: str) -> bool:
+        """Whether something in a folder can match at all: it lies below the base, or the base below it."""
+        bases = [Path(base) for base in (self.base, _real_base(self.base))]
+        return any(base.is_relative_to(folder) or Path(folder).is_relative_to(base) for base in bases)
+
 
 def compile_paths(spec: str, workspace: Path, *, broad: bool) -> PathPattern:
     """Compile the spec of a rule about paths; `broad` for rules that deny or ask. Raises `ValueError`."""

@@ -141,10 +141,8 @@ def _judge_paths(
         for rules, tool, writers_only in ((reading, READ, False), (editing, EDIT, True)):
             if not rules or (action == "ask" and worst is not None):
                 continue
-            paths = [
-                *named_paths(command, looked_from, writers_only=writers_only),
-                *named_paths(resolved, looked_from, writers_only=writers_only),
-            ]
+            both = dict.fromkeys((command, resolved))
+            paths = [path for one in both for path in named_paths(one, looked_from, writers_only=writers_only)]
             for path in dict.fromkeys(path for path in paths if UNKNOWN not in path):
                 named = replace(call, tool=tool, given={"file_path": path})
                 rule = next((rule for rule in rules if matches(rule, named)), None)
