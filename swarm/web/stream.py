@@ -9,8 +9,8 @@ from typing import Any
 
 from tornado.iostream import StreamClosedError
 
+from swarm.client.failures import BadRequest, Refusal
 from swarm.store.connection import connect_async
-from swarm.web.failures import BadRequest, TooMany
 from swarm.web.handlers import Guarded, on_thread
 from swarm.web.patches import Cursors, Wanted, is_cursor
 from swarm.web.watching import BLOCK_SECONDS, Watch, encode_told
@@ -19,6 +19,7 @@ MOST_STREAMS = 64
 MOST_OF_ONE = 12
 """Of one user at one address."""
 _RETRY_MILLISECONDS = 1_000
+_RETRY_AFTER_SECONDS = 5.0
 _CURSORS = ("feed", "events", "journal", "mail")
 _open: Counter[str] = Counter()
 _clients: dict[int, Any] = {}
@@ -33,7 +34,8 @@ class Stream(Guarded):
         wanted, cursors = self._wanted(), self._cursors()
         who = f"{self.user} {self.request.remote_ip}"
         if _open.total() >= MOST_STREAMS or _open[who] >= MOST_OF_ONE:
-            raise TooMany("so many tabs are open that this one gets no events; close some")
+            said = "so many tabs are open that this one gets no events; close some"
+            raise Refusal(429, "too_many_streams", said, retry_after=_RETRY_AFTER_SECONDS)
         self.set_header("Content-Type", "text/event-stream")
         # A proxy would keep the events until it has many.
         self.set_header("X-Accel-Buffering", "no")
