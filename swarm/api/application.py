@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -15,26 +16,26 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from swarm.api.jobs import START_OPERATIONS
+from swarm.api.jobs import STARTS
 from swarm.api.keys import check_scope, find_key, refuse
 from swarm.api.openapi import describe
-from swarm.api.streaming import STREAM_OPERATIONS
 from swarm.client.acts import ACTS
 from swarm.client.failures import BadRequest, Refusal, explain
-from swarm.client.map_operations import MAP_OPERATIONS
 from swarm.client.operations import Invocation, Operation
 from swarm.client.reads import READS
 from swarm.client.swarm import Swarm
 from swarm.core.settings import Settings, load_settings
 from swarm.store.api_keys import ApiKeys
+from swarm.web.stream import LIVE, Streams
 
 log = logging.getLogger("swarm.api")
 PREFIX = "/v1"
 MAX_BODY_BYTES = 5 * 1024 * 1024
-MOUNTED: list[Operation] = [*START_OPERATIONS, *ACTS, *READS, *MAP_OPERATIONS, *STREAM_OPERATIONS]
+MOUNTED: list[Operation] = [*STARTS, *ACTS, *READS, *LIVE]
 """All that there are: nothing is left out here."""
 _WAITS = CapacityLimiter(256)
 """So many at once wait for something to happen; they take no thread from those who only ask."""
+_STREAMS = Streams(256, 64)
 Answering = Callable[[Request], Awaitable[Response]]
 
 
@@ -67,13 +68,13 @@ def _mount(operation: Operation, swarm: Swarm) -> Answering:
         where = "the query" if operation.method == "GET" else "the body"
         given = operation.read(request.path_params, await _read_content(request, operation), where)
         limiter = _WAITS if getattr(given, "wait_seconds", 0) else None
-        call = Invocation(swarm.within(key.ceiling), given, key.name)
-        found = await to_thread.run_sync(operation.run, call, limiter=limiter)
+        call = Invocation(swarm.within(key.ceiling), key.name, on_thread=run_in_threadpool)
+        found = await to_thread.run_sync(operation.run, call, given, limiter=limiter)
         if operation.streams:
             # A proxy would keep the events until it has many.
             unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-            return StreamingResponse(found, media_type="text/event-stream", headers=unbuffered)
-        content = await run_in_threadpool(found.model_dump_json)
+            return StreamingResponse(_STREAMS.open(key.name, found), media_type="text/event-stream", headers=unbuffered)
+        content = await run_in_threadpool(to_json, found)
         status = operation.status if getattr(found, "new", True) else 200
         return Response(content, status, media_type="application/json")
 
@@ -108,7 +109,9 @@ async def _read_content(request: Request, operation: Operation) -> object:
         if given:
             raise BadRequest("the query: an act takes its fields in the body")
         given = await _read_json(request, operation)
-    named = {name: request.headers[header] for header, name in operation.headers.items() if header in request.headers}
+    named = {
+        name: request.headers[header] for header, name in (operation.headers or {}).items() if header in request.headers
+    }
     return {**given, **named} if named and isinstance(given, dict) else given
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from swarm.agent.spec import DEFAULT_AGENT, Limits
-from swarm.client.acts import StartedJob, start_job
-from swarm.client.map_operations import StartedMap, start_map
+from swarm.client.acts import start_job, start_map
 from swarm.client.maps import MAX_RETRIES
-from swarm.client.operations import Body, Folder, Operation
+from swarm.client.operations import Body, Folder, Table
 from swarm.definitions.model import PermissionMode
 
 
 class NewWork(Body):
     """What jobs and the lines of maps are ordered with; what the fields mean says `Swarm.submit`."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     prompt: str
     workspace: Folder
@@ -71,16 +72,6 @@ class NewMap(NewWork):
     """Once so much is spent, no further line begins."""
 
 
-START_OPERATIONS = (
-    Operation(
-        "POST",
-        "/jobs",
-        "submit",
-        start_job,
-        NewJob,
-        StartedJob,
-        status=201,
-        headers={"Idempotency-Key": "idempotency_key"},
-    ),
-    Operation("POST", "/maps", "submit", start_map, NewMap, StartedMap, status=201),
-)
+STARTS = Table()
+STARTS.post("/jobs", "submit", takes=NewJob, status=201, headers={"Idempotency-Key": "idempotency_key"})(start_job)
+STARTS.post("/maps", "submit", takes=NewMap, status=201)(start_map)

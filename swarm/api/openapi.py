@@ -87,15 +87,15 @@ def _operation(one: Operation, references: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _parameters(one: Operation) -> list[dict[str, Any]]:
-    schemas = one.takes.model_json_schema()["properties"] if one.takes.model_fields else {}
+    schemas, headers = one.takes.model_json_schema().get("properties", {}), one.headers or {}
     places = dict.fromkeys(one.parameters, "path")
     if one.method == "GET":
-        places |= dict.fromkeys(one.content.keys() - one.headers.values(), "query")
+        places |= dict.fromkeys(one.content.keys() - headers.values(), "query")
     found = [
         {"name": name, "in": place, "required": place == "path" or one.content[name], "schema": schemas[name]}
         for name, place in places.items()
     ]
     return found + [
         {"name": header, "in": "header", "schema": {"type": "string", "description": schemas[name]["description"]}}
-        for header, name in one.headers.items()
+        for header, name in headers.items()
     ]

@@ -1,59 +1,35 @@
-"""One act or read of a swarm as a row: its input, its result, the permission it needs, and its function.
+"""One act or read of a swarm as a row: its path, the permission it needs, its input, its result and its function.
 
 HTTP, the page and the MCP server mount rows. They translate requests, permissions and errors, and know no single act.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from swarm.client.failures import BadRequest, not_valid
 from swarm.client.swarm import Swarm
 from swarm.store.api_keys import Scope
 
-MAX_WAIT_SECONDS = 50.0
-"""Clients give up after a minute."""
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
 class Body(BaseModel):
     """The base of all input: an unknown field is refused, because it may be a misspelt one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class OfJob(Body):
-    """Names a job."""
-
-    job: str
-    """The job's id."""
-
-
-class OfAgent(Body):
-    """Names an agent."""
-
-    agent: str
-    """The agent's id."""
-
-
-class OfMap(Body):
-    """Names a map."""
-
-    map: str
-    """The map's id."""
-
-
-class Wait(Body):
-    """The base of the input of a read that may wait."""
-
-    wait_seconds: float = Field(default=0, ge=0, le=MAX_WAIT_SECONDS)
-    """Return after this long at the latest, or when there is something new."""
+class _OpenBody(Body):
+    model_config = ConfigDict(extra="allow")
 
 
 def _check_absolute(folder: str) -> str:
@@ -64,22 +40,36 @@ def _check_absolute(folder: str) -> str:
 
 Folder = Annotated[str, AfterValidator(_check_absolute)]
 """A folder of the workers' hosts."""
+JobId = Annotated[str, Field(description="The job's id.")]
+AgentId = Annotated[str, Field(description="The agent's id.")]
+MapId = Annotated[str, Field(description="The map's id.")]
+Words = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1, le=1000, description="So many of the newest are looked at.")]
+Cursor = Annotated[
+    str,
+    Field(pattern=r"^[0-9]{1,19}(-[0-9]{1,19})?$", description="The `next` of the part before; 0: from the beginning."),
+]
+# Clients give up after a minute.
+WaitSeconds = Annotated[
+    float,
+    Field(ge=0, le=50, description="Return after this long at the latest, or when there is something new."),
+]
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """One call of an operation, checked."""
+    """Who calls an operation, and through what."""
 
     swarm: Swarm
     """Within the caller's ceiling."""
-    given: Any
-    """An instance of the operation's `takes`."""
     by: str
     """The caller's name, for the records."""
     folder: Path | None = None
     """Where jobs work that name no folder."""
     tell: Callable[[str], None] = lambda what: None
     """Reports progress; raises once the caller has gone."""
+    on_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread
+    """Has a function of a stream done that may wait."""
     ready: Callable[[], None] = lambda: None
     """Sees to it that somebody runs jobs, where that is this machine's matter."""
 
@@ -92,13 +82,15 @@ class Operation:
     path: str
     """Its parameters are fields of `takes`; the other fields come from the query, or from the body."""
     scope: Scope
-    run: Callable[[Invocation], Any]
-    """Runs on a thread. Its name is the operation's, its docstring the description."""
+    function: Callable[..., Any]
+    """Called on a thread, with an `Invocation` and the fields of `takes`. Its name is the operation's, its docstring the description."""
     takes: type[Body]
     returns: type[BaseModel]
-    """If it has a field `new` that is false, nothing was made: the status is 200."""
+    wrap: str = ""
+    """The only field of the result, which is what the function returns."""
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    """Of HTTP; 200 if the result has a field `new` that is false."""
+    headers: Mapping[str, str] | None = None
     """Of an HTTP request: header → the field that it sets."""
     streams: bool = False
     """The result is an iterator of server-sent events."""
@@ -106,12 +98,12 @@ class Operation:
     @property
     def name(self) -> str:
         """Of the operation in documents, of the tool in MCP."""
-        return self.run.__name__
+        return self.function.__name__
 
     @property
     def description(self) -> str:
         """For people, and for models."""
-        return " ".join((self.run.__doc__ or "").split())
+        return " ".join((self.function.__doc__ or "").split())
 
     @property
     def parameters(self) -> list[str]:
@@ -134,3 +126,46 @@ class Operation:
             return self.takes.model_validate({**given, **path})
         except ValidationError as error:
             raise not_valid(error, where) from None
+
+    def run(self, call: Invocation, given: Body) -> Any:
+        """The result: an instance of `returns`, or an object like it. Raises what the function does."""
+        found = self.function(call, **dict(given))
+        return {self.wrap: found} if self.wrap else found
+
+
+class Table(list[Operation]):
+    """Operations that belong together; each is a function below one of these decorators."""
+
+    def get(self, path: str, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """A read."""
+        return self._add("GET", path, "read", **more)
+
+    def post(self, path: str, scope: Scope, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """An act."""
+        return self._add("POST", path, scope, **more)
+
+    def _add(
+        self, method: Literal["GET", "POST"], path: str, scope: Scope, **more: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.append(
+                Operation(method, path, scope, function, **{**_models_of(function, more.get("wrap", "")), **more})
+            )
+            return function
+
+        return add
+
+
+def _models_of(function: Callable[..., Any], wrap: str) -> dict[str, Any]:
+    """What a function takes beside the call, and what it returns."""
+    hints, name = get_type_hints(function, include_extras=True), function.__name__.title().replace("_", "")
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    is_open = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    fields: dict[str, Any] = {
+        one.name: (hints[one.name], ... if one.default is one.empty else one.default)
+        for one in parameters
+        if one.kind is not one.VAR_KEYWORD
+    }
+    takes = create_model(name, __base__=_OpenBody if is_open else Body, **fields)
+    returned: dict[str, Any] = {wrap: (hints["return"], ...)}
+    return {"takes": takes, "returns": create_model(f"{name}Result", **returned) if wrap else hints["return"]}

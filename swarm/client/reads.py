@@ -1,4 +1,4 @@
-"""Reads: what remote callers see of jobs, agents and questions. Each is a row of `READS`."""
+"""Reads: what remote callers see of jobs, agents, questions and maps. Each is a row of `READS`."""
 
 from __future__ import annotations
 
@@ -6,56 +6,29 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
+from swarm.capabilities.mapping.maps import LineResult, MapView
 from swarm.capabilities.team.board import TaskTexts, TaskView
 from swarm.capabilities.team.scratchpad import PageView
 from swarm.client.correspondence import Mailbox
 from swarm.client.failures import BadRequest
 from swarm.client.gathering import gather
-from swarm.client.operations import Body, Folder, Invocation, OfAgent, OfJob, Operation, Wait
+from swarm.client.operations import AgentId, Count, Cursor, Folder, Invocation, JobId, MapId, Table, WaitSeconds
 from swarm.client.orders import find_workspace
 from swarm.core.records import AgentView, Event, JobView, read_event
 from swarm.mailbox import Message
 from swarm.permissions.ceiling import Wanted
 from swarm.store.questions import Question
 
+READS = Table()
+"""Reads of jobs, agents, questions and maps."""
+Until = Literal["attention", "end"]
 _LOOK_SECONDS = 2.0
 """One blocking read, shorter than the time in which the store's connection expects an answer."""
-CURSOR = r"^[0-9]{1,19}(-[0-9]{1,19})?$"
-Until = Literal["attention", "end"]
-Found = TypeVar("Found")
-
-
-class ListJobs(Body):
-    """Which jobs are listed."""
-
-    count: int = Field(default=50, ge=1, le=1000)
-    """So many of the newest are looked at."""
-    state: str | None = None
-    """Only those in this state: running, completed, failed, cancelled or timed_out."""
-
-
-class ListedJobs(BaseModel):
-    """Jobs, newest first."""
-
-    jobs: list[JobView]
-
-
-class GetJob(OfJob, Wait):
-    """A job, and what is waited for."""
-
-    until: Until = "end"
-    """What is waited for: `attention` is the end, a question or a message to the person; `end` only the end."""
-
-
-class FollowJob(OfJob, Wait):
-    """A job, and how far its events are known."""
-
-    after: str = Field(default="0", pattern=CURSOR)
-    """The `next` of the part before; 0: from the beginning."""
+_Found = TypeVar("_Found")
 
 
 class Events(BaseModel):
@@ -66,20 +39,6 @@ class Events(BaseModel):
     """Give it as `after` to go on from here."""
     ended: bool
     """The job is over, and these are the last ones for now: a message to its root makes it go on."""
-
-
-class ListedAgents(BaseModel):
-    """The agents of a job, parents before their children."""
-
-    agents: list[AgentView]
-
-
-class TranscriptPart(OfAgent):
-    """Which part of a journal is returned."""
-
-    after: int = Field(default=0, ge=0)
-    """The number of the last entry that is known already."""
-    count: int = Field(default=200, ge=1, le=1000)
 
 
 class NumberedEntry(BaseModel):
@@ -97,31 +56,11 @@ class Transcript(BaseModel):
     """There are later entries."""
 
 
-class ReadMessages(OfJob):
-    """Which messages are returned."""
-
-    after: str = "0-0"
-    """The id of the last message that is known already."""
-
-
 class Inbox(BaseModel):
     """Messages of a job's agents to its person, oldest first."""
 
     messages: list[Message]
     read_up_to: str
-
-
-class ListQuestions(Body):
-    """Which questions are returned."""
-
-    job: str | None = None
-    """Only those of this job."""
-
-
-class OpenQuestions(BaseModel):
-    """Questions that wait for an answer, oldest first."""
-
-    questions: list[Question]
 
 
 class BoardTask(BaseModel):
@@ -131,36 +70,11 @@ class BoardTask(BaseModel):
     texts: TaskTexts
 
 
-class BoardTasks(BaseModel):
-    """A job's task board."""
-
-    tasks: list[BoardTask]
-
-
-class ListedPages(BaseModel):
-    """The pages of a scratchpad, without their texts."""
-
-    pages: list[PageView]
-
-
-class OnePage(OfJob):
-    """Names a page of a scratchpad."""
-
-    page: str
-
-
 class PageText(BaseModel):
     """One page of a scratchpad."""
 
     page: PageView
     text: str
-
-
-class ListTypes(Body):
-    """Where types of agents are looked for."""
-
-    workspace: Folder | None = None
-    """Absolute path of a folder. Default: the server's, if it has one."""
 
 
 class TypeOutline(BaseModel):
@@ -177,20 +91,43 @@ class ListedTypes(BaseModel):
     notes: list[str]
 
 
-def list_jobs(call: Invocation) -> ListedJobs:
-    """The newest jobs."""
-    given: ListJobs = call.given
-    return ListedJobs(jobs=[job for job in call.swarm.jobs(given.count) if given.state in (None, job.state)])
+class LineResults(BaseModel):
+    """Results of lines, in the order in which they came; one that was tried again comes again."""
+
+    results: list[LineResult]
+    next: str
+    """Give it as `after` to go on from here."""
+    over: bool
+    """No more will come, unless the map goes on."""
 
 
-def get_job(call: Invocation) -> JobView:
+@READS.get("/jobs", wrap="jobs")
+def list_jobs(
+    call: Invocation,
+    count: Count = 50,
+    state: Annotated[
+        str | None, Field(description="Only those that are running, completed, failed, cancelled or timed_out.")
+    ] = None,
+) -> list[JobView]:
+    """The newest jobs, newest first."""
+    return [job for job in call.swarm.jobs(count) if state in (None, job.state)]
+
+
+@READS.get("/jobs/{job}")
+def get_job(
+    call: Invocation,
+    job: JobId,
+    wait_seconds: WaitSeconds = 0,
+    until: Annotated[
+        Until, Field(description="What is waited for: `attention`: the end, a question, or a message to the person.")
+    ] = "end",
+) -> JobView:
     """How a job stands, and its answer once it has ended.
 
     With wait_seconds it returns when the job has ended (or needs somebody), else after that time; the job goes on in any case.
     """
-    given: GetJob = call.given
-    wait_for_job(call, given.job, given.wait_seconds, given.until)
-    return call.swarm.job(given.job).view()
+    wait_for_job(call, job, wait_seconds, until)
+    return call.swarm.job(job).view()
 
 
 def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *, after: str = "$") -> None:
@@ -205,19 +142,19 @@ def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *,
             call.tell(f"{event.kind} {event.fields.get('activity') or event.agent_id}")
 
 
-def follow_job(call: Invocation) -> Events:
+@READS.get("/jobs/{job}/events")
+def follow_job(call: Invocation, job: JobId, after: Cursor = "0", wait_seconds: WaitSeconds = 0) -> Events:
     """A job's lifecycle events from a place on, oldest first; with wait_seconds they are waited for if there are none yet."""
-    given, store = call.given, call.swarm.store
-    read = partial(store.wait_events, given.job, given.after)
-    found, over = await_new(read, given.wait_seconds, lambda: store.job(given.job).ended)
+    store = call.swarm.store
+    found, over = _await_new(partial(store.wait_events, job, after), wait_seconds, lambda: store.job(job).ended)
     events = [read_event(entry_id, fields) for entry_id, fields in found]
     ended = over and (not events or events[-1].kind == "job_ended")
-    return Events(events=events, next=events[-1].id if events else given.after, ended=ended)
+    return Events(events=events, next=events[-1].id if events else after, ended=ended)
 
 
-def await_new(
-    read: Callable[[float], Sequence[Found]], seconds: float, is_over: Callable[[], bool]
-) -> tuple[Sequence[Found], bool]:
+def _await_new(
+    read: Callable[[float], Sequence[_Found]], seconds: float, is_over: Callable[[], bool]
+) -> tuple[Sequence[_Found], bool]:
     """The entries that `read` finds within so long, and whether it was over before they were read."""
     deadline = time.monotonic() + seconds
     while True:
@@ -227,70 +164,96 @@ def await_new(
             return found, over
 
 
-def list_agents(call: Invocation) -> ListedAgents:
+@READS.get("/jobs/{job}/agents", wrap="agents")
+def list_agents(call: Invocation, job: JobId) -> list[AgentView]:
     """All agents of a job, parents before their children: its tree, by their `parent_id`."""
-    return ListedAgents(agents=call.swarm.job(call.given.job).agents())
+    return call.swarm.job(job).agents()
 
 
-def get_agent(call: Invocation) -> AgentView:
+@READS.get("/jobs/{job}/messages")
+def read_messages(
+    call: Invocation,
+    job: JobId,
+    after: Annotated[str, Field(description="The id of the last message that is known already.")] = "0-0",
+) -> Inbox:
+    """What a job's agents wrote to its person. It is what agents say, and no instruction."""
+    found = call.swarm.job(job)
+    return Inbox(messages=found.inbox(after), read_up_to=found.read_up_to())
+
+
+@READS.get("/jobs/{job}/board", wrap="tasks")
+def get_board(call: Invocation, job: JobId) -> list[BoardTask]:
+    """The task board that a job's agents share."""
+    found = call.swarm.job(job)
+    texts = found.task_texts()
+    return [BoardTask(task=task, texts=texts.get(task.number, TaskTexts())) for task in found.board()]
+
+
+@READS.get("/jobs/{job}/pad", wrap="pages")
+def list_pages(call: Invocation, job: JobId) -> list[PageView]:
+    """The pages of the scratchpad that a job's agents share, without their texts."""
+    return call.swarm.job(job).pad()
+
+
+@READS.get("/jobs/{job}/pad/{page:path}")
+def get_page(call: Invocation, job: JobId, page: str) -> PageText:
+    """One page of the scratchpad."""
+    view, text = call.swarm.job(job).page(page)
+    return PageText(page=view, text=text)
+
+
+@READS.get("/agents/{agent}")
+def get_agent(call: Invocation, agent: AgentId) -> AgentView:
     """One agent as it stands."""
-    return call.swarm.agent(call.given.agent)
+    return call.swarm.agent(agent)
 
 
-def get_transcript(call: Invocation) -> Transcript:
+@READS.get("/agents/{agent}/transcript")
+def get_transcript(
+    call: Invocation,
+    agent: AgentId,
+    after: Annotated[int, Field(ge=0, description="The number of the last entry that is known already.")] = 0,
+    count: Annotated[int, Field(ge=1, le=1000)] = 200,
+) -> Transcript:
     """An agent's journal, part by part: ask again with the last number as `after`."""
-    given, store = call.given, call.swarm.store
-    store.agent(given.agent)  # one that does not exist has an empty journal
-    part = list(islice(store.journal(given.agent, given.after), given.count + 1))
+    store = call.swarm.store
+    store.agent(agent)  # one that does not exist has an empty journal
+    part = list(islice(store.journal(agent, after), count + 1))
     found = [
         NumberedEntry(number=number, entry=entry.model_dump(mode="json", exclude={"folded"}))
-        for number, entry in enumerate(part[: given.count], given.after + 1)
+        for number, entry in enumerate(part[:count], after + 1)
     ]
-    return Transcript(entries=found, more=len(part) > given.count)
+    return Transcript(entries=found, more=len(part) > count)
 
 
-def get_mailbox(call: Invocation) -> Mailbox:
+@READS.get("/agents/{agent}/mailbox")
+def get_mailbox(call: Invocation, agent: AgentId) -> Mailbox:
     """The messages to an agent, and how far it has read them."""
-    return call.swarm.mailbox(call.given.agent)
+    return call.swarm.mailbox(agent)
 
 
-def read_messages(call: Invocation) -> Inbox:
-    """What a job's agents wrote to its person. It is what agents say, and no instruction."""
-    job = call.swarm.job(call.given.job)
-    return Inbox(messages=job.inbox(call.given.after), read_up_to=job.read_up_to())
-
-
-def list_questions(call: Invocation) -> OpenQuestions:
+@READS.get("/questions", wrap="questions")
+def list_questions(
+    call: Invocation, job: Annotated[str | None, Field(description="Only those of this job.")] = None
+) -> list[Question]:
     """Open questions, of one job or of all: permissions, plans, questions in words. They are for the person to decide."""
-    return OpenQuestions(questions=call.swarm.questions.open(call.given.job))
+    return call.swarm.questions.open(job)
 
 
-def get_board(call: Invocation) -> BoardTasks:
-    """The task board that a job's agents share."""
-    job = call.swarm.job(call.given.job)
-    texts = job.task_texts()
-    return BoardTasks(tasks=[BoardTask(task=task, texts=texts.get(task.number, TaskTexts())) for task in job.board()])
-
-
-def list_pages(call: Invocation) -> ListedPages:
-    """The pages of the scratchpad that a job's agents share."""
-    return ListedPages(pages=call.swarm.job(call.given.job).pad())
-
-
-def get_page(call: Invocation) -> PageText:
-    """One page of the scratchpad."""
-    page, text = call.swarm.job(call.given.job).page(call.given.page)
-    return PageText(page=page, text=text)
-
-
-def list_agent_types(call: Invocation) -> ListedTypes:
+@READS.get("/types")
+def list_agent_types(
+    call: Invocation,
+    workspace: Annotated[
+        Folder | None, Field(description="Absolute path of a folder. Default: the server's, if it has one.")
+    ] = None,
+) -> ListedTypes:
     """The types of agents that a job in a workspace can begin with."""
-    folder = call.given.workspace or call.folder
+    folder = workspace or call.folder
     if folder is None:
         raise BadRequest("the query: workspace: name the folder that the job is to work in", "workspace")
-    workspace = find_workspace(folder)
-    call.swarm.ceiling.hold(Wanted(workspace=workspace))
-    found = gather(workspace, call.swarm.settings)
+    place = find_workspace(folder)
+    call.swarm.ceiling.hold(Wanted(workspace=place))
+    found = gather(place, call.swarm.settings)
     types = [one for _, one in sorted(found.catalogue.definitions.items()) if one.mode != "subagent"]
     untrusted = found.grants and not found.trusted
     return ListedTypes(
@@ -299,19 +262,29 @@ def list_agent_types(call: Invocation) -> ListedTypes:
     )
 
 
-READS = (
-    Operation("GET", "/jobs", "read", list_jobs, ListJobs, ListedJobs),
-    Operation("GET", "/jobs/{job}", "read", get_job, GetJob, JobView),
-    Operation("GET", "/jobs/{job}/events", "read", follow_job, FollowJob, Events),
-    Operation("GET", "/jobs/{job}/agents", "read", list_agents, OfJob, ListedAgents),
-    Operation("GET", "/jobs/{job}/messages", "read", read_messages, ReadMessages, Inbox),
-    Operation("GET", "/jobs/{job}/board", "read", get_board, OfJob, BoardTasks),
-    Operation("GET", "/jobs/{job}/pad", "read", list_pages, OfJob, ListedPages),
-    Operation("GET", "/jobs/{job}/pad/{page:path}", "read", get_page, OnePage, PageText),
-    Operation("GET", "/agents/{agent}", "read", get_agent, OfAgent, AgentView),
-    Operation("GET", "/agents/{agent}/transcript", "read", get_transcript, TranscriptPart, Transcript),
-    Operation("GET", "/agents/{agent}/mailbox", "read", get_mailbox, OfAgent, Mailbox),
-    Operation("GET", "/questions", "read", list_questions, ListQuestions, OpenQuestions),
-    Operation("GET", "/types", "read", list_agent_types, ListTypes, ListedTypes),
-)
-"""Reads of jobs, agents and questions."""
+@READS.get("/maps", wrap="maps")
+def list_maps(call: Invocation, count: Count = 50) -> list[MapView]:
+    """The newest maps, newest first."""
+    return call.swarm.maps(count)
+
+
+@READS.get("/maps/{map}")
+def get_map(call: Invocation, map: MapId) -> MapView:
+    """One map as it stands now."""
+    return call.swarm.find_map(map).view()
+
+
+@READS.get("/maps/{map}/results")
+def get_results(call: Invocation, map: MapId, after: Cursor = "0", wait_seconds: WaitSeconds = 0) -> LineResults:
+    """Results of a map's lines, part by part; with wait_seconds they are waited for if there are none yet."""
+    its_map = call.swarm.find_map(map)
+    read = partial(call.swarm.store.wait_entries, f"map:{its_map.id}", "results", after)
+    found, _ = _await_new(read, wait_seconds, lambda: its_map.view().ended)
+    results, over = its_map.interpret(found)
+    return LineResults(results=results, next=found[-1][0] if found else after, over=over)
+
+
+@READS.get("/maps/{map}/failures", wrap="failures")
+def get_failures(call: Invocation, map: MapId) -> list[LineResult]:
+    """The lines of a map that failed for good, by number, with why."""
+    return call.swarm.find_map(map).failures()

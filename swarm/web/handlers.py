@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import gzip
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from flower.views import BaseHandler
+from pydantic_core import to_jsonable_python
+from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError, StaticFileHandler
 
 from swarm.client.failures import BadRequest, NotThere, Refusal, explain
@@ -23,12 +26,15 @@ from swarm.client.swarm import Swarm
 from swarm.mailbox import USER
 from swarm.web import reads
 from swarm.web.guard import HEADERS, check_act, check_site, cookie_for, is_same
+from swarm.web.stream import Streams
 
 log = logging.getLogger("swarm.web")
 _MOST_BODY_BYTES = 5 * 1024 * 1024
 _WORTH_ZIPPING_BYTES = 1_024
 # Not Flower's own: its inspector needs those, and a read of ours may wait for Redis.
 _THREADS = ThreadPoolExecutor(4, "swarm-web")
+_STREAMS = Streams(64, 12)
+_RETRY_MILLISECONDS = 1_000
 _CODES = {401: "login", 405: "bad_request", 421: "host"}
 STATIC = Path(__file__).parent / "static"
 _MODULES = tuple(
@@ -116,7 +122,7 @@ class Guarded(BaseHandler):  # type: ignore[misc]
         zips = "gzip" in self.request.headers.get("Accept-Encoding", "")
 
         def encode() -> tuple[bytes, bool]:
-            body = json.dumps(read(), ensure_ascii=False).encode("utf-8", "replace")
+            body = json.dumps(to_jsonable_python(read()), ensure_ascii=False).encode("utf-8", "replace")
             worth = zips and len(body) >= _WORTH_ZIPPING_BYTES
             return (gzip.compress(body, 5) if worth else body), worth
 
@@ -214,6 +220,8 @@ class About(Guarded):
 class Mounted(Guarded):
     """The operations of one path, by their methods."""
 
+    _task: asyncio.Task[Any] | None = None
+
     def initialize(self, swarm: Swarm, token: str, operations: Mapping[str, Operation]) -> None:  # type: ignore[override]
         super().initialize(swarm, token)
         self._operations = operations
@@ -232,8 +240,38 @@ class Mounted(Guarded):
         operation = self._operations.get(self.request.method or "")
         if operation is None:
             raise HTTPError(405)
-        call = Invocation(self.swarm, operation.read(path, given, where), self.user)
-        await self.give(lambda: operation.run(call).model_dump(mode="json"), operation.status)
+        headers = operation.headers or {}
+        named = {
+            name: self.request.headers[header] for header, name in headers.items() if header in self.request.headers
+        }
+        given = {**given, **named} if isinstance(given, dict) else given
+        call, body = Invocation(self.swarm, self.user, on_thread=on_thread), operation.read(path, given, where)
+        if operation.streams:
+            await self._send(_STREAMS.open(f"{self.user} {self.request.remote_ip}", operation.run(call, body)))
+        else:
+            await self.give(lambda: operation.run(call, body), operation.status)
+
+    async def _send(self, stream: AsyncGenerator[str, None]) -> None:
+        self.set_header("Content-Type", "text/event-stream")
+        # A proxy would keep the events until it has many.
+        self.set_header("X-Accel-Buffering", "no")
+        # Else an event that follows another one soon waits for the browser to acknowledge that, up to 40 ms.
+        self.request.connection.stream.set_nodelay(True)
+        self._task = asyncio.current_task()
+        try:
+            self.write(f"retry: {_RETRY_MILLISECONDS}\n\n")
+            await self.flush()
+            async with contextlib.aclosing(stream):
+                async for event in stream:
+                    self.write(event)
+                    await self.flush()
+        except (StreamClosedError, asyncio.CancelledError):
+            # The tab is closed.
+            pass
+
+    def on_connection_close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
 
 class Nowhere(Guarded):

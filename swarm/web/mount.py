@@ -14,7 +14,6 @@ from swarm.client.operations import Operation
 from swarm.client.swarm import Swarm
 from swarm.web import handlers
 from swarm.web.operations import MOUNTED
-from swarm.web.stream import Stream
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -34,7 +33,6 @@ def mount(routes: list[Any], options: dict[str, Any], swarm: Swarm, token: str) 
             URLSpec(rf"/swarm/api{path}", handlers.Mounted, {**given, "operations": operations})
             for path, operations in _by_path().items()
         ),
-        route(r"/api/stream", Stream),
         route(r"", handlers.Page, "swarm"),
         route(r"/.*", handlers.Nowhere),
     ]

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
-from pydantic import ConfigDict, Field, RootModel
+from pydantic import Field
 
 from swarm.agent.spec import DEFAULT_AGENT
-from swarm.client.acts import ACTS, StartedJob, start_job
-from swarm.client.failures import NotThere
-from swarm.client.map_operations import MAP_OPERATIONS
-from swarm.client.operations import Body, Invocation, OfAgent, OfJob, Operation
+from swarm.client.acts import ACTS, start_job
+from swarm.client.failures import BadRequest, NotThere
+from swarm.client.operations import AgentId, Body, Invocation, JobId, Table
 from swarm.client.reads import READS
 from swarm.core.records import Limits
 from swarm.definitions.model import PermissionMode
 from swarm.web import reads, transcripts
 from swarm.web.panels import PANELS, PanelRequest
+from swarm.web.patches import Wanted
+from swarm.web.stream import LIVE, EventStream, StreamPlace, follow
 
+OWN = Table()
 LEFT_OUT: dict[str, str] = {
-    one.name: "the page has snapshots and a stream; a read that waits would hold up its few threads" for one in READS
-} | {one.name: "the page shows no maps" for one in MAP_OPERATIONS}
+    **{
+        one.name: "a snapshot or a page of its own tells it; a read that waits would hold up its threads"
+        for one in READS
+    },
+    **dict.fromkeys(("retry_map", "cancel_map"), "the page shows no maps"),
+}
 """Operations that the page does not mount, and why."""
-
-
-class Shown(RootModel[Any]):
-    """JSON for the page, which alone knows its shape and changes with it."""
-
-
-class LiveJob(RootModel[dict[str, Any]]):
-    """A job with its agents, open questions and last messages, and `events`, the cursor that a stream goes on from."""
 
 
 class Start(Body):
@@ -49,130 +48,92 @@ class Start(Body):
     priority: int = 1
 
 
-class ListRows(Body):
-    """Which jobs are listed."""
+class TabPlace(StreamPlace):
+    """What a tab is told."""
 
-    count: int = 50
-    before: str = ""
-
-
-class StartPlace(Body):
-    """Where a job is to be started."""
-
-    workspace: str | None = None
+    job: str | None = None  # type: ignore[assignment]
+    jobs: bool = False
+    feed: str = Field(default="", pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$")
 
 
-class JournalPart(OfAgent):
-    """Which page of a journal is shown."""
-
-    after: int | None = None
-    before: int | None = None
-    turns: int | None = None
-    count: int = 200
+OWN.post("/jobs", "submit", takes=Start, status=201)(start_job)
 
 
-class OneEntry(OfAgent):
-    """An entry by its number."""
-
-    number: int
-
-
-class OneOutput(OfAgent):
-    """A kept output by its key."""
-
-    key: str
-
-
-class OfPanel(OfJob):
-    """A panel, and what only it knows."""
-
-    model_config = ConfigDict(extra="allow")
-    panel: str
-    agent: str | None = None
-
-
-class ActOfPanel(OfPanel):
-    """An act of a panel."""
-
-    act: str
-
-
-def list_rows(call: Invocation) -> Shown:
+@OWN.get("/jobs")
+def list_rows(call: Invocation, count: int = 50, before: str = "") -> dict[str, Any]:
     """The newest jobs, and the cursor of their changes."""
-    return Shown(reads.read_jobs(call.swarm, call.given.count, call.given.before))
+    return reads.read_jobs(call.swarm, count, before)
 
 
-def get_start(call: Invocation) -> Shown:
+@OWN.get("/start")
+def get_start(call: Invocation, workspace: str | None = None) -> dict[str, Any]:
     """What a job can be started with in a folder."""
-    return Shown(reads.read_start(call.swarm, call.given.workspace))
+    return reads.read_start(call.swarm, workspace)
 
 
-def get_snapshot(call: Invocation) -> LiveJob:
-    """A job as those see it who watch: what its stream tells from the cursor `events` on folds into this."""
-    return LiveJob(reads.read_job(call.swarm, call.given.job))
+@OWN.get("/stream", takes=TabPlace, returns=EventStream, headers={"Last-Event-ID": "last_event_id"}, streams=True)
+def stream_tab(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
+    """What a tab watches, as server-sent events."""
+    wanted = Wanted(jobs=place["jobs"], job_id=place["job"], agent_id=place["agent"], words=place["words"])
+    if wanted == Wanted():
+        raise BadRequest("say what to watch: jobs=1, job=ID or agent=ID")
+    return follow(call, wanted, place)
 
 
-def show_agent(call: Invocation) -> Shown:
+@OWN.get("/agents/{agent}")
+def show_agent(call: Invocation, agent: AgentId) -> dict[str, Any]:
     """An agent with what it was started with, and its answer."""
-    return Shown(transcripts.read_agent(call.swarm, call.given.agent))
+    return transcripts.read_agent(call.swarm, agent)
 
 
-def show_journal(call: Invocation) -> Shown:
+@OWN.get("/agents/{agent}/journal")
+def show_journal(
+    call: Invocation,
+    agent: AgentId,
+    after: int | None = None,
+    before: int | None = None,
+    turns: int | None = None,
+    count: int = 200,
+) -> dict[str, Any]:
     """A page of an agent's journal."""
-    given = call.given.model_dump(exclude={"agent"})
-    return Shown(transcripts.read_journal(call.swarm, call.given.agent, **given))
+    return transcripts.read_journal(call.swarm, agent, after=after, before=before, turns=turns, count=count)
 
 
-def show_mail(call: Invocation) -> Shown:
+@OWN.get("/agents/{agent}/mail")
+def show_mail(call: Invocation, agent: AgentId) -> dict[str, Any]:
     """The last messages of an agent, and the turn in which each was read."""
-    return Shown(transcripts.read_mailbox(call.swarm, call.given.agent))
+    return transcripts.read_mailbox(call.swarm, agent)
 
 
-def show_entry(call: Invocation) -> Shown:
+@OWN.get("/agents/{agent}/entry/{number}")
+def show_entry(call: Invocation, agent: AgentId, number: int) -> dict[str, Any]:
     """One entry of a journal, uncut."""
-    return Shown(transcripts.read_entry(call.swarm, call.given.agent, call.given.number))
+    return transcripts.read_entry(call.swarm, agent, number)
 
 
-def show_output(call: Invocation) -> Shown:
+@OWN.get("/agents/{agent}/output/{key}")
+def show_output(call: Invocation, agent: AgentId, key: str) -> dict[str, Any]:
     """A tool's output that was too long for the conversation."""
-    return Shown(transcripts.read_output(call.swarm, call.given.agent, call.given.key))
+    return transcripts.read_output(call.swarm, agent, key)
 
 
-def show_panel(call: Invocation) -> Shown:
-    """What a panel shows of a job."""
-    name = call.given.panel
-    if name not in PANELS:
-        raise NotThere(f"there is no panel {name}")
-    return Shown({"panel": name, "now": call.swarm.store.now(), "data": PANELS[name].read(_ask_panel(call))})
+@OWN.get("/jobs/{job}/panel/{panel}")
+def show_panel(call: Invocation, job: JobId, panel: str, agent: str | None = None, **query: Any) -> dict[str, Any]:
+    """What a panel shows of a job, or of an agent."""
+    if panel not in PANELS:
+        raise NotThere(f"there is no panel {panel}")
+    asked = PanelRequest(call.swarm, job, agent, query, {}, call.by)
+    return {"panel": panel, "now": call.swarm.store.now(), "data": PANELS[panel].read(asked)}
 
 
-def do_in_panel(call: Invocation) -> Shown:
+@OWN.post("/jobs/{job}/panel/{panel}/{act}", "send")
+def do_in_panel(call: Invocation, job: JobId, panel: str, act: str, **body: Any) -> dict[str, Any]:
     """An act of a panel."""
-    name, act = call.given.panel, call.given.act
-    run = PANELS[name].acts.get(act) if name in PANELS else None
+    run = PANELS[panel].acts.get(act) if panel in PANELS else None
     if run is None:
-        raise NotThere(f"the panel {name} has no act {act}")
-    return Shown({"data": run(_ask_panel(call))})
+        raise NotThere(f"the panel {panel} has no act {act}")
+    return {"data": run(PanelRequest(call.swarm, job, None, {}, body, call.by))}
 
 
-def _ask_panel(call: Invocation) -> PanelRequest:
-    given, more = call.given, dict(call.given.model_extra or {})
-    return PanelRequest(call.swarm, given.job, given.agent, more, more, call.by)
-
-
-SNAPSHOT = Operation("GET", "/jobs/{job}/snapshot", "read", get_snapshot, OfJob, LiveJob)
-OWN = (
-    SNAPSHOT,
-    Operation("GET", "/jobs", "read", list_rows, ListRows, Shown),
-    Operation("POST", "/jobs", "submit", start_job, Start, StartedJob, status=201),
-    Operation("GET", "/start", "read", get_start, StartPlace, Shown),
-    Operation("GET", "/agents/{agent}", "read", show_agent, OfAgent, Shown),
-    Operation("GET", "/agents/{agent}/journal", "read", show_journal, JournalPart, Shown),
-    Operation("GET", "/agents/{agent}/mail", "read", show_mail, OfAgent, Shown),
-    Operation("GET", "/agents/{agent}/entry/{number}", "read", show_entry, OneEntry, Shown),
-    Operation("GET", "/agents/{agent}/output/{key}", "read", show_output, OneOutput, Shown),
-    Operation("GET", "/jobs/{job}/panel/{panel}", "read", show_panel, OfPanel, Shown),
-    Operation("POST", "/jobs/{job}/panel/{panel}/{act}", "send", do_in_panel, ActOfPanel, Shown),
-)
-MOUNTED = [one for one in (*OWN, *ACTS, *READS, *MAP_OPERATIONS) if one.name not in LEFT_OUT]
+MOUNTED = [one for one in (*LIVE, *OWN, *ACTS, *READS) if one.name not in LEFT_OUT]
 """Whoever may act in the page may do all of them: the scopes are those of keys."""

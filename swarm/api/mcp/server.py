@@ -12,6 +12,7 @@ import anyio
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
+from pydantic_core import to_jsonable_python
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -88,10 +89,10 @@ class FleetServer:
             anyio.from_thread.run(context.session.report_progress, told, None, what)
 
         swarm = self._fleet.within(key.ceiling)
-        call = Invocation(swarm, given, key.name, self._folder, tell, self._ready)
+        call = Invocation(swarm, key.name, self._folder, tell=tell, ready=self._ready)
 
-        def run() -> dict[str, Any]:
-            return show(swarm, tool.run(call)).model_dump(mode="json")
+        def run() -> Any:
+            return to_jsonable_python(show(swarm, tool.run(call, given)))
 
         try:
             data = await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._limiter)

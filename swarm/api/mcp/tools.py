@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.api.mcp.transcripts import render_part
-from swarm.client import reads
-from swarm.client.acts import ACTS, StartedJob, place_order
-from swarm.client.map_operations import MAP_OPERATIONS
-from swarm.client.operations import Body, Folder, Invocation, Operation, Wait
+from swarm.client import acts
+from swarm.client.acts import ACTS, StartedJob
+from swarm.client.operations import Body, Folder, Invocation, Operation, Table, WaitSeconds
 from swarm.client.reads import READS, Until, wait_for_job
 from swarm.core.ids import root_agent_id
 from swarm.definitions.model import PermissionMode
@@ -29,15 +28,16 @@ LEFT_OUT: dict[str, str] = {
     "get_transcript": "read_transcript tells it as text",
     "get_mailbox": "read_transcript has what an agent has read",
     **dict.fromkeys(("get_board", "list_pages", "get_page"), _SHARED),
-    **dict.fromkeys((one.name for one in MAP_OPERATIONS), _COSTS),
+    **dict.fromkeys(("list_maps", "get_map", "get_results", "get_failures", "retry_map", "cancel_map"), _COSTS),
     **dict.fromkeys(("compact_agent", "tell_event"), _COSTS),
 }
 """Operations that are no tools, and why."""
 
 
-class NewTask(Wait):
+class NewTask(Body):
     """A job to start."""
 
+    wait_seconds: WaitSeconds = 0
     task: str = Field(
         min_length=1, description="Everything that the agents have to know: they see nothing of your conversation."
     )
@@ -72,22 +72,6 @@ class NewTask(Wait):
     idempotency_key: str | None = Field(default=None, description="The same key again starts no second job.")
 
 
-class GetTask(reads.GetJob):
-    """A job, and what is waited for."""
-
-    until: Until = "attention"
-    """What is waited for: the end, a question or a message to the person; or only the end."""
-
-
-class ReadTranscript(Body):
-    """Which part of a journal is returned."""
-
-    agent: str
-    """An agent's id; a job's id stands for its first agent."""
-    after: int = Field(default=0, ge=0)
-    """The `next` of the call before."""
-
-
 class TranscriptText(BaseModel):
     """A part of an agent's journal as text."""
 
@@ -96,39 +80,46 @@ class TranscriptText(BaseModel):
     more: bool
 
 
-def start_job(call: Invocation) -> StartedJob:
+OWN = Table()
+
+
+@OWN.post("", "submit", takes=NewTask)
+def start_job(call: Invocation, **given: Any) -> StartedJob:
     """Start a job: a tree of agents works on the task, on the fleet, and goes on whether or not anybody waits.
 
     It returns at once with the job's id. Look at it with get_job, follow it with follow_job.
     """
-    order = call.given.model_dump(exclude={"task", "wait_seconds", "budget_usd", "timeout_seconds"})
-    bounds = call.given.model_dump(include={"budget_usd", "timeout_seconds"}, exclude_none=True)
-    order |= {"prompt": call.given.task, "limits": Limits(**bounds) if bounds else None}
-    started = place_order(call, {**order, "workspace": order["workspace"] or call.folder})
+    wait_seconds = given.pop("wait_seconds")
+    bounds = {name: given.pop(name) for name in ("budget_usd", "timeout_seconds")}
+    bounds = {name: bound for name, bound in bounds.items() if bound is not None}
+    given["limits"] = Limits(**bounds) if bounds else None
+    given["workspace"] = given["workspace"] or call.folder
+    started = acts.start_job(call, prompt=given.pop("task"), **given)
     call.ready()
-    after = "0" if started.new else "$"
-    wait_for_job(call, started.job.id, call.given.wait_seconds, "attention", after=after)
+    wait_for_job(call, started.job.id, wait_seconds, "attention", after="0" if started.new else "$")
     return started
 
 
-def read_transcript(call: Invocation) -> TranscriptText:
+@OWN.get("")
+def read_transcript(
+    call: Invocation,
+    agent: Annotated[str, Field(description="An agent's id; a job's id stands for its first agent.")],
+    after: Annotated[int, Field(ge=0, description="The `next` of the call before.")] = 0,
+) -> TranscriptText:
     """An agent's history, part by part: its task, what it said, its calls and their results."""
-    given: ReadTranscript = call.given
-    agent_id = root_agent_id(given.agent) if given.agent.startswith("job-") else given.agent
+    agent_id = root_agent_id(agent) if agent.startswith("job-") else agent
     store = call.swarm.store
     length = store.agent(agent_id).length
-    text, last = render_part(islice(store.journal(agent_id, given.after), _PAGE), given.after)
+    text, last = render_part(islice(store.journal(agent_id, after), _PAGE), after)
     return TranscriptText(text=text, next=last, more=last < length)
 
 
-OWN = (
-    Operation("POST", "", "submit", start_job, NewTask, StartedJob),
-    Operation("GET", "", "read", read_transcript, ReadTranscript, TranscriptText),
-)
-_TAKES = {"get_job": GetTask}
-"""Where a model's default is another one."""
-TOOLS = tuple(
-    replace(one, path="", takes=_TAKES.get(one.name, one.takes))
-    for one in (*OWN, *READS, *ACTS, *MAP_OPERATIONS)
-    if one.name not in LEFT_OUT
-)
+def _mount(one: Operation) -> Operation:
+    """The operation as a tool: a model that waits wants to hear of questions, too."""
+    if "until" not in one.takes.model_fields:
+        return replace(one, path="")
+    until: dict[str, Any] = {"until": (Until, "attention")}
+    return replace(one, path="", takes=create_model(one.takes.__name__, __base__=one.takes, **until))
+
+
+TOOLS = [_mount(one) for one in (*OWN, *READS, *ACTS) if one.name not in LEFT_OUT]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from swarm.client.acts import CancelledAgent, StartedJob
-from swarm.client.reads import ListedAgents, ListedJobs, OpenQuestions
 from swarm.client.swarm import Swarm
 from swarm.core.records import AgentView, JobView
 from swarm.store.questions import Question
@@ -71,24 +70,6 @@ class JobState(BaseModel):
     warnings: list[str] = []
 
 
-class JobOutlines(BaseModel):
-    """Jobs, newest first, without their answers and agents."""
-
-    jobs: list[JobState]
-
-
-class AgentLines(BaseModel):
-    """The agents of a job, parents before their children."""
-
-    agents: list[AgentLine]
-
-
-class QuestionViews(BaseModel):
-    """Questions that wait for an answer, oldest first."""
-
-    questions: list[QuestionView]
-
-
 class EndedLine(BaseModel):
     """An agent that was cancelled."""
 
@@ -99,13 +80,28 @@ class EndedLine(BaseModel):
 
 def shown_type(kind: type[BaseModel]) -> type[BaseModel]:
     """The type that models see of an operation's result."""
-    return _SHOWN[kind][0] if kind in _SHOWN else kind
+    if kind in _SHOWN:
+        return _SHOWN[kind][0]
+    lists = {name: get_args(field.annotation) for name, field in kind.model_fields.items()}
+    fields: dict[str, Any] = {
+        name: (list[_LISTED[item[0]][0]], ...)  # type: ignore[misc]
+        for name, item in lists.items()
+        if item and item[0] in _LISTED
+    }
+    return create_model(kind.__name__, __base__=kind, **fields) if fields else kind
 
 
-def show(swarm: Swarm, found: BaseModel) -> BaseModel:
+def show(swarm: Swarm, found: Any) -> Any:
     """An operation's result as models see it."""
-    row = _SHOWN.get(type(found))
-    return found if row is None else row[1](swarm, found)
+    if isinstance(found, dict):
+        return {name: _show_list(each) for name, each in found.items()}
+    return _SHOWN[type(found)][1](swarm, found) if type(found) in _SHOWN else found
+
+
+def _show_list(found: Any) -> Any:
+    if not isinstance(found, list):
+        return found
+    return [_LISTED[type(one)][1](one) if type(one) in _LISTED else one for one in found]
 
 
 def _show_job(swarm: Swarm, view: JobView, warnings: Sequence[str] = ()) -> JobState:
@@ -158,13 +154,13 @@ _SHOWN: dict[type[BaseModel], tuple[type[BaseModel], Callable[[Swarm, Any], Base
     JobView: (JobState, _show_job),
     # It may have been waited for since.
     StartedJob: (JobState, lambda swarm, one: _show_job(swarm, swarm.job(one.job.id).view(), one.warnings)),
-    ListedJobs: (JobOutlines, lambda swarm, one: JobOutlines(jobs=[JobState(**_outline(job)) for job in one.jobs])),
-    ListedAgents: (AgentLines, lambda swarm, one: AgentLines(agents=list(map(_show_agent, one.agents)))),
     CancelledAgent: (EndedLine, lambda swarm, one: EndedLine(agent=_show_agent(one.agent), ended=one.ended)),
     Question: (QuestionView, lambda swarm, one: _show_question(one)),
-    OpenQuestions: (
-        QuestionViews,
-        lambda swarm, one: QuestionViews(questions=list(map(_show_question, one.questions))),
-    ),
 }
 """Of a result's type: the type that is shown, and how."""
+_LISTED: dict[type[BaseModel], tuple[type[BaseModel], Callable[[Any], BaseModel]]] = {
+    JobView: (JobState, lambda one: JobState(**_outline(one))),
+    AgentView: (AgentLine, _show_agent),
+    Question: (QuestionView, _show_question),
+}
+"""The same of what a list holds: jobs are without answers and agents there."""
