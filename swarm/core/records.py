@@ -36,22 +36,32 @@ class Usage(BaseModel, frozen=True):
 class Limits(BaseModel, frozen=True, extra="forbid"):
     """The limits of one job. They are enforced durably, for the whole tree together."""
 
-    max_depth: int = Field(default=2, ge=0, le=64)
-    """Nesting limit; the root is at depth 0, and agents at this depth cannot spawn."""
-    max_agents: int = Field(default=200, ge=1, le=1_000_000)
-    """Agents in all, the root included."""
-    max_running: int = Field(default=20, ge=1, le=100_000)
-    """Agents running at once; more wait in the queue."""
-    max_turns: int = Field(default=30, ge=1, le=100_000)
-    """Turns per agent; then one last reply without tools is asked for."""
-    max_resumes: int = Field(default=100, ge=0, le=100_000)
-    """How often one agent may be made to go on after its end by other agents."""
-    max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of the whole tree, every class counted."""
-    budget_usd: float | None = Field(default=None, gt=0)
-    """Money of the whole tree."""
-    timeout_seconds: float | None = Field(default=None, gt=0)
-    """Wall time of the job from its submission, and again each time that it goes on after its end."""
+    max_depth: int = Field(
+        default=2,
+        ge=0,
+        le=64,
+        description="Nesting limit; the root is at depth 0, and agents at this depth cannot spawn.",
+    )
+    max_agents: int = Field(default=200, ge=1, le=1_000_000, description="Agents in all, the root included.")
+    max_running: int = Field(
+        default=20, ge=1, le=100_000, description="Agents running at once; more wait in the queue."
+    )
+    max_turns: int = Field(
+        default=30, ge=1, le=100_000, description="Turns per agent; then one last reply without tools is asked for."
+    )
+    max_resumes: int = Field(
+        default=100,
+        ge=0,
+        le=100_000,
+        description="How often one agent may be made to go on after its end by other agents.",
+    )
+    max_tokens: int | None = Field(default=None, ge=1, description="Tokens of the whole tree, every class counted.")
+    budget_usd: float | None = Field(default=None, gt=0, description="Money of the whole tree.")
+    timeout_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="Wall time of the job from its submission, and again each time that it goes on after its end.",
+    )
 
 
 @dataclass(frozen=True)
