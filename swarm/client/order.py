@@ -25,6 +25,7 @@ from swarm.definitions.model import Isolation, PermissionMode
 
 MAX_RETRIES = 10
 """Of a line of a map."""
+TaskSignature = Annotated[Mapping[str, Any], InstanceOf()]
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -79,7 +80,7 @@ class JobOptions:
         float | None,
         Field(
             ge=0,
-            description="How long a question can be answered; 0: it is denied. Default: an hour, or 0 without a terminal.",
+            description="How long a question to a person can be answered; 0: it is denied. Default: an hour; 0 for a map, and for a command without a terminal.",
         ),
         Flag(("--ask-timeout",)),
     ] = None
@@ -94,7 +95,9 @@ class JobOptions:
         Flag(metavar="COMMAND"),
     ] = None
     rubric: Annotated[
-        str | None, Field(description="Criteria that an independent grader must find met."), Flag(metavar="FILE")
+        str | None,
+        Field(max_length=20_000, description="Criteria that an independent grader must find met."),
+        Flag(metavar="FILE"),
     ] = None
     tries: Annotated[
         int | None,
@@ -108,7 +111,9 @@ class JobOptions:
     summaries: Annotated[
         bool, Field(description="Have a small model say what agents do, name the job, and sum up its end.")
     ] = False
-    priority: Annotated[int, Field(ge=1, le=100, description="Turns on the fleet where other jobs have one.")] = 1
+    priority: Annotated[
+        int, Field(ge=1, le=100, description="Weight on the fleet: 3 gets three turns for each one of another job.")
+    ] = 1
     home_workspace: Annotated[bool, Field(description="Let the workspace be a home, or a folder that holds one.")] = (
         False
     )
@@ -160,7 +165,7 @@ class Order(StepOrder):
         str | None, Field(description="Sent again with the same key, an order starts no second job.")
     ] = None
     on_end: Annotated[
-        Annotated[Mapping[str, Any], InstanceOf()] | None,
+        TaskSignature | None,
         Field(
             description="Signature of a Celery task of your application, published when the job has ended. It is given "
             '`{"id", "state", "text", "data", "reason"}` before its own arguments, if it is not immutable.',
@@ -218,6 +223,7 @@ REMOTE_LEAVES_OUT = {
     "home_workspace": "only its owner may open a home to agents",
     "idempotency_key": "callers have keys of their own: HTTP takes a header, MCP a field",
     "on_end": "only an operator's programs may publish to brokers",
+    "webhook": "no ceiling bounds the addresses that a caller may name",
 }
 """Options that HTTP, MCP and the page do not take, and why."""
 
@@ -237,13 +243,33 @@ def takes(
         def call(subject: Subject, /, *args: Given.args, **options: Given.kwargs) -> Returned:
             return run(subject, read_order(shape, *args, **options))
 
-        hints, own = get_type_hints(shape), inspect.signature(run)
-        options = inspect.signature(shape).parameters.values()
-        parameters = [*own.parameters.values()][:1] + [each.replace(annotation=hints[each.name]) for each in options]
-        call.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        call.__signature__ = _sign(run, shape)  # type: ignore[attr-defined]
         return call
 
     return decorate
+
+
+def ordered(
+    shape: Callable[Given, OrderT],
+) -> Callable[[Callable[[OrderT], Returned]], Callable[Given, Returned]]:
+    """The same for a function."""
+
+    def decorate(run: Callable[[OrderT], Returned]) -> Callable[Given, Returned]:
+        @wraps(run)
+        def call(*args: Given.args, **options: Given.kwargs) -> Returned:
+            return run(read_order(shape, *args, **options))
+
+        call.__signature__ = _sign(run, shape)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _sign(run: Callable[..., Any], shape: Callable[..., Any]) -> inspect.Signature:
+    """The signature for people: the function's, with the options in place of the order."""
+    own, hints = inspect.signature(run), get_type_hints(shape)
+    options = [each.replace(annotation=hints[each.name]) for each in inspect.signature(shape).parameters.values()]
+    return own.replace(parameters=[*list(own.parameters.values())[:-1], *options])
 
 
 def read_order(shape: Callable[Given, OrderT], *args: Given.args, **options: Given.kwargs) -> OrderT:
@@ -283,3 +309,9 @@ def options_of(shape: type, leave_out: Collection[str] = ()) -> dict[str, Any]:
         for each in fields(shape)
         if each.name not in leave_out
     }
+
+
+def options_given(order: JobOptions) -> dict[str, Any]:
+    """The options that are not as they are by default."""
+    found = {each.name: (getattr(order, each.name), each.default) for each in fields(order)}
+    return {name: value for name, (value, default) in found.items() if value != default}

@@ -40,27 +40,25 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
         default=2,
         ge=0,
         le=64,
-        description="Nesting limit; the root is at depth 0, and agents at this depth cannot spawn.",
+        description="Levels of agents below the first.",
     )
-    max_agents: int = Field(default=200, ge=1, le=1_000_000, description="Agents in all, the root included.")
-    max_running: int = Field(
-        default=20, ge=1, le=100_000, description="Agents running at once; more wait in the queue."
-    )
+    max_agents: int = Field(default=200, ge=1, le=1_000_000, description="Agents in all.")
+    max_running: int = Field(default=20, ge=1, le=100_000, description="Agents that run at once.")
     max_turns: int = Field(
-        default=30, ge=1, le=100_000, description="Turns per agent; then one last reply without tools is asked for."
+        default=30, ge=1, le=100_000, description="Turns of each agent; then one last reply without tools."
     )
     max_resumes: int = Field(
         default=100,
         ge=0,
         le=100_000,
-        description="How often one agent may be made to go on after its end by other agents.",
+        description="How often other agents may continue one that has ended.",
     )
-    max_tokens: int | None = Field(default=None, ge=1, description="Tokens of the whole tree, every class counted.")
-    budget_usd: float | None = Field(default=None, gt=0, description="Money of the whole tree.")
+    max_tokens: int | None = Field(default=None, ge=1, description="Tokens of the whole job, of every class.")
+    budget_usd: float | None = Field(default=None, gt=0, description="Money for the whole job.")
     timeout_seconds: float | None = Field(
         default=None,
         gt=0,
-        description="Wall time of the job from its submission, and again each time that it goes on after its end.",
+        description="Time for the whole job; again each time that it continues after its end.",
     )
 
 
