@@ -243,8 +243,7 @@ def _field_docs(model: type) -> dict[str, str]:
                 and isinstance(below.value, ast.Constant)
             ):
                 docs[field.target.id] = _clean(str(below.value.value))  # type: ignore[union-attr]
-    described = getattr(model, "__pydantic_fields__", {}).items()
-    return docs | {name: field.description for name, field in described if field.description}
+    return docs
 
 
 def _clean(text: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -11,11 +11,12 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
+from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from swarm.cli.completing import complete_model, complete_scenario, complete_type
 from swarm.cli.options import parse_duration, parse_patience, read_schema
-from swarm.client.order import Flag
+from swarm.client.order import Flag, options_of
 from swarm.core.errors import ConfigurationError, InvalidOption
 from swarm.core.records import Limits
 
@@ -49,9 +50,8 @@ def order_options(shape: type, leave_out: Collection[str] = ()) -> Callable[[Cal
 
     A parameter whose type is a dataclass stands for the options that are its fields.
     """
-    own_fields: Mapping[str, FieldInfo] = shape.__pydantic_fields__  # type: ignore[attr-defined]
-    known = {name: field for name, field in own_fields.items() if name not in {*leave_out, "prompt", "limits"}}
-    limits = {name: field for name, field in Limits.model_fields.items() if name not in own_fields}
+    known = create_model("Options", **options_of(shape, {*leave_out, "prompt", "limits"})).model_fields.copy()
+    limits = {name: field for name, field in Limits.model_fields.items() if name not in known}
     known |= {} if "limits" in leave_out else limits
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ import inspect
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, fields
-from functools import wraps
+from functools import update_wrapper
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_type_hints
 
@@ -23,10 +23,8 @@ from swarm.core.errors import InvalidOption
 from swarm.core.records import Limits
 from swarm.definitions.model import Isolation, PermissionMode
 
-MAX_RETRIES = 10
-"""Of a line of a map."""
 TaskSignature = Annotated[Mapping[str, Any], InstanceOf()]
-_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Flag(NamedTuple):
@@ -40,120 +38,67 @@ class Flag(NamedTuple):
 class JobOptions:
     """The options of every job: of one by itself, of a line of a map, of a step of a canvas."""
 
-    agent: Annotated[
-        str | None,
-        Field(description="Type of the first agent. Default: `build`, or `answer` for a patient job."),
-        Flag(("--agent", "-a"), "TYPE"),
-    ] = None
-    title: Annotated[str | None, Field(description="Name in lists. Default: the prompt."), Flag(metavar="TEXT")] = None
-    workspace: Annotated[
-        str | Path, Field(description="The folder the agents work in."), Flag(("--workspace", "-w"), "FOLDER")
-    ] = "."
-    model: Annotated[
-        str | None,
-        Field(
-            description="Model of the first agent: haiku, sonnet, opus or a full id. Default: SWARM_MODEL, else sonnet."
-        ),
-        Flag(metavar="MODEL"),
-    ] = None
-    base_url: Annotated[
-        str | None, Field(description="A rehearsal server on this host, to ask instead of the model.")
-    ] = None
-    limits: Annotated[Limits | None, Field(strict=False, description="Limits of the whole job.")] = None
-    mode: Annotated[
-        PermissionMode | None,
-        Field(
-            description="The most that agents may do without asking. Default: the settings files', else acceptEdits."
-        ),
-    ] = None
-    allow: Annotated[
-        Sequence[str],
-        Field(description="Rules that allow calls: `Bash(git push:*)`, `Edit(/docs/**)`, `Bash(make:*)`."),
-        Flag(metavar="RULE"),
-    ] = ()
-    ask: Annotated[
-        Sequence[str], Field(description="Rules for calls that a person is asked about."), Flag(metavar="RULE")
-    ] = ()
-    deny: Annotated[Sequence[str], Field(description="Rules that deny calls in every mode."), Flag(metavar="RULE")] = ()
-    network: Annotated[bool, Field(description="Let the agents' processes use the network.")] = False
-    ask_seconds: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            description="How long a question to a person can be answered; 0: it is denied. Default: an hour; 0 for a map, and for a command without a terminal.",
-        ),
-        Flag(("--ask-timeout",)),
-    ] = None
-    result_schema: Annotated[
-        dict[str, Any] | None,
-        Field(description="A JSON schema: the answer is JSON that is valid for it."),
-        Flag(("--schema",), "FILE"),
-    ] = None
-    check: Annotated[
-        str | None,
-        Field(description="A shell command that must succeed before the answer is accepted: `pytest -q`."),
-        Flag(metavar="COMMAND"),
-    ] = None
-    rubric: Annotated[
-        str | None,
-        Field(max_length=20_000, description="Criteria that an independent grader must find met."),
-        Flag(metavar="FILE"),
-    ] = None
-    tries: Annotated[
-        int | None,
-        Field(ge=1, le=20, description="How often the work may be handed in to the check and the rubric. Default: 3."),
-    ] = None
-    check_seconds: Annotated[
-        float | None,
-        Field(gt=0, le=3_600, description="Time limit of the check, an hour at most. Default: ten minutes."),
-        Flag(("--check-timeout",)),
-    ] = None
-    summaries: Annotated[
-        bool, Field(description="Have a small model say what agents do, name the job, and sum up its end.")
-    ] = False
-    priority: Annotated[
-        int, Field(ge=1, le=100, description="Weight on the fleet: 3 gets three turns for each one of another job.")
-    ] = 1
-    home_workspace: Annotated[bool, Field(description="Let the workspace be a home, or a folder that holds one.")] = (
-        False
-    )
-    instruction_files: Annotated[bool, Field(description="Give agents what CLAUDE.md, AGENTS.md and rules say.")] = True
-    snapshots: Annotated[
-        bool | None,
-        Field(description="Keep the workspace's files after each call that may change them. Default: SWARM_SNAPSHOTS."),
-    ] = None
-    isolation: Annotated[
-        Isolation | None,
-        Field(
-            description="worktree: work on a copy of the workspace, to be taken over later; none: in the workspace itself. "
-            "Default: the type's, else none."
-        ),
-    ] = None
-    patient: Annotated[
-        bool,
-        Field(
-            description="Send requests by the batch API: half the price, within an hour mostly. For agents without tools."
-        ),
-    ] = False
-    commands: Annotated[
-        bool, Field(description="Let a prompt that begins with `/name` call that command or skill.")
-    ] = False
+    agent: Annotated[str | None, Flag(("--agent", "-a"), "TYPE")] = None
+    """Type of the first agent. Default: `build`, or `answer` for a patient job."""
+    title: Annotated[str | None, Flag(metavar="TEXT")] = None
+    """Name in lists. Default: the prompt."""
+    workspace: Annotated[str | Path, Flag(("--workspace", "-w"), "FOLDER")] = "."
+    """The folder the agents work in."""
+    model: Annotated[str | None, Flag(metavar="MODEL")] = None
+    """Model of the first agent: haiku, sonnet, opus or a full id. Default: SWARM_MODEL, else sonnet."""
+    base_url: str | None = None
+    """A rehearsal server on this host, to ask instead of the model."""
+    limits: Annotated[Limits | None, Field(strict=False)] = None
+    """Limits of the whole job."""
+    mode: PermissionMode | None = None
+    """The most that agents may do without asking. Default: the settings files', else acceptEdits."""
+    allow: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
+    """Rules that allow calls: `Bash(git push:*)`, `Edit(/docs/**)`, `Bash(make:*)`."""
+    ask: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
+    """Rules for calls that a person is asked about."""
+    deny: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
+    """Rules that deny calls in every mode."""
+    network: bool = False
+    """Let the agents' processes use the network."""
+    ask_seconds: Annotated[float | None, Field(ge=0), Flag(("--ask-timeout",))] = None
+    """How long a question to a person can be answered; 0: it is denied. Default: an hour; 0 for a map, and without a terminal."""
+    result_schema: Annotated[dict[str, Any] | None, Flag(("--schema",), "FILE")] = None
+    """A JSON schema: the answer is JSON that is valid for it."""
+    check: Annotated[str | None, Flag(metavar="COMMAND")] = None
+    """A shell command that must succeed before the answer is accepted: `pytest -q`."""
+    rubric: Annotated[str | None, Field(max_length=20_000), Flag(metavar="FILE")] = None
+    """Criteria that an independent grader must find met."""
+    tries: Annotated[int | None, Field(ge=1, le=20)] = None
+    """How often the work may be handed in to the check and the rubric. Default: 3."""
+    check_seconds: Annotated[float | None, Field(gt=0, le=3_600), Flag(("--check-timeout",))] = None
+    """Time limit of the check, an hour at most. Default: ten minutes."""
+    summaries: bool = False
+    """Have a small model say what agents do, name the job, and sum up its end."""
+    priority: Annotated[int, Field(ge=1, le=100)] = 1
+    """Weight on the fleet: 3 gets three turns for each one of another job."""
+    home_workspace: bool = False
+    """Let the workspace be a home, or a folder that holds one."""
+    instruction_files: bool = True
+    """Give agents what CLAUDE.md, AGENTS.md and rules say."""
+    snapshots: bool | None = None
+    """Keep the workspace's files after each call that may change them. Default: SWARM_SNAPSHOTS."""
+    isolation: Isolation | None = None
+    """worktree: work on a copy of the workspace, to be taken over later; none: in the workspace. Default: the type's, else none."""
+    patient: bool = False
+    """Send requests by the batch API: half the price, within an hour mostly. For agents without tools."""
+    commands: bool = False
+    """Let a prompt that begins with `/name` call that command or skill."""
 
 
 @dataclass(frozen=True, config=_STRICT)
 class StepOrder(JobOptions):
     """A job as a step of a canvas."""
 
-    prompt: Annotated[str, Field(description="What is to be done.")]
+    prompt: str
+    """What is to be done."""
     _: KW_ONLY
-    webhook: Annotated[
-        str | None,
-        Field(
-            description="Address to notify when the job ends, when a question waits, and when four fifths of its budget are used "
-            "(SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET).",
-        ),
-        Flag(metavar="URL"),
-    ] = None
+    webhook: Annotated[str | None, Flag(metavar="URL")] = None
+    """Address to notify of the end, of questions and of four fifths of the budget (SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET)."""
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -161,28 +106,19 @@ class Order(StepOrder):
     """A job by itself."""
 
     _: KW_ONLY
-    idempotency_key: Annotated[
-        str | None, Field(description="Sent again with the same key, an order starts no second job.")
-    ] = None
-    on_end: Annotated[
-        TaskSignature | None,
-        Field(
-            description="Signature of a Celery task of your application, published when the job has ended. It is given "
-            '`{"id", "state", "text", "data", "reason"}` before its own arguments, if it is not immutable.',
-        ),
-    ] = None
-    broker: Annotated[
-        str | None,
-        Field(description="Name of the broker for `on_end`, one of the workers' SWARM_BROKERS."),
-    ] = None
+    idempotency_key: str | None = None
+    """Sent again with the same key, an order starts no second job."""
+    on_end: TaskSignature | None = None
+    """Signature of a Celery task of your application, published when the job has ended. It is given `{"id", "state", "text", "data",
+    "reason"}` before its own arguments, if it is not immutable."""
+    broker: str | None = None
+    """Name of the broker for `on_end`, one of the workers' SWARM_BROKERS."""
 
     @property
     def digest(self) -> str:
         """Tells whether two orders with one idempotency key ask for the same."""
-        asked: tuple[str | None, ...]
-        asked = (self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url)
-        if self.check or self.rubric:
-            asked += (self.check, self.rubric)
+        asked = [self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url]
+        asked += [self.check, self.rubric] if self.check or self.rubric else []
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -190,26 +126,17 @@ class Order(StepOrder):
 class MapOrder(JobOptions):
     """The same for each line of a list, as a job for each; `limits` are those of one line."""
 
-    prompt: Annotated[
-        str,
-        Field(
-            description="What is to be done with each line: {path} (any name) stands for it, or for that field of it."
-        ),
-    ]
-    over: Annotated[
-        Iterable[str | Mapping[str, Any]],
-        SkipValidation,
-        Field(description="The lines: texts, or objects with fields."),
-    ]
+    prompt: str
+    """What is to be done with each line: {path} (any name) stands for it, or for that field of it."""
+    over: Annotated[Iterable[str | Mapping[str, Any]], SkipValidation]
+    """The lines: texts, or objects with fields."""
     _: KW_ONLY
-    max_running: Annotated[
-        int | None,
-        Field(ge=1, le=100_000, description="Lines at work at once. Default: 20, or 10,000 of a patient map."),
-    ] = None
-    retries: Annotated[int, Field(ge=0, le=MAX_RETRIES, description="How often a line that failed is tried again.")] = 0
-    budget_usd: Annotated[float | None, Field(gt=0, description="Once so much is spent, no further line begins.")] = (
-        None
-    )
+    max_running: Annotated[int | None, Field(ge=1, le=100_000)] = None
+    """Lines at work at once. Default: 20, or 10,000 of a patient map."""
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    """How often a line that failed is tried again."""
+    budget_usd: Annotated[float | None, Field(gt=0)] = None
+    """Once so much is spent, no further line begins."""
 
     def line(self, prompt: str) -> Order:
         """The order for one line."""
@@ -231,6 +158,7 @@ Given = ParamSpec("Given")
 OrderT = TypeVar("OrderT")
 Subject = TypeVar("Subject")
 Returned = TypeVar("Returned")
+CallT = TypeVar("CallT", bound=Callable[..., Any])
 
 
 def takes(
@@ -239,37 +167,33 @@ def takes(
     """Let a method that takes an order be called with the order's options. Raises `InvalidOption`."""
 
     def decorate(run: Callable[[Subject, OrderT], Returned]) -> Callable[Concatenate[Subject, Given], Returned]:
-        @wraps(run)
         def call(subject: Subject, /, *args: Given.args, **options: Given.kwargs) -> Returned:
             return run(subject, read_order(shape, *args, **options))
 
-        call.__signature__ = _sign(run, shape)  # type: ignore[attr-defined]
-        return call
+        return _sign(call, run, shape)
 
     return decorate
 
 
-def ordered(
-    shape: Callable[Given, OrderT],
-) -> Callable[[Callable[[OrderT], Returned]], Callable[Given, Returned]]:
+def ordered(shape: Callable[Given, OrderT]) -> Callable[[Callable[[OrderT], Returned]], Callable[Given, Returned]]:
     """The same for a function."""
 
     def decorate(run: Callable[[OrderT], Returned]) -> Callable[Given, Returned]:
-        @wraps(run)
         def call(*args: Given.args, **options: Given.kwargs) -> Returned:
             return run(read_order(shape, *args, **options))
 
-        call.__signature__ = _sign(run, shape)  # type: ignore[attr-defined]
-        return call
+        return _sign(call, run, shape)
 
     return decorate
 
 
-def _sign(run: Callable[..., Any], shape: Callable[..., Any]) -> inspect.Signature:
-    """The signature for people: the function's, with the options in place of the order."""
+def _sign(call: CallT, run: Callable[..., Any], shape: Callable[..., Any]) -> CallT:
+    """Give `call` the name of `run`, and for people the options in place of the order."""
     own, hints = inspect.signature(run), get_type_hints(shape)
     options = [each.replace(annotation=hints[each.name]) for each in inspect.signature(shape).parameters.values()]
-    return own.replace(parameters=[*list(own.parameters.values())[:-1], *options])
+    signed: Any = update_wrapper(call, run)
+    signed.__signature__ = own.replace(parameters=[*list(own.parameters.values())[:-1], *options])
+    return call
 
 
 def read_order(shape: Callable[Given, OrderT], *args: Given.args, **options: Given.kwargs) -> OrderT:
@@ -304,8 +228,18 @@ def _explain(error: ValidationError, known: list[str]) -> InvalidOption:
 def options_of(shape: type, leave_out: Collection[str] = ()) -> dict[str, Any]:
     """The options of an order as `pydantic.create_model` takes them, but for some."""
     hints = get_type_hints(shape, include_extras=True)
+    # Pydantic does not let a class inherit them.
+    told = {
+        name: field.description
+        for each in reversed(shape.__mro__)
+        for name, field in each.__dict__.get("__pydantic_fields__", {}).items()
+        if field.description
+    }
     return {
-        each.name: (hints[each.name], ... if each.default is MISSING else each.default)
+        each.name: (
+            Annotated[hints[each.name], Field(description=told[each.name])],
+            ... if each.default is MISSING else each.default,
+        )
         for each in fields(shape)
         if each.name not in leave_out
     }
