@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from swarm.api.jobs import STARTS
 from swarm.api.keys import check_scope, find_key, refuse
 from swarm.api.openapi import describe
 from swarm.client.acts import ACTS
@@ -31,7 +30,7 @@ from swarm.web.stream import LIVE, Streams
 log = logging.getLogger("swarm.api")
 PREFIX = "/v1"
 MAX_BODY_BYTES = 5 * 1024 * 1024
-MOUNTED: list[Operation] = [*STARTS, *ACTS, *READS, *LIVE]
+MOUNTED: list[Operation] = [*ACTS, *READS, *LIVE]
 """All that there are: nothing is left out here."""
 _WAITS = CapacityLimiter(256)
 """So many at once wait for something to happen; they take no thread from those who only ask."""

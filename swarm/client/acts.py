@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from swarm.capabilities.mapping.maps import MapView
 from swarm.client.correspondence import Delivery
 from swarm.client.failures import explain
-from swarm.client.operations import AgentId, Invocation, JobId, MapId, Table, Words
+from swarm.client.operations import AgentId, Body, Folder, Invocation, JobId, MapId, Table, WaitSeconds, Words
+from swarm.client.order import REMOTE_LEAVES_OUT, MapOrder, Order, options_of
+from swarm.client.reads import wait_for_job
 from swarm.client.swarm import Swarm
 from swarm.core.errors import QuestionClosed, UnknownQuestion
 from swarm.core.records import AgentView, JobView
@@ -18,7 +19,7 @@ from swarm.store.happenings import KEEP_SECONDS, MAX_KEEP_SECONDS, Happening
 from swarm.store.questions import Question
 
 ACTS = Table()
-"""All but the starts of jobs and maps, whose input is the surface's."""
+"""Acts on jobs, agents, questions and maps."""
 Reason = Annotated[str, Field(description="Default: who cancels.")]
 
 
@@ -48,19 +49,46 @@ class CancelledAgent(BaseModel):
     """How many agents that ended: it, and those below it."""
 
 
-def start_job(call: Invocation, **order: Any) -> StartedJob:
-    """Start a job. With an idempotency key, an order that is sent again starts no second one (HTTP returns 200)."""
-    key = order.get("idempotency_key")
-    # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
-    own_key = None if key is None else f"{call.by}/{key}"
-    job = call.swarm.submit(**{**order, "idempotency_key": own_key})
+_IN_FOLDER: dict[str, Any] = {
+    "workspace": (Annotated[Folder, Field(description="Absolute path on the workers' hosts.")], ...),
+}
+NewJob = create_model(
+    "NewJob",
+    __base__=Body,
+    __doc__="A job to start.",
+    wait_seconds=(WaitSeconds, 0),
+    **(options_of(Order, REMOTE_LEAVES_OUT) | _IN_FOLDER),
+)
+NewMap = create_model(
+    "NewMap",
+    __base__=Body,
+    __doc__="A map to start: a job for each line.",
+    lines=(list[str | dict[str, Any]], ...),
+    **(options_of(MapOrder, {*REMOTE_LEAVES_OUT, "over"}) | _IN_FOLDER),
+)
+
+
+@ACTS.post("/jobs", "submit", takes=NewJob, status=201, headers={"Idempotency-Key": "idempotency_key"})
+def start_job(call: Invocation, wait_seconds: float, **order: Any) -> StartedJob:
+    """Start a job: a tree of agents works on it, on the fleet, and goes on whether or not anybody waits.
+
+    The agents see nothing of your conversation: the prompt says all that they have to know. It returns at once with the job's id (with
+    wait_seconds, when the job has ended or needs somebody). Look at it with get_job, follow it with follow_job. With an idempotency key,
+    an order that is sent again starts no second job (HTTP returns 200).
+    """
+    if (key := order["idempotency_key"]) is not None:
+        # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
+        order["idempotency_key"] = f"{call.by}/{key}"
+    job = call.swarm.submit(**{**order, "workspace": order["workspace"] or call.folder})
+    call.ready()
+    wait_for_job(call, job.id, wait_seconds, "attention", after="0" if job.new else "$")
     return StartedJob(job=job.view(), new=job.new, warnings=job.warnings)
 
 
-def start_map(call: Invocation, prompt: str, lines: list[str | Mapping[str, Any]], **order: Any) -> StartedMap:
+@ACTS.post("/maps", "submit", takes=NewMap, status=201)
+def start_map(call: Invocation, lines: list[str | dict[str, Any]], **order: Any) -> StartedMap:
     """Start a map: a job for each line. An order that is sent twice starts two."""
-    given = {name: value for name, value in order.items() if value is not None}
-    started = call.swarm.map(prompt, lines, **given)
+    started = call.swarm.map(over=lines, **order)
     return StartedMap(map=started.view(), warnings=started.warnings)
 
 

@@ -33,7 +33,8 @@ class _OpenBody(Body):
 
 
 def _check_absolute(folder: str) -> str:
-    if not Path(folder).is_absolute():
+    # `~` is the home of the server's user.
+    if not Path(folder).is_absolute() and not folder.startswith("~/"):
         raise ValueError(f"{folder!r} is not an absolute path")
     return folder
 

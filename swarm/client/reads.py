@@ -17,7 +17,7 @@ from swarm.client.correspondence import Mailbox
 from swarm.client.failures import BadRequest
 from swarm.client.gathering import gather
 from swarm.client.operations import AgentId, Count, Cursor, Folder, Invocation, JobId, MapId, Table, WaitSeconds
-from swarm.client.orders import find_workspace
+from swarm.client.preparation import find_workspace
 from swarm.core.records import AgentView, Event, JobView, read_event
 from swarm.mailbox import Message
 from swarm.permissions.ceiling import Wanted

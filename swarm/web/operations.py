@@ -7,13 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
-from swarm.agent.spec import DEFAULT_AGENT
-from swarm.client.acts import ACTS, start_job
+from swarm.client.acts import ACTS
 from swarm.client.failures import BadRequest, NotThere
-from swarm.client.operations import AgentId, Body, Invocation, JobId, Table
+from swarm.client.operations import AgentId, Invocation, JobId, Table
 from swarm.client.reads import READS
-from swarm.core.records import Limits
-from swarm.definitions.model import PermissionMode
 from swarm.web import reads, transcripts
 from swarm.web.panels import PANELS, PanelRequest
 from swarm.web.patches import Wanted
@@ -25,27 +22,9 @@ LEFT_OUT: dict[str, str] = {
         one.name: "a snapshot or a page of its own tells it; a read that waits would hold up its threads"
         for one in READS
     },
-    **dict.fromkeys(("retry_map", "cancel_map"), "the page shows no maps"),
+    **dict.fromkeys(("start_map", "retry_map", "cancel_map"), "the page shows no maps"),
 }
 """Operations that the page does not mount, and why."""
-
-
-class Start(Body):
-    """A job to start."""
-
-    prompt: str
-    workspace: str = Field(min_length=1)
-    agent: str = DEFAULT_AGENT
-    title: str | None = None
-    model: str | None = None
-    mode: PermissionMode | None = None
-    limits: Limits | None = None
-    allow: list[str] = []
-    ask: list[str] = []
-    deny: list[str] = []
-    network: bool = False
-    ask_seconds: float | None = Field(default=None, ge=0)
-    priority: int = 1
 
 
 class TabPlace(StreamPlace):
@@ -54,9 +33,6 @@ class TabPlace(StreamPlace):
     job: str | None = None  # type: ignore[assignment]
     jobs: bool = False
     feed: str = Field(default="", pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$")
-
-
-OWN.post("/jobs", "submit", takes=Start, status=201)(start_job)
 
 
 @OWN.get("/jobs")

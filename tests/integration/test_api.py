@@ -110,6 +110,7 @@ def test_a_question_is_found_and_answered_in_the_name_of_the_key(client: Client)
     assert (answered.json()["state"], answered.json()["by"]) == ("answered", "tester")
     late = client.call("POST", path, json={"answer": "allow"})
     assert (late.status_code, late.json()["error"]["code"]) == (409, "question_closed")
+    assert late.json()["error"]["question"]["answer"] == "deny"
     assert client.call("GET", f"/v1/jobs/{job['id']}?wait_seconds=30").json()["state"] == "completed"
 
 

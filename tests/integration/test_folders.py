@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
 from swarm.permissions.sandbox import Backend, choose_backend
 from tests.fleet import Fleet
 from tests.needs import need

@@ -152,8 +152,7 @@ def cut(text: str, most: int) -> str:
 
 _SHOWN: dict[type[BaseModel], tuple[type[BaseModel], Callable[[Swarm, Any], BaseModel]]] = {
     JobView: (JobState, _show_job),
-    # It may have been waited for since.
-    StartedJob: (JobState, lambda swarm, one: _show_job(swarm, swarm.job(one.job.id).view(), one.warnings)),
+    StartedJob: (JobState, lambda swarm, one: _show_job(swarm, one.job, one.warnings)),
     CancelledAgent: (EndedLine, lambda swarm, one: EndedLine(agent=_show_agent(one.agent), ended=one.ended)),
     Question: (QuestionView, lambda swarm, one: _show_question(one)),
 }
