@@ -147,7 +147,7 @@ class Governed:
             for agent in job.agents():
                 told.failed += agent.state == "failed"
                 first = True
-                for entry in store.journal(agent.id):
+                for entry in store.journals.read(agent.id):
                     if isinstance(entry, Assistant):
                         if agent.parent_id and first and not entry.usage.cache_read_input_tokens:
                             told.cold[number] += 1

@@ -124,8 +124,8 @@ def get_transcript(call: Call) -> Transcript:
     """What an agent has lived, part by part: ask again with the last number as `after`."""
     wanted: TranscriptQuery = call.query
     agent_id, store = call.path["agent"], call.swarm.store
-    store.agent(agent_id)  # one that does not exist has an empty journal
-    part = list(islice(store.journal(agent_id, wanted.after), wanted.count + 1))
+    store.agents.get(agent_id)  # one that does not exist has an empty journal
+    part = list(islice(store.journals.read(agent_id, wanted.after), wanted.count + 1))
     found = [
         NumberedEntry(number=number, entry=entry.model_dump(mode="json", exclude={"folded"}))
         for number, entry in enumerate(part[: wanted.count], wanted.after + 1)

@@ -48,7 +48,7 @@ def make_app(settings: Settings | None = None) -> Starlette:
         return Response(document, media_type="application/json")
 
     async def health(request: Request) -> Response:
-        await run_in_threadpool(swarm.store.client.ping)
+        await run_in_threadpool(swarm.store.keyspace.client.ping)
         return JSONResponse({"ok": True})
 
     routes += [Route("/v1/openapi.json", _guarded(openapi)), Route("/v1/health", _guarded(health))]
@@ -111,7 +111,7 @@ async def _unrouted(request: Request, error: Exception) -> Response:
 
 def _check_key(headers: Mapping[str, str], swarm: Swarm, scope: Scope) -> ApiKey:
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    key = ApiKeys(swarm.store).find(token.strip()) if scheme.lower() == "bearer" and token else None
+    key = ApiKeys(swarm.store.keyspace).find(token.strip()) if scheme.lower() == "bearer" and token else None
     if key is None:
         raise Refusal(401, "unauthorized", "send `Authorization: Bearer KEY` with a key that `swarm keys add` has made")
     if scope not in key.scopes:

@@ -62,14 +62,14 @@ def list_events(call: Call) -> Events:
     """A job's lifecycle events after one, waited for if there are none yet."""
     wanted: EventsQuery = call.query
     job_id, store = call.path["job"], call.swarm.store
-    store.job(job_id)
-    waited, found = 0.0, store.wait_events(job_id, wanted.after, 0)
-    while not found and waited < wanted.wait and not store.job(job_id).ended:
+    store.jobs.get(job_id)
+    waited, found = 0.0, store.events.wait(job_id, wanted.after, 0)
+    while not found and waited < wanted.wait and not store.jobs.get(job_id).ended:
         # The store waits for some seconds at most, which is less than its connection lets pass in silence.
-        found = store.wait_events(job_id, wanted.after, min(2.0, wanted.wait - waited))
+        found = store.events.wait(job_id, wanted.after, min(2.0, wanted.wait - waited))
         waited += 2.0
     events = [read_event(entry_id, fields) for entry_id, fields in found]
-    return Events(events=events, ended=store.job(job_id).ended and (not events or events[-1].kind == "job_ended"))
+    return Events(events=events, ended=store.jobs.get(job_id).ended and (not events or events[-1].kind == "job_ended"))
 
 
 def get_snapshot(call: Call) -> LiveJob:
@@ -83,7 +83,7 @@ def stream_job(call: Call) -> AsyncIterator[str]:
     at this server or another one. What each holds: docs/http.md.
     """
     wanted: StreamQuery = call.query
-    call.swarm.store.job(call.path["job"])
+    call.swarm.store.jobs.get(call.path["job"])
     for name in ("events", "journal", "mail"):
         if (cursor := getattr(wanted, name)) and not is_cursor(cursor):
             raise Refusal(400, "bad_request", f"the query: {name}: {cursor[:40]!r} is no cursor")

@@ -80,7 +80,7 @@ def show_status(as_json: JsonOption = False) -> None:
     asking = 0 if swarm is None else count_open(swarm).total()
     fleet = {} if swarm is None else swarm.fleet()
     lacks = {} if swarm is None else swarm.find_lacks()
-    stranded = {} if swarm is None else Sequels(swarm.store).stranded()
+    stranded = {} if swarm is None else Sequels(swarm.store.keyspace).stranded()
     if as_json:
         offers = {worker: dict(has.offers) for worker, has in fleet.items() if has.offers}
         broken = {worker: list(has.broken) for worker, has in fleet.items() if has.broken}

@@ -53,7 +53,7 @@ class Map:
 
     def __init__(self, swarm: Swarm, map_id: str, *, warnings: Sequence[str] = ()) -> None:
         self._swarm, self.id = swarm, map_id
-        self._maps = Maps(swarm.store)
+        self._maps = Maps(swarm.store.keyspace)
         self._outage = Outage(swarm.tell, who=map_id)
         self.warnings = list(warnings)
         """What the settings files held that could not be used, when it was made."""
@@ -76,7 +76,7 @@ class Map:
         """As `results`, with None whenever nothing has come for so long. Raises `JobLost` if Redis comes back without the map."""
         while True:
             try:
-                found = self._swarm.store.wait_entries(f"map:{self.id}", "results", after, idle_seconds)
+                found = self._swarm.store.keyspace.wait_entries(f"map:{self.id}", "results", after, idle_seconds)
                 results, over = self.interpret(found)
             except REDIS_ERRORS as error:
                 if not is_away(error):
@@ -209,8 +209,8 @@ def place_map(
         "carried": json.dumps({name: digest_of(text) for name, text in carried.items()}) if carried else "",
     }
     documents = {digest_of(text): text for text in (catalogue, *carried.values())} | prepared.skills.packages
-    with explained(swarm.store.client):
-        memories = Memories(swarm.store)
+    with explained(swarm.store.keyspace.client):
+        memories = Memories(swarm.store.keyspace)
         found = [problem for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
         kept = [
             MapLine(
@@ -221,12 +221,12 @@ def place_map(
             )
             for number, (line, prompt) in enumerate(zip(lines, prompts, strict=True), 1)
         ]
-        maps = Maps(swarm.store)
+        maps = Maps(swarm.store.keyspace)
         maps.make(map_id, about, kept, documents)
         for signals in maps.start(map_id):
             swarm.publish(signals)
         if swarm.settings.durability == "all":
-            Disk(swarm.store.client, swarm.store.key("synced"), "all").wait()
+            Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
     return Map(swarm, map_id, warnings=[*prepared.warnings, *map(str, found)])
 
 

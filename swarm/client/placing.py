@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
     """`Swarm.place`."""
-    with explained(swarm.store.client):
+    with explained(swarm.store.keyspace.client):
         # Before there is an agent that is told of it.
-        memories = Memories(swarm.store)
+        memories = Memories(swarm.store.keyspace)
         found = [problem for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
         spec, warnings = _with_files(swarm, prepared)
-        submitted = swarm.store.submit(
+        submitted = swarm.store.jobs.submit(
             spec,
             folder=str(prepared.folder),
             catalogue=prepared.catalogue.model_dump_json(),
@@ -45,7 +45,7 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
         if prepared.digest and submitted.order != prepared.digest:
             raise IdempotencyConflict(spec.job_id)
         if swarm.settings.durability == "all":
-            Disk(swarm.store.client, swarm.store.key("synced"), "all").wait()
+            Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
     swarm.publish(submitted.effect)
     warnings = [*warnings, *map(str, found), *_find_wants(swarm, spec)]
     return Job(swarm, spec.job_id, warnings=warnings, new=submitted.new)
@@ -54,7 +54,7 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
 def _with_files(swarm: Swarm, prepared: PreparedJob) -> tuple[AgentSpec, list[str]]:
     """The spec with the commit that the job begins with, if it works on copies, and all warnings so far."""
     spec, settings = prepared.spec, swarm.settings
-    is_there = prepared.digest and swarm.store.has_job(spec.job_id)
+    is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
     if is_there or (spec.isolation == "none" and (spec.files is None or not spec.is_carried)):
         return spec, prepared.warnings
     if spec.files is not None and spec.is_carried:

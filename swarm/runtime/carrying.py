@@ -172,7 +172,7 @@ class ThroughHub(Keeping):
                 if time.monotonic() - told_at > _TELL_SECONDS:
                     told_at = time.monotonic()
                     log.warning("hub.away", agent_id=segment.spec.agent_id, seconds=away, why=error)
-                    segment.store.tell_activity(segment.claim, f"waits for the hub ({error})"[:300])
+                    segment.store.events.tell_activity(segment.claim, f"waits for the hub ({error})"[:300])
                 is_late = segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline
                 if is_late or self._draining() or (give_up_after is not None and away > give_up_after):
                     raise HubAway(f"the hub is away: {error}") from error

@@ -109,7 +109,7 @@ def describe_closed(swarm: Swarm, error: QuestionClosed) -> dict[str, Any]:
 
 def cancel_agent(swarm: Swarm, agent_id: str, body: Cancel, *, by: str) -> dict[str, Any]:
     """Cancel an agent and all below it; returns how many that ends. Raises `UnknownAgent`."""
-    record = swarm.store.agent(agent_id)
+    record = swarm.store.agents.get(agent_id)
     ends = _count_living(swarm, record.job_id, agent_id)
     swarm.cancel(agent_id, body.reason.strip() or f"cancelled by {by}", by=by)
     return {"ended": ends}
@@ -130,7 +130,7 @@ def _question(swarm: Swarm, question_id: str) -> dict[str, Any]:
 def _count_living(swarm: Swarm, job_id: str, agent_id: str) -> int:
     below, living = {agent_id}, 0
     # Parents come before their children.
-    for agent in swarm.store.agents_of(job_id, answers=False):
+    for agent in swarm.store.agents.of(job_id, answers=False):
         if agent.parent_id in below:
             below.add(agent.id)
         living += agent.id in below and not agent.ended

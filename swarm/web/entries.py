@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from swarm.mailbox import Message
-from swarm.store.roster import StoredEntry
+from swarm.store.journals import StoredEntry
 
 SHOWN_CHARACTERS = 4_000
 """Of one text, unless the whole entry is asked for."""

@@ -65,7 +65,9 @@ class Line:
     def left_of(self, job: Job) -> Left:
         """What a job that is over has left."""
         log = self.fleet.workspace / "effects.log"
-        return take(self.fleet.swarm.store.client, job.id, effects=log.read_text().splitlines() if log.exists() else [])
+        return take(
+            self.fleet.swarm.store.keyspace.client, job.id, effects=log.read_text().splitlines() if log.exists() else []
+        )
 
 
 @pytest.fixture(scope="module")

@@ -42,9 +42,9 @@ def _forge(fleet: Fleet, server: RehearsalServer, forged: dict[str, Any], **opti
     options = {"ask_seconds": 0, **options}
     job = fleet.swarm.submit("go", agent="general-purpose", workspace=fleet.workspace, base_url=server.url, **options)
     store = fleet.swarm.store
-    key = store.key("agent", root_agent_id(job.id))
-    spec = {**json.loads(store.client.hget(key, "spec")), **forged}  # type: ignore[arg-type]
-    store.client.hset(key, "spec", json.dumps(spec))
+    key = store.keyspace.key("agent", root_agent_id(job.id))
+    spec = {**json.loads(store.keyspace.client.hget(key, "spec")), **forged}  # type: ignore[arg-type]
+    store.keyspace.client.hset(key, "spec", json.dumps(spec))
     return job
 
 

@@ -244,12 +244,12 @@ def get_job(caller: Caller, given: GetJob) -> JobState:
 def follow_job(caller: Caller, given: FollowJob) -> Events:
     """What has happened in a job, oldest first, from a place on; with wait_seconds, waited for if there is nothing new."""
     store, deadline = caller.swarm.store, time.monotonic() + given.wait_seconds
-    store.job(given.job)
-    found = store.wait_events(given.job, given.after, 0)
-    while not found and (left := deadline - time.monotonic()) > 0 and not store.job(given.job).ended:
-        found = store.wait_events(given.job, given.after, min(_LOOK_SECONDS, left))
+    store.jobs.get(given.job)
+    found = store.events.wait(given.job, given.after, 0)
+    while not found and (left := deadline - time.monotonic()) > 0 and not store.jobs.get(given.job).ended:
+        found = store.events.wait(given.job, given.after, min(_LOOK_SECONDS, left))
     events = [read_event(entry_id, fields) for entry_id, fields in found[:_PAGE]]
-    ended = store.job(given.job).ended and (not events or events[-1].kind == "job_ended")
+    ended = store.jobs.get(given.job).ended and (not events or events[-1].kind == "job_ended")
     return Events(events=events, next=events[-1].id if events else given.after, ended=ended)
 
 
@@ -298,8 +298,8 @@ def read_transcript(caller: Caller, given: ReadTranscript) -> Transcript:
     """What an agent has lived, part by part: its task, what it said, its calls and their results."""
     agent_id = root_agent_id(given.agent) if given.agent.startswith("job-") else given.agent
     store = caller.swarm.store
-    length = store.agent(agent_id).length
-    text, last = render_part(islice(store.journal(agent_id, given.after), _PAGE), given.after)
+    length = store.agents.get(agent_id).length
+    text, last = render_part(islice(store.journals.read(agent_id, given.after), _PAGE), given.after)
     return Transcript(text=text, next=last, more=last < length)
 
 
@@ -321,10 +321,10 @@ def _wait(caller: Caller, job_id: str, seconds: float, until: Literal["attention
     """Wait for so long, and say what happens meanwhile, after that event."""
     swarm, deadline = caller.swarm, time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
-        view = swarm.store.job(job_id)
+        view = swarm.store.jobs.get(job_id)
         if view.ended or (until == "attention" and (view.unread or swarm.questions.open(job_id))):
             return
-        for entry_id, fields in swarm.store.wait_events(job_id, after, min(_LOOK_SECONDS, left)):
+        for entry_id, fields in swarm.store.events.wait(job_id, after, min(_LOOK_SECONDS, left)):
             after, event = entry_id, read_event(entry_id, fields)
             caller.tell(f"{event.kind} {event.fields.get('activity') or event.agent_id}")
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import BoardRefused
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 from swarm.store.values import NOT_LIVE, Signals, normal_role
 
 MAX_TASKS = 1_000
@@ -65,14 +65,14 @@ class TaskTexts(BaseModel):
 class Board:
     """The board of one job. Steps take the acting agent and the cause that tells a repeat."""
 
-    def __init__(self, store: Store, job_id: str) -> None:
-        self._store, self._job_id = store, job_id
+    def __init__(self, keyspace: Keyspace, job_id: str) -> None:
+        self._keyspace, self._job_id = keyspace, job_id
 
     # -- reading -------------------------------------------------------------------------------------------
 
     def tasks(self) -> list[TaskView]:
         """All tasks, by number."""
-        stored = self._store.client.hgetall(self._store.key("job", self._job_id, "board"))
+        stored = self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id, "board"))
         records = {int(number): json.loads(record) for number, record in stored.items()}
         completed = {number for number, record in records.items() if record["state"] == "completed"}
         return [
@@ -86,7 +86,7 @@ class Board:
             return {}
         names = tuple(TaskTexts.model_fields)
         wanted = [f"{number} {name}" for number in numbers for name in names]
-        found = iter(self._store.client.hmget(self._store.key("job", self._job_id, "board", "text"), wanted))
+        found = iter(self._keyspace.client.hmget(self._keyspace.key("job", self._job_id, "board", "text"), wanted))
         return {number: TaskTexts(**{name: next(found) or "" for name in names}) for number in numbers}
 
     # -- steps: each raises `BoardRefused` ------------------------------------------------------------------
@@ -150,9 +150,9 @@ class Board:
 
     def _look_for_circle(self, number: int, wanted: Sequence[int]) -> int:
         """Returns as of which change none of the wanted tasks waits for `number`. Raises `BoardRefused` if one does."""
-        pipeline = self._store.client.pipeline()
-        pipeline.hget(self._store.key("job", self._job_id), "board_ways")
-        pipeline.hgetall(self._store.key("job", self._job_id, "board"))
+        pipeline = self._keyspace.client.pipeline()
+        pipeline.hget(self._keyspace.key("job", self._job_id), "board_ways")
+        pipeline.hgetall(self._keyspace.key("job", self._job_id, "board"))
         seen, stored = pipeline.execute()
         blocked_by = {int(task): json.loads(record).get("blocked_by", []) for task, record in stored.items()}
         if way := find_way(blocked_by, wanted, number):
@@ -175,7 +175,7 @@ class Board:
 
     def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Signals]:
         request = json.dumps({"agent": agent_id, "cause": f"board/{cause}", **given})
-        answer = self._store.run("board", self._job_id, operation, request)
+        answer = self._keyspace.run("board", self._job_id, operation, request)
         match answer:
             case ["ok", publish, said, kill]:
                 return json.loads(said), Signals(publish=publish, kill=kill)
