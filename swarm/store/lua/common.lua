@@ -63,8 +63,6 @@ local rest     -- jobs for which an end has left something to do: the caller goe
 local AT_ONCE = 40
 local left_at_once
 
-local call_next -- admission_common.lua
-
 -- Make `run` callable under `name`; its parameters are the call's arguments, in order, as text.
 --   options.list_after  so many are parameters, the rest comes as one list: it may be longer than what fits on Lua's stack
 --   options.reads       it changes nothing, and the server holds it to that
@@ -87,7 +85,7 @@ local function step(name, run, options)
       end
       local answer = run(unpack(parameters, 1, many))
       -- `publish` is part of the answer of every step that puts agents in line, or makes room.
-      if moved then call_next() end
+      if moved then admission.call_next() end
       return answer
     end,
   })
