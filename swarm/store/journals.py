@@ -70,7 +70,7 @@ class Journals(Upkeep):
 
     def _decode(self, agent_id: str, number: int, document: str) -> Entry:
         entry = decode_entry(document, agent_id=agent_id, number=number)
-        return self._prefixes.put_back(entry, self.find_prefix) if isinstance(entry, Started) else entry
+        return self._prefixes.put_back(entry, self.document) if isinstance(entry, Started) else entry
 
     def _restore(self, agent_id: str, number: int, document: str) -> Life | None:
         entry = decode_entry(document, agent_id=agent_id, number=number)
@@ -81,11 +81,6 @@ class Journals(Upkeep):
         opened = int((entry.folded or {}).get("life", {}).get("opened", 1))
         prefix = next(self.journal(owner or agent_id, opened - 1, count=1), None)
         return restore(agent_id, started if owner else prefix, prefix, entry) if isinstance(prefix, Started) else None
-
-    def find_prefix(self, job_id: str, digest: str) -> str | None:
-        """The system prompt and tools, as JSON, that a journal of the job names."""
-        # Jobs from before there were documents have their own.
-        return self.document(digest) or self.client.hget(self.key("job", job_id, "prefixes"), digest)
 
     def last_commit(self, agent_id: str) -> str:
         """The last commit that an agent's journal names, besides the one that it begins as; empty if there is none."""

@@ -17,11 +17,11 @@ _PAGE = 500
 
 @dataclass(frozen=True)
 class StoredEntry:
-    """An entry of a journal as it is stored, whatever version wrote it."""
+    """An entry of a journal as it is stored."""
 
     number: int
     seq: int
-    """Its place among all journal entries and events of the job; 0 if an older version wrote it."""
+    """Its place among all journal entries and events of the job."""
     document: str
     """JSON."""
 

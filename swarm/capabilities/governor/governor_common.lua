@@ -138,17 +138,6 @@ function governor.enter_line(a, id, job, wish)
   redis.call('HSET', agent_key(id), 'asks', cjson.encode(wish))
 end
 
--- Those that hold a slot without being at work, as a version that knew of none may leave them, give it back.
-local function drop_strays(a)
-  for _, id in ipairs(redis.call('ZRANGE', governor.class_key(a.class, 'slots'), 0, 19)) do
-    local state, slot = fields(id, 'state', 'slot')
-    if not slot or (state ~= 'running' and state ~= 'queued') then
-      redis.call('ZREM', governor.class_key(a.class, 'slots'), id)
-      redis.call('HDEL', agent_key(id), 'slot')
-    end
-  end
-end
-
 -- Give slots to those in line, as far as there is room; they are woken if they are parked.
 function governor.serve(a)
   local turns = governor.class_key(a.class, 'turns')
@@ -169,10 +158,7 @@ function governor.serve(a)
       local need = need_of(a, wish)
       local seconds = governor.seconds_until(a, need)
       -- A window is opened by those whose calls end; that is looked at now and then all the same.
-      if not has_width(a) then
-        drop_strays(a)
-        seconds = math.max(seconds, has_width(a) and 0 or 30)
-      end
+      if not has_width(a) then seconds = math.max(seconds, 30) end
       if seconds > AHEAD_SECONDS then
         redis.call('ZADD', P .. ':governor:due', NOW + seconds - AHEAD_SECONDS / 2, a.class)
         break

@@ -8,13 +8,10 @@
 --   | {'unknown'} | {'wants'}: look at what it needs first | {'contradicted'}: the record says something else than the message; nothing was claimed
 
 local function granted(id, job, gen, spec, unread, length, started)
-  local deadline, definitions, rules, seconds, carried, instructions =
-    job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds', 'carried', 'instructions')
+  local deadline, definitions, rules, seconds, carried = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds', 'carried')
   return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW), definitions or '',
     rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1), tostring(started or NOW),
-    field(id, 'opens') or '',
-    -- A job of an older version has its instruction files in a field of their own.
-    carried or (instructions and cjson.encode({ instructions = instructions })) or '', governor.slot_of(id) }
+    field(id, 'opens') or '', carried or '', governor.slot_of(id) }
 end
 
 local function contradicts(id, told)

@@ -10,7 +10,6 @@
 -- P:job:ID               hash    one job: state, root, limits, counters of the whole tree, result
 -- P:job:ID:agents        zset    its agents by creation time
 -- P:job:ID:running       set     its agents that hold a process now
--- P:job:ID:prefixes      hash    of jobs from before there were documents: sha256 -> JSON {system, tools}
 -- P:job:ID:names         hash    name -> agent id; a name is never given to another agent
 -- P:job:ID:requests      hash    request id -> JSON {kind, from, to, state, expires}: shutdowns and plans to be approved
 -- P:job:ID:rules         list    the rules that approvals have added
@@ -150,7 +149,7 @@ local function emit(job, kind, id, ...)
 end
 
 local enders = {}
-local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'prefixes', 'questions', 'keys', 'seq' }
+local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'questions', 'keys', 'seq' }
 
 -- Have `act(job, id)` called when an agent ends, after all that is below it has. It holds for the ends that steps of this library make.
 local function at_end(act) enders[#enders + 1] = act end
