@@ -31,7 +31,7 @@ log = EventLog("swarm.agent")
 _ROW_CHARACTERS = 1_000
 """Celery cuts what a task returns at 1 024, and 4 096 bytes are the most that a pipe takes in one part."""
 _ASIDE_SECONDS = 30.0
-"""After which one that nobody has fetched is offered to everybody again, as to workers of an older version, which do not fetch."""
+"""After which one that nobody has fetched is offered to everybody again."""
 _ROW = re.compile(r"<(open|failed|completed) ([0-9.]+)> (.*)", re.DOTALL)
 
 

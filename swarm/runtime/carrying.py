@@ -107,7 +107,7 @@ class KeptHere(Keeping):
             log.warning("files.not_kept", agent_id=segment.spec.agent_id, why=error)
             return finished
         commit = took.commit or repository.tip() or ""
-        return finished.model_copy(update={"commit": commit, "v": 2})
+        return finished.model_copy(update={"commit": commit})
 
 
 class ThroughHub(Keeping):
@@ -286,7 +286,7 @@ class Carried(ThroughHub):
             self._repository.become(previous)
             text = f"{finished.text}\n\n{files_too_many(str(error))}"
             return finished.model_copy(update={"text": text, "is_error": True})
-        return finished.model_copy(update={"commit": commit, "v": 2})
+        return finished.model_copy(update={"commit": commit})
 
     def kept(self) -> None:
         self._moved.unlink(missing_ok=True)

@@ -181,7 +181,7 @@ class Children:
         if alive:
             return alive
         merged = self._isolation.collect([ended[agent_id] for agent_id in children.values()])
-        named: dict[str, Any] = {"commit": merged.commit, "v": 2} if merged.commit else {}
+        named: dict[str, Any] = {"commit": merged.commit} if merged.commit else {}
         results = []
         for call_id, agent_id in children.items():
             text, failed = child_result(ended[agent_id], merged.notes.get(agent_id, ""))

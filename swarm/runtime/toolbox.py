@@ -151,7 +151,6 @@ class Toolbox:
                 blocks=finished.blocks,
                 commit=finished.commit,
                 servers=finished.servers,
-                v=2 if finished.commit else 1,
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
         spent = self._consulting.spent(call["id"]) if self._consulting is not None else {}

@@ -26,11 +26,11 @@ _CUT = re.compile(r'^\{[^{}]{0,200}"kind": ?"compacted"')
 
 @dataclass(frozen=True)
 class StoredEntry:
-    """An entry of a journal as it is stored, whatever version wrote it."""
+    """An entry of a journal as it is stored."""
 
     number: int
     seq: int
-    """Its place among all journal entries and events of the job; 0 if an older version wrote it."""
+    """Its place among all journal entries and events of the job."""
     document: str
     """JSON."""
 
@@ -99,7 +99,7 @@ class JournalStore:
 
     def _decode(self, agent_id: str, number: int, document: str) -> Entry:
         entry = decode_entry(document, agent_id=agent_id, number=number)
-        return self._prefixes.put_back(entry, self.find_prefix) if isinstance(entry, Started) else entry
+        return self._prefixes.put_back(entry, self._document) if isinstance(entry, Started) else entry
 
     def _restore(self, agent_id: str, number: int, document: str) -> Life | None:
         entry = decode_entry(document, agent_id=agent_id, number=number)
@@ -110,13 +110,6 @@ class JournalStore:
         opened = int((entry.folded or {}).get("life", {}).get("opened", 1))
         prefix = next(self.read(owner or agent_id, opened - 1, count=1), None)
         return restore(agent_id, started if owner else prefix, prefix, entry) if isinstance(prefix, Started) else None
-
-    def find_prefix(self, job_id: str, digest: str) -> str | None:
-        """The system prompt and tools, as JSON, that a journal of the job names."""
-        # Jobs from before there were documents have their own.
-        return self._document(digest) or self._keyspace.client.hget(
-            self._keyspace.key("job", job_id, "prefixes"), digest
-        )
 
     def last_commit(self, agent_id: str) -> str:
         """The last commit that an agent's journal names, besides the one that it begins as; empty if there is none."""

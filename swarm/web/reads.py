@@ -103,7 +103,7 @@ def show_patch(patch: Patch) -> dict[str, Any]:
 
 def show_event(event: Event) -> dict[str, Any]:
     """An event as JSON."""
-    about = {"seq": event.seq or None, "at": event.at, "kind": event.kind, "agent_id": event.agent_id}
+    about = {"seq": event.seq, "at": event.at, "kind": event.kind, "agent_id": event.agent_id}
     return {**about, "fields": event.fields}
 
 

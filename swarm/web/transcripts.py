@@ -140,7 +140,7 @@ def show_first(swarm: Swarm, job_id: str, stored: StoredEntry, *, full: bool = F
     """The first entry, which may name its system prompt and tools by their hash, with them."""
     document = json.loads(stored.document)
     if digest := document.get("prefix"):
-        document |= json.loads(swarm.store.journals.find_prefix(job_id, digest) or "{}")
+        document |= json.loads(swarm.store.jobs.document(digest) or "{}")
     if digest := document.get("instructions"):
         document["guidance"] = json.loads(swarm.store.jobs.document(digest) or "{}").get("text", "")
     return show_entry(StoredEntry(stored.number, stored.seq, json.dumps(document)), full=full)

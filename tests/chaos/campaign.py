@@ -18,7 +18,6 @@ import redis
 
 from swarm import Job
 from swarm.core.errors import SwarmError
-from swarm.rehearsal.server import RehearsalServer
 from tests.chaos import blows, leftovers
 from tests.chaos.check import dump
 from tests.chaos.crashing_worker import CrashingWorker, orders_folder
@@ -29,6 +28,7 @@ from tests.chaos.recovery import Happening, read_happenings, recoveries
 from tests.chaos.section import Section
 from tests.fleet import Fleet, Worker
 from tests.redis_servers import Group, OwnServer
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 _REPOSITORY = Path(__file__).parents[2]

@@ -15,12 +15,12 @@ import psutil
 import pytest
 
 from swarm import Job
-from swarm.rehearsal.server import RehearsalServer
 from tests.chaos.check.dump import Job as Left
 from tests.chaos.check.dump import take
 from tests.chaos.check.judge import judge
 from tests.chaos.crashing_worker import CrashingWorker, Order, crashing_environment, orders_folder
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 WRITING = "TREE depth=1 fanout=2 steps=1 write=1"

@@ -12,9 +12,9 @@ import pytest
 from swarm import Swarm
 from swarm.capabilities.batching.batches import Batches
 from swarm.core.errors import ConfigurationError
-from swarm.rehearsal.server import RehearsalServer
 from swarm.tasks.batching import SETTLED_SECONDS
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 ECHO = """

@@ -15,8 +15,8 @@ from swarm.core.settings import Settings, load_settings
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.modes import MODES
-from swarm.rehearsal.server import RehearsalServer
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 WRITE = """

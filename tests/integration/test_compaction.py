@@ -24,7 +24,6 @@ from swarm.agent.life import Life, fold
 from swarm.core.errors import AgentCancelled, ConfigurationError, UnknownAgent
 from swarm.core.ids import root_agent_id
 from swarm.models.anthropic import AnthropicModel
-from swarm.rehearsal.server import RehearsalServer
 from swarm.replay.going_on import Wanted, go_on
 from swarm.replay.past import read_past
 from swarm.runtime.loop import Loop
@@ -32,6 +31,7 @@ from swarm.runtime.segment import Ended, Outcome, Waits
 from swarm.store.values import Claim
 from swarm.web.transcripts import read_journal
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.segments import make_segment
 
 PAGE = "".join(f"line {number} of a page that is read again and again\n" for number in range(150))

@@ -151,15 +151,6 @@ def test_where_no_limits_are_stated_all_may_ask_until_one_is_refused(store: Stor
     assert isinstance(asking.ask(36), InLine)
 
 
-def test_a_slot_that_an_older_worker_took_away_without_a_word_is_found(store: Store, unmanned: Fleet) -> None:
-    asking = Asking(store, unmanned, 5)
-    for number in range(4):
-        assert isinstance(asking.ask(number), Slot)
-    # As a step does that knows of no slots.
-    store.keyspace.client.hset(store.keyspace.key("agent", asking.ids[0]), "state", "parked")
-    assert isinstance(asking.ask(4), Slot), "four may ask as long as nothing is known"
-
-
 def test_jobs_are_served_by_their_weight_and_deeper_agents_first(store: Store, unmanned: Fleet) -> None:
     store.rates.heed_limits(CLASS, _told(60, left=0))
     jobs = [Asking(store, unmanned, 24, weight=weight) for weight in (1, 1, 2)]

@@ -9,9 +9,9 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import Started, ToolFinished
 from swarm.agent.life import Life, fold
-from swarm.rehearsal.server import RehearsalServer
 from swarm.store.store import Store
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 
 LONG = "Standing orders, line after line.\n" * 300
 

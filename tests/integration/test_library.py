@@ -21,24 +21,24 @@ from tests.job_world import JobWorld, open_store
 
 _VOTES_COMMON = """
 -- P:job:ID:votes  hash  agent -> its vote
-local function votes_key(job) return job_key(job, 'votes') end
+function votes.key(job) return job_key(job, 'votes') end
 """
 _VOTES = """
 -- Vote, and tell somebody.
 step('vote', function(job, id, choice, to)
-  redis.call('HSET', votes_key(job), id, choice)
-  keep_with_job(job, votes_key(job))
+  redis.call('HSET', votes.key(job), id, choice)
+  keep_with_job(job, votes.key(job))
   emit(job, 'vote', id, 'choice', choice)
-  deliver(to, id, (fields(id, 'name')) or id, 'message', 'I vote for ' .. choice)
+  agents.deliver(to, id, (fields(id, 'name')) or id, 'message', 'I vote for ' .. choice)
   return { 'ok', publish, tostring(NOW) }
 end)
 
-step('count_votes', function(job) return redis.call('HLEN', votes_key(job)) end, { reads = true })
+step('count_votes', function(job) return redis.call('HLEN', votes.key(job)) end, { reads = true })
 
-step('cheat', function(job) return redis.call('DEL', votes_key(job)) end, { reads = true })
+step('cheat', function(job) return redis.call('DEL', votes.key(job)) end, { reads = true })
 
 step('fall', function(id)
-  put_on_queue(id)
+  admission.put_on_queue(id)
   kill[#kill + 1] = id
   error('in the middle')
 end)

@@ -17,11 +17,11 @@ import redis
 from swarm import Job
 from swarm.core.errors import JobLost
 from swarm.local.redis_server import find_redis
-from swarm.rehearsal.server import RehearsalServer
 from swarm.store.leases import longest_gap
 from tests.fleet import Fleet, Worker
 from tests.job_world import JobWorld, open_store
 from tests.proxy import SilentProxy
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 OUTAGE_SECONDS = 12.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from swarm import Job
-from swarm.agent.entries import Prompt, Started, encode_entry
+from swarm.agent.entries import Prompt, Started
 from swarm.agent.life import fold
 from swarm.core.errors import JournalError
 from swarm.definitions.catalogue import load_catalogue
@@ -51,7 +51,7 @@ def stored(fleet: Fleet, claim: Claim) -> dict[str, Any]:
 def test_a_journal_names_its_prefix_and_tells_it_in_full(fleet: Fleet) -> None:
     _, claim = begin(fleet)
     entry = stored(fleet, claim)
-    assert (entry["v"], entry["system"], entry["tools"]) == (2, "", [])
+    assert (entry["system"], entry["tools"]) == ("", [])
     kept = fleet.swarm.store.jobs.document(entry["prefix"])
     assert kept is not None and json.loads(kept) == {"system": "You work.", "tools": TOOLS}
     for store in (
@@ -65,23 +65,6 @@ def test_a_journal_names_its_prefix_and_tells_it_in_full(fleet: Fleet) -> None:
 def test_the_same_prefix_is_kept_once_under_the_same_name(fleet: Fleet) -> None:
     first, second, other = (stored(fleet, begin(fleet, system)[1])["prefix"] for system in ("a", "a", "b"))
     assert first == second != other
-
-
-def test_a_journal_of_before_is_read_as_it_is(fleet: Fleet) -> None:
-    _, claim = claimed(fleet)
-    old = Started(spec=claim.spec, system="Old.", tools=TOOLS)
-    store = fleet.swarm.store
-    store.keyspace.client.xadd(store.keyspace.key("journal", claim.agent_id), {"e": encode_entry(old)}, id="1-0")
-    life = fold(claim.agent_id, store.journals.read(claim.agent_id))
-    assert (life.system, life.tools) == ("Old.", TOOLS)
-
-
-def test_a_journal_of_a_job_that_has_prefixes_of_its_own_is_read(fleet: Fleet) -> None:
-    job, claim = begin(fleet, "Its own.")
-    store, digest = fleet.swarm.store, stored(fleet, claim)["prefix"]
-    store.keyspace.client.hset(store.keyspace.key("job", job.id, "prefixes"), digest, store.jobs.document(digest))
-    store.keyspace.client.delete(store.keyspace.key("document", digest))
-    assert fold(claim.agent_id, Store(store.keyspace.client).journals.read(claim.agent_id)).system == "Its own."
 
 
 def test_a_prefix_that_is_gone_is_an_error_that_names_it(fleet: Fleet) -> None:

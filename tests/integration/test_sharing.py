@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 
 from swarm.agent.entries import Spawned
-from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.share import GATE_SECONDS
 from swarm.store.slots import SlotWish
 from swarm.store.store import Store
 from swarm.store.values import Claim, Signals
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 LONG = "x" * 9_000

@@ -17,10 +17,10 @@ from swarm.client.orders import Order, prepare_order
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.rehearsal.server import RehearsalServer
 from swarm.tools import ToolContext
 from tests.fleet import Fleet
 from tests.needs import need
+from tests.rehearsal import RehearsalServer
 from tests.tool_world import KeptOutputs
 from tests.waiting import wait_for
 

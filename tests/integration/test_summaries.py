@@ -11,10 +11,10 @@ from swarm import Job, Limits
 from swarm.models import Limits as Stated
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.catalogue import resolve_model
-from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.summing import Summing
 from swarm.store.values import Claim
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.segments import make_segment
 from tests.waiting import wait_for
 

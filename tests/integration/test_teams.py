@@ -13,11 +13,11 @@ from swarm.agent.spec import Limits
 from swarm.core.errors import StaleRequest, TeamRefused
 from swarm.mailbox import Receiver
 from swarm.mailbox.message import Kind
-from swarm.rehearsal.scenario import load_scenario
 from swarm.store.store import Store
 from swarm.store.values import GoOn, NotSpawned, OutgoingMessage, Signals
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
+from tests.rehearsal import load_scenario
 from tests.waiting import wait_for
 
 
