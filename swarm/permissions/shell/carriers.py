@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from swarm.permissions.shell.parse import GLOB_MARKS, UNKNOWN, literal
+from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN, literal
 
 Words = tuple[str, ...]
 

@@ -17,7 +17,7 @@ from swarm.permissions.calls import Call, Verdict, by_rule, judge_call, matches,
 from swarm.permissions.path_rules import is_inside, is_protected
 from swarm.permissions.rules import Action, Rule
 from swarm.permissions.shell.looks import is_harmless_part, plain_look
-from swarm.permissions.shell.parse import UNKNOWN, ShellCommand, literal, parse_command
+from swarm.permissions.shell.parse import ShellCommand, parse_command
 from swarm.permissions.shell.paths import (
     folders_of,
     named_paths,
@@ -27,6 +27,7 @@ from swarm.permissions.shell.paths import (
 )
 from swarm.permissions.shell.rules import allowing_rule, find_rule, whole_rule
 from swarm.permissions.shell.views import strip_transparent
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 
 def judge_shell(call: Call) -> Verdict:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm.permissions.shell.parse import GLOB_MARKS, UNKNOWN, ShellCommand, SimpleCommand
+from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
+from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN
 
 MayRead = Callable[[str], bool]
 """Whether a file of this name may be read without a question."""

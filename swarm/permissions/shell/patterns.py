@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarm.permissions.shell.parse import UNKNOWN, literal
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 _BLANK = "\ue001"
 """A blank inside a word: `git "log x"` is not `git log x`."""

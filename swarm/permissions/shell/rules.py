@@ -15,10 +15,11 @@ from swarm.definitions.tools import SHELL
 from swarm.permissions.rules import Rule
 from swarm.permissions.shell.carriers import hides_option
 from swarm.permissions.shell.kinds import kind_of
-from swarm.permissions.shell.parse import UNKNOWN, ShellCommand, SimpleCommand
+from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
 from swarm.permissions.shell.patterns import CommandPattern, compile_pattern, is_wildcard
 from swarm.permissions.shell.variables import SAFE_VARIABLES
 from swarm.permissions.shell.views import is_plain, runs_another, strip_transparent, view_command
+from swarm.permissions.shell.words import UNKNOWN
 
 
 @dataclass(frozen=True)

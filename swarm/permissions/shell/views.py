@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass, field
 
 from swarm.permissions.shell.carriers import FINDERS, Words, find_carried_code
-from swarm.permissions.shell.parse import UNKNOWN, SimpleCommand, literal, parse_command
+from swarm.permissions.shell.parse import SimpleCommand, parse_command
 from swarm.permissions.shell.variables import CODE_VARIABLES
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 _SHELLS = re.compile(r"(ba|da|z|k|a|fi|rba)?sh")
 _CARRIERS = re.compile(
