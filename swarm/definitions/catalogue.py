@@ -108,20 +108,27 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     # What lies in the home is the person's own, also where the home is a repository.
     foreign = [one for result in project for one in result.definitions if one.source not in sources]
     replacing = [one for one in foreign if one.name.casefold() in names]
-    servers = [(one, server) for one in foreign for server in one.servers]
+    grants = _list_grants(foreign, replacing, workspace)
+    unapproved = [] if trusted else [server for one in foreign for server in one.servers]
+    if not trusted:
+        project = [_restrict(result, foreign, replacing) for result in project]
+    return _merge(project + own).model_copy(update={"grants": grants, "unapproved": unapproved})
+
+
+def _list_grants(
+    foreign: Sequence[AgentDefinition], replacing: Sequence[AgentDefinition], workspace: Path | None
+) -> list[Grant]:
+    """What definitions of a project would have beyond those of the person."""
     grants = [_grant(one, "in place of the one that is shipped or your own", ",") for one in replacing]
     grants += [
         _grant(one, "has your memory of all projects, not of this one alone") for one in foreign if one.memory == "user"
     ]
     grants += [
         Grant(text=f"{describe_use(server)}, for the type {one.name}", source=one.source, content=server.digest)
-        for one, server in servers
+        for one in foreign
+        for server in one.servers
     ]
-    grants += [grant_of(hook, workspace) for one in foreign for hook in one.hooks]
-    if not trusted:
-        project = [_restrict(result, foreign, replacing) for result in project]
-    unapproved = [] if trusted else [server for _, server in servers]
-    return _merge(project + own).model_copy(update={"grants": grants, "unapproved": unapproved})
+    return grants + [grant_of(hook, workspace) for one in foreign for hook in one.hooks]
 
 
 def _grant(one: AgentDefinition, what: str, mark: str = "") -> Grant:
