@@ -80,7 +80,7 @@ def find_moment(past: Past, agent_id: str, turn: int) -> Moment:
         raise ConfigurationError(
             f"{agent_id} is a fork, which begins in its parent's conversation: replay from its parent"
         )
-    last = _end_of_turn(entries, replies[turn - 1]) if turn else (replies[0] if replies else len(entries)) - 1
+    last = _end_of_turn(entries, replies[turn - 1]) if turn else [*replies, len(entries)][0] - 1
     cut = entries[last]
     moment = Moment(agent_id, turn, cut.seq, float(cut.document.get("at", 0.0)))
     if past.agents[agent_id].parent:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict
 
@@ -50,6 +51,16 @@ class TaskView(BaseModel):
     by_name: str
     created: float
     changed: float
+
+
+class TaskChanges(TypedDict, total=False):
+    """What can be changed of a task."""
+
+    subject: str
+    description: str
+    role: str
+    blocked_by: Sequence[int]
+    note: str
 
 
 class TaskTexts(BaseModel):
@@ -118,29 +129,10 @@ class Board:
         said, effect = self._step("claim", agent_id, cause, {} if number is None else {"task": number})
         return int(said["task"]), effect
 
-    def update(
-        self,
-        agent_id: str,
-        cause: str,
-        number: int,
-        *,
-        subject: str | None = None,
-        description: str | None = None,
-        role: str | None = None,
-        blocked_by: Sequence[int] | None = None,
-        note: str | None = None,
-    ) -> Signals:
+    def update(self, agent_id: str, cause: str, number: int, **changes: Unpack[TaskChanges]) -> Signals:
         """Change what is given; `role=""` opens the task to everybody, a note is added to those there are."""
-        given: dict[str, Any] = {
-            "task": number,
-            "subject": None if subject is None else check_subject(subject),
-            "description": None if description is None else check_text("description", description),
-            "role": None if role is None else check_role(role),
-            "blocked_by": None if blocked_by is None else _numbers(blocked_by),
-            "note": None if note is None else check_text("note", note),
-            "max_notes": MAX_NOTES_BYTES,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
+        given: dict[str, Any] = {name: _CHECKS[name](value) for name, value in changes.items() if value is not None}
+        given |= {"task": number, "max_notes": MAX_NOTES_BYTES}
         while True:
             try:
                 return self._step("update", agent_id, cause, given)[1]
@@ -295,3 +287,13 @@ def find_way(blocked_by: Mapping[int, Sequence[int]], start: Iterable[int], end:
 
 def _numbers(numbers: Sequence[int]) -> list[int]:
     return sorted(set(numbers))
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "subject": check_subject,
+    "description": partial(check_text, "description"),
+    "role": check_role,
+    "blocked_by": _numbers,
+    "note": partial(check_text, "note"),
+}
+"""What can be changed of a task → what reads it."""
