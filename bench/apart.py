@@ -34,7 +34,7 @@ def run(report: Report, chosen: Namespace) -> None:
 
 def _measure(report: Report, name: str, latency: Latency, *, durable: bool) -> tuple[float, float]:
     with closing(HostNetwork("station", latency=latency)) as network:
-        client = network.swarm.store.client
+        client = network.swarm.store.keyspace.client
         if durable:
             _make_durable(network)
         network.stations[0].begin_work(4)
@@ -67,7 +67,7 @@ def _wait_read(network: HostNetwork, root: str) -> float:
 
 
 def _make_durable(network: HostNetwork) -> None:
-    client = network.swarm.store.client
+    client = network.swarm.store.keyspace.client
     client.config_set("appendfsync", "always")
     listen = ("--bind", network.store.address, "--port", "6380", "--dir", "/tmp", "--protected-mode", "no")
     replica = ("--replicaof", f"{network.store.address} 6379", "--appendonly", "yes", "--appendfsync", "always")

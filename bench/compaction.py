@@ -20,7 +20,7 @@ from bench.served import serve
 from swarm.agent.entries import Compacted
 from swarm.models import ModelRequest, Reply
 from swarm.models.anthropic import AnthropicModel
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from tests.fleet import Fleet
 
 TURNS = 600
@@ -75,7 +75,7 @@ class Watched(AnthropicModel):
             self.body[self.cuts].append(len(request.content))
 
     def _traffic(self) -> int:
-        stats: Any = self._store.client.info("stats")
+        stats: Any = self._store.keyspace.client.info("stats")
         return int(stats["total_net_input_bytes"]) + int(stats["total_net_output_bytes"])
 
     def _load(self) -> tuple[float, int]:
@@ -83,7 +83,7 @@ class Watched(AnthropicModel):
         took, before = [], self._traffic()
         for _ in range(LOADS):
             began = time.process_time()
-            self._store.load_life(self._agent_id)
+            self._store.journals.life(self._agent_id)
             took.append(time.process_time() - began)
         return statistics.median(took), (self._traffic() - before) // LOADS
 

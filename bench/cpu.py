@@ -23,7 +23,7 @@ def roles(fleet: Fleet, worker: Worker) -> dict[str, list[int]]:
     return {
         "pool": [child.pid for child in worker.children()],
         "worker's main process": [worker.process.pid],
-        "Redis": [int(fleet.swarm.store.client.info("server")["process_id"])],
+        "Redis": [int(fleet.swarm.store.keyspace.client.info("server")["process_id"])],
         "client": [os.getpid()],
         SERVER: servers,
     }

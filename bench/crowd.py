@@ -32,7 +32,7 @@ def run(report: Report, chosen: Namespace) -> None:
         assert len(agents) == made + 1
         first, _ = _timed(job.cancel)
         began = time.monotonic()
-        while store.settle(job.id)[0]:
+        while store.jobs.settle(job.id)[0]:
             pass
         rest = (time.monotonic() - began) * 1e3
     report.figure(f"{made:,} agents, jobs listed", listed, " ms", target=LISTED_MS)

@@ -29,7 +29,7 @@ def run(report: Report, chosen: Namespace) -> None:
         return
     with closing(Fleet(server=server)) as fleet:
         for policy in ("everysec", "always"):
-            fleet.swarm.store.client.config_set("appendfsync", policy)
+            fleet.swarm.store.keyspace.client.config_set("appendfsync", policy)
             for level in LEVELS:
                 took = _turns(fleet, level)
                 middle, slow = statistics.median(took) * 1000, quantile(took, 0.99) * 1000
@@ -39,7 +39,7 @@ def run(report: Report, chosen: Namespace) -> None:
 def _turns(fleet: Fleet, level: Durability) -> list[float]:
     store = fleet.swarm.store
     claim = claim_root(fleet, submit(fleet, "http://127.0.0.1:9", "turns"))
-    journal = Journal(claim, store, Disk(store.client, store.key("synced"), level))
+    journal = Journal(claim, store, Disk(store.keyspace.client, store.keyspace.key("synced"), level))
     journal.append([Started(spec=claim.spec), Prompt(text="go")])
     took = []
     for number in range(TURNS):

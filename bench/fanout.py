@@ -58,8 +58,8 @@ def _measure(report: Report, server: Neutral, fleet: Fleet, worker: Worker, shap
 
     def swarm() -> float:
         # The server forgets its cache with each tally, so nobody may believe that it holds anything.
-        for key in fleet.swarm.store.client.scan_iter(fleet.swarm.store.key("warm*")):
-            fleet.swarm.store.client.delete(key)
+        for key in fleet.swarm.store.keyspace.client.scan_iter(fleet.swarm.store.keyspace.key("warm*")):
+            fleet.swarm.store.keyspace.client.delete(key)
         meter = CpuMeter(roles(fleet, worker))
         view = submit(fleet, server.url, shape.order, Limits()).wait(120)
         assert view.text == f"DONE {shape.agents}", view
@@ -71,7 +71,7 @@ def _measure(report: Report, server: Neutral, fleet: Fleet, worker: Worker, shap
     job.wait(120)
     server.tally()
     agent_id = root_agent_id(job.id)
-    opening = Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id)))
+    opening = Opening.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
 
     def bare() -> float:
         every = roles(fleet, worker)

@@ -21,8 +21,8 @@ from swarm.agent.entries import (
 from swarm.agent.journaled import Condition
 from swarm.agent.spec import AgentSpec
 from swarm.core.ids import child_agent_id
-from swarm.store.agents import Store
 from swarm.store.connection import connect
+from swarm.store.store import Store
 from swarm.store.values import Claim
 from tests.fleet import Fleet
 
@@ -52,7 +52,7 @@ def run(report: Report, chosen: Namespace) -> None:
 
 def _measure(report: Report, fleet: Fleet, end: Callable[[Store, Claim], Any], root: Claim) -> None:
     other = claim_root(fleet, submit(fleet, URL, "other"))
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     client.config_set("slowlog-log-slower-than", 2_000)
     client.config_set("slowlog-max-len", 10_000)
     client.slowlog_reset()
@@ -62,7 +62,7 @@ def _measure(report: Report, fleet: Fleet, end: Callable[[Store, Claim], Any], r
     queue.get()
     began, steps = time.monotonic(), 1
     if end(fleet.swarm.store, root).rest:
-        while fleet.swarm.store.settle(root.spec.job_id)[0]:
+        while fleet.swarm.store.jobs.settle(root.spec.job_id)[0]:
             steps += 1
     spent = time.monotonic() - began
     stop.set()
@@ -81,7 +81,7 @@ def _append_on(url: str, prefix: str, claim: Claim, stop: Event, queue: Any) -> 
     queue.put("ready")
     while not stop.is_set():
         began = time.monotonic()
-        store.append(claim, number, [Prompt(text="on")], activity="at work")
+        store.journals.append(claim, number, [Prompt(text="on")], activity="at work")
         taken.append((time.monotonic() - began) * 1e3)
         number += 1
         time.sleep(0.001)
@@ -89,12 +89,12 @@ def _append_on(url: str, prefix: str, claim: Claim, stop: Event, queue: Any) -> 
 
 
 def _cancel(store: Store, root: Claim) -> Any:
-    return store.cancel(root.agent_id, "stop")
+    return store.agents.cancel(root.agent_id, "stop")
 
 
 def _finish(store: Store, root: Claim) -> Any:
-    number = store.agent(root.agent_id).length + 1
-    return store.finish(root, number, Finished(state="completed", text="done"))
+    number = store.agents.get(root.agent_id).length + 1
+    return store.agents.finish(root, number, Finished(state="completed", text="done"))
 
 
 def grow(store: Store, root: Claim, count: int, width: int) -> int:
@@ -106,9 +106,11 @@ def grow(store: Store, root: Claim, count: int, width: int) -> int:
         for first in range(0, wide, PER_SPAWN):
             specs = [_child(parent.spec, index) for index in range(first, min(wide, first + PER_SPAWN))]
             number += 1
-            store.spawn(parent, number, Spawned(children={spec.agent_id: spec.agent_id for spec in specs}), specs)
+            store.agents.spawn(
+                parent, number, Spawned(children={spec.agent_id: spec.agent_id for spec in specs}), specs
+            )
             for spec in specs:
-                claim = store.claim(spec.agent_id, "bench", 36_000.0)
+                claim = store.agents.claim(spec.agent_id, "bench", 36_000.0)
                 assert isinstance(claim, Claim), claim
                 parents.append(claim)
         made += wide
@@ -121,7 +123,7 @@ def grow(store: Store, root: Claim, count: int, width: int) -> int:
 
 def _park(store: Store, claim: Claim, length: int) -> None:
     condition = Condition(until=time.time() + 864_000)
-    store.park(claim, length + 1, Parked(condition=condition), condition)
+    store.agents.park(claim, length + 1, Parked(condition=condition), condition)
 
 
 def _child(parent: AgentSpec, index: int) -> AgentSpec:

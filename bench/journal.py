@@ -36,15 +36,15 @@ def run(report: Report, chosen: Namespace) -> None:
             claim = claim_root(fleet, submit(fleet, "http://127.0.0.1:9", "append"))
             began = time.monotonic()
             for number in range(1, APPENDS + 1):
-                store.append(claim, number, [entry], activity="answering", counters=counters)
+                store.journals.append(claim, number, [entry], activity="answering", counters=counters)
             return APPENDS / (time.monotonic() - began)
 
         def raw() -> float:
             document = encode_entry(entry)
-            store.client.delete("bench:raw")
+            store.keyspace.client.delete("bench:raw")
             began = time.monotonic()
             for number in range(1, APPENDS + 1):
-                store.client.xadd("bench:raw", {"e": document}, id=f"{number}-0")
+                store.keyspace.client.xadd("bench:raw", {"e": document}, id=f"{number}-0")
             return APPENDS / (time.monotonic() - began)
 
         plain, counted, raws = alternate(

@@ -28,7 +28,7 @@ def submit(fleet: Fleet, url: str, prompt: str, limits: Limits = WIDE) -> Job:
 
 def claim_root(fleet: Fleet, job: Job) -> Claim:
     """Take the job's root, as a worker would."""
-    claim = fleet.swarm.store.claim(root_agent_id(job.id), "bench", 3600.0)
+    claim = fleet.swarm.store.agents.claim(root_agent_id(job.id), "bench", 3600.0)
     assert isinstance(claim, Claim), claim
     return claim
 

@@ -85,7 +85,7 @@ def run(report: Report, chosen: Namespace) -> None:
             bare: list[float] = []
             live(client, Opening.of(life), fleet.workspace, bare)
             began = time.process_time()
-            fold(claim.agent_id, fleet.swarm.store.journal(claim.agent_id))
+            fold(claim.agent_id, fleet.swarm.store.journals.read(claim.agent_id))
             folding = time.process_time() - began
             early, late = (statistics.median(metered.between[part]) * 1e3 for part in (EARLY, LATE))
             earlies += metered.between[EARLY]

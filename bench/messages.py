@@ -63,8 +63,12 @@ def measure_team(report: Report, fleet: Fleet) -> None:
         fleet.start_worker(PROCESSES)
         began = time.monotonic()
         job = fleet.swarm.submit("go", agent="build", workspace=fleet.workspace, base_url=url, limits=WIDE)
-        wait_for("all are idle", lambda: _count_idle(job) == TEAM and not store.client.zcard(store.key("leases")), 600)
-        held = store.client.zcard(store.key("leases"))
+        wait_for(
+            "all are idle",
+            lambda: _count_idle(job) == TEAM and not store.keyspace.client.zcard(store.keyspace.key("leases")),
+            600,
+        )
+        held = store.keyspace.client.zcard(store.keyspace.key("leases"))
         report.note(f"{TEAM} teammates idle after {time.monotonic() - began:.1f} s; processes held: {held}")
         ids = {agent.name: agent.id for agent in job.agents()}
         reading = []
@@ -91,14 +95,14 @@ def _count_idle(job: Job) -> int:
 def _send_and_wait(fleet: Fleet, job: Job, receivers: Sequence[str], to: str) -> float:
     """From the call of `send` to the last of the journal entries that hold the message."""
     store = fleet.swarm.store
-    before = {agent_id: store.agent(agent_id).length for agent_id in receivers}
+    before = {agent_id: store.agents.get(agent_id).length for agent_id in receivers}
     began = time.time()
     job.send(to, BODY)
     read: dict[str, float] = {}
 
     def all_have_read() -> bool:
         for agent_id in set(receivers) - read.keys():
-            mail = [entry for entry in store.journal(agent_id, before[agent_id]) if isinstance(entry, Mail)]
+            mail = [entry for entry in store.journals.read(agent_id, before[agent_id]) if isinstance(entry, Mail)]
             if mail:
                 read[agent_id] = mail[0].at
         return len(read) == len(receivers)
@@ -117,7 +121,7 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
     journal.append([Started(spec=claim.spec)])
     specs = [_child(claim.spec, number) for number in range(20)]
     spawned = journal.stamp(Spawned(children={spec.name or "": spec.agent_id for spec in specs}))
-    assert isinstance(store.spawn(claim, journal.next_number, spawned, specs), Signals)
+    assert isinstance(store.agents.spawn(claim, journal.next_number, spawned, specs), Signals)
     journal.life.apply(spawned)
     messaging = Messaging(segment)
     numbers = iter(range(10**9))
@@ -134,29 +138,29 @@ def measure_sends(report: Report, fleet: Fleet) -> None:
             assert not journal.life.pending
         # Nobody reads them: forgotten, so that the mailboxes are as at the beginning.
         for spec in specs:
-            store.client.delete(store.key("mail", spec.agent_id))
-            store.client.hdel(store.key("agent", spec.agent_id), "unread")
+            store.keyspace.client.delete(store.keyspace.key("mail", spec.agent_id))
+            store.keyspace.client.hdel(store.keyspace.key("agent", spec.agent_id), "unread")
         return MESSAGES / spent
 
     def send_from_outside() -> float:
         letter = OutgoingMessage(job=job.id, sender=job.id, name="user", kind="message", body=BODY)
-        receivers = store.directory(job.id).find(specs[0].agent_id, job.id)
+        receivers = store.mail.directory(job.id).find(specs[0].agent_id, job.id)
         began = time.perf_counter()
         for number in range(MESSAGES // 4):
-            store.send(letter.model_copy(update={"token": str(number), "max_unread": 10**6}), receivers)
+            store.mail.send(letter.model_copy(update={"token": str(number), "max_unread": 10**6}), receivers)
         spent = time.perf_counter() - began
-        store.client.delete(store.key("mail", specs[0].agent_id))
-        store.client.hdel(store.key("agent", specs[0].agent_id), "unread")
-        for key in store.client.scan_iter(store.key("sent", "*"), count=1000):
-            store.client.delete(key)
+        store.keyspace.client.delete(store.keyspace.key("mail", specs[0].agent_id))
+        store.keyspace.client.hdel(store.keyspace.key("agent", specs[0].agent_id), "unread")
+        for key in store.keyspace.client.scan_iter(store.keyspace.key("sent", "*"), count=1000):
+            store.keyspace.client.delete(key)
         return MESSAGES // 4 / spent
 
     def raw() -> float:
         fields = {"from": claim.agent_id, "name": "root", "kind": "message", "body": BODY, "reply_to": ""}
-        store.client.delete("bench:raw")
+        store.keyspace.client.delete("bench:raw")
         began = time.perf_counter()
         for _ in range(MESSAGES):
-            store.client.xadd("bench:raw", fields)
+            store.keyspace.client.xadd("bench:raw", fields)
         return MESSAGES / (time.perf_counter() - began)
 
     singles, batches, outside, raws = (

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm.rehearsal.prompt_cache import PromptCache, measure_request
 from swarm.rehearsal.wire import build_events, build_message
+from tests.rehearsal.prompt_cache import PromptCache, measure_request
 
 MINIMUM_TOKENS = 1_024
 """Shorter prefixes are not cached: what most models have."""

@@ -66,7 +66,7 @@ def _measure(world: JobWorld, flower: Flower, pause: float, *, tabs: int) -> lis
         reader.start()
         for number in range(EVENTS):
             sent[str(number)] = time.time()
-            store.emit(world.job_id, "held", world.root, mark=str(number))
+            store.events.emit(world.job_id, "held", world.root, mark=str(number))
             time.sleep(pause)
         reader.join(30)
     finally:

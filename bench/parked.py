@@ -35,7 +35,7 @@ def run(report: Report, chosen: Namespace) -> None:
     with serve() as url, closing(Fleet()) as fleet:
         claim = claim_root(fleet, submit(fleet, url, "TREE depth=1 fanout=1"))
         run_segment(fleet, claim, AnthropicModel.rehearsing(fleet.settings, url))
-        lived = list(fleet.swarm.store.journal(claim.agent_id))
+        lived = list(fleet.swarm.store.journals.read(claim.agent_id))
         opening: list[Entry] = [entry for entry in lived if isinstance(entry, Started | Prompt | Assistant)]
         report.note(f"without them: sweep {_sweep_ms(fleet):.3f} ms")
         before, began = _used_memory(fleet), time.monotonic()
@@ -59,14 +59,14 @@ def _park_some(fleet: Fleet, url: str, count: int, opening: list[Entry]) -> int:
     for first in range(0, count, PER_SPAWN):
         specs = [_child(root.spec, index) for index in range(first, min(count, first + PER_SPAWN))]
         spawned = Spawned(children={f"toolu_{spec.agent_id}": spec.agent_id for spec in specs})
-        store.spawn(root, number, spawned, specs)
+        store.agents.spawn(root, number, spawned, specs)
         number += 1
         for spec in specs:
-            claim = store.claim(spec.agent_id, "bench", 3600.0)
+            claim = store.agents.claim(spec.agent_id, "bench", 3600.0)
             assert isinstance(claim, Claim), claim
-            store.append(claim, 1, opening, activity="waiting")
+            store.journals.append(claim, 1, opening, activity="waiting")
             condition = Condition(until=far)
-            store.park(claim, 1 + len(opening), Parked(condition=condition), condition)
+            store.agents.park(claim, 1 + len(opening), Parked(condition=condition), condition)
     return count
 
 
@@ -76,13 +76,13 @@ def _child(parent: AgentSpec, index: int) -> AgentSpec:
 
 
 def _used_memory(fleet: Fleet) -> int:
-    return int(fleet.swarm.store.client.info("memory")["used_memory"])
+    return int(fleet.swarm.store.keyspace.client.info("memory")["used_memory"])
 
 
 def _sweep_ms(fleet: Fleet) -> float:
     spent = []
     for _ in range(SWEEPS):
         began = time.monotonic()
-        fleet.swarm.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+        fleet.swarm.store.leases.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
         spent.append(time.monotonic() - began)
     return statistics.median(spent) * 1e3

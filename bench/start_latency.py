@@ -32,7 +32,7 @@ def run(report: Report, chosen: Namespace) -> None:
             job = submit(fleet, server.url, "TREE depth=0 steps=0")
             job.wait(30)
         agent_id = root_agent_id(job.id)
-        opening = Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id)))
+        opening = Opening.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
         client = make_client(server.url)
         called, enqueued, direct = [], [], []
         for _ in range(JOBS):

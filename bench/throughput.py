@@ -42,7 +42,7 @@ def run(report: Report, chosen: Namespace) -> None:
         job = submit(fleet, server.url, PROMPT)
         job.wait(60)
         agent_id = root_agent_id(job.id)
-        opening = Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id)))
+        opening = Opening.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id)))
 
         def bare() -> float:
             every = roles(fleet, worker)
@@ -66,6 +66,6 @@ def run(report: Report, chosen: Namespace) -> None:
 
 def _kept_bytes(fleet: Fleet, job_id: str) -> int:
     """What the keys that bear a job's id, or its root's, take."""
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     keys = [key for name in (job_id, root_agent_id(job_id)) for key in client.scan_iter(f"*{name}*", count=10_000)]
     return sum(int(client.memory_usage(key, samples=0) or 0) for key in keys)

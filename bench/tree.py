@@ -37,7 +37,7 @@ def run(report: Report, chosen: Namespace) -> None:
                 assert view.text == "DONE 1111", view
                 report.note(f"{processes} processes: {spent:.1f} s; {describe(meter.spent())}; {server.tally()}")
                 agent_id = root_agent_id(job.id)
-                openings.append(Opening.of(fold(agent_id, fleet.swarm.store.journal(agent_id))))
+                openings.append(Opening.of(fold(agent_id, fleet.swarm.store.journals.read(agent_id))))
                 return spent
 
         def bare() -> float:

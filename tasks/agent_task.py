@@ -19,8 +19,8 @@ from swarm.core.log import EventLog, at_work_for
 from swarm.runtime.journal import Journal
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Stop, Unserved, Waits
-from swarm.store.agents import Store
 from swarm.store.outage import Outage
+from swarm.store.store import Store
 from swarm.store.values import Claim, Refused
 from swarm.tasks import process, standing
 from swarm.tasks.app import app
@@ -31,7 +31,7 @@ log = EventLog("swarm.agent")
 _ROW_CHARACTERS = 1_000
 """Celery cuts what a task returns at 1 024, and 4 096 bytes are the most that a pipe takes in one part."""
 _ASIDE_SECONDS = 30.0
-"""After which one that nobody has fetched is offered to everybody again, as to workers of an older version, which do not fetch."""
+"""After which one that nobody has fetched is offered to everybody again."""
 _ROW = re.compile(r"<(open|failed|completed) ([0-9.]+)> (.*)", re.DOTALL)
 
 
@@ -139,10 +139,10 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
     store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
     if standing.has().serves_all:
         # What is to be checked before a claim is checked by it.
-        claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
+        claim = store.agents.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
         if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown", "wants")):
             return _run_if_claimed(task, runtime, store, claim, stop, patience)
-    [hint] = store.hints([agent_id])
+    [hint] = store.agents.hints([agent_id])
     if hint is None:
         raise PayloadRefused(
             f"task {agent_id}: no such agent in this Redis; its job has expired, or the message was forged"
@@ -155,7 +155,7 @@ def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) 
     if lack := find_lack(needs, standing.has()):
         _leave_to_others(store, agent_id, lack)
         return Row("open", "left to others")
-    claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
+    claim = store.agents.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds)
     return _run_if_claimed(task, runtime, store, claim, stop, patience)
 
 
@@ -167,7 +167,7 @@ def _run_if_claimed(
         return Row("open", "not runnable")
     patience.claim = claim
     if claim.spec.is_carried and (lack := find_files_lack(needs_of(claim.spec), standing.has())):
-        carry_out(app, store, store.hand_over(claim, "its files cannot be brought here"))
+        carry_out(app, store, store.agents.hand_over(claim, "its files cannot be brought here"))
         _leave_to_others(store, claim.agent_id, lack)
         return Row("open", "left to others")
     if claim.generation > 1:
@@ -185,7 +185,7 @@ def _age(claim: Claim) -> float:
 def _leave_to_others(store: Store, agent_id: str, lack: str) -> None:
     """Leave a queued agent as it is, for a worker that can serve it: that one fetches it."""
     log.debug("agent.left", agent_id=agent_id, why=lack)
-    carry_out(app, store, store.set_aside(agent_id, _ASIDE_SECONDS))
+    carry_out(app, store, store.fleet.set_aside(agent_id, _ASIDE_SECONDS))
 
 
 class _Patience:
@@ -223,7 +223,7 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
         # Not the agent's doing, so it is no death. The outbox offers it again, not this process: at once would be in vain.
         log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)
         with suppress(RedisError, SwarmError):
-            runtime.store.hand_over(claim, "Redis did not take its step")
+            runtime.store.agents.hand_over(claim, "Redis did not take its step")
         return Row("open", "set back")
     except Exception:
         # A broken invariant. It counts as a death: tried again, but not for ever.

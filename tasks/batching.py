@@ -29,7 +29,7 @@ class Batching:
     """One look at what is to be sent, and at what was."""
 
     def __init__(self, runtime: process.Runtime) -> None:
-        self._runtime, self._batches = runtime, Batches(runtime.store)
+        self._runtime, self._batches = runtime, Batches(runtime.store.keyspace)
         self._soon = min(_FIRST_LOOK_SECONDS, runtime.settings.batch_seconds)
 
     def __call__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from swarm.core.log import EventLog
 from swarm.core.records import AgentView
 from swarm.core.settings import Settings
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.workspace.cleaning import (
     Held,
     Standing,
@@ -72,7 +72,7 @@ class Cleaning:
 
     def _look(self, names: list[str]) -> dict[str, Standing]:
         """How those of these agents stand that are known."""
-        views, hints = self._store.agents(names), self._store.hints(names)
+        views, hints = self._store.agents.find(names), self._store.agents.hints(names)
         return {
             view.id: _judge(view, hint is not None and hint.carried)
             for view, hint in zip(views, hints, strict=True)

@@ -115,7 +115,7 @@ class TimerCare(bootsteps.StartStopStep):  # type: ignore[misc]
 def obey_drain(worker: Any) -> None:
     """Read the mark, and begin or end to leave this worker free. Called in the main process."""
     runtime = process.runtime()
-    wanted = runtime.store.is_drained(*standing.names())
+    wanted = runtime.store.fleet.is_drained(*standing.names())
     ours = getattr(worker, "consumer", None)
     if ours is None or getattr(ours, "task_consumer", None) is None or not process.set_aside(wanted):
         return

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from swarm.agent.needs import Has, find_lack, read_needs
 from swarm.core.log import EventLog
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tasks import process, standing
 from swarm.tasks.app import app
 from swarm.tasks.publish import QUEUE_SECONDS, carry_out, publish_agents
@@ -53,13 +53,13 @@ class Fetching:
         free = size - len(worker_state.reserved_requests)
         if free <= 0:
             return
-        now = (store.aside_news(), standing.has())
+        now = (store.fleet.aside_news(), standing.has())
         # Only jobs of a hub have any.
-        if now[1].hub and (late := store.take_late(free)):
+        if now[1].hub and (late := store.fleet.take_late(free)):
             _send_to_self(store, late)
         if not now[0] or now == self._seen:
             return
-        found = store.aside(self._first, _LOOKED_AT)
+        found = store.fleet.aside(self._first, _LOOKED_AT)
         # Some more than can start at once, so that a process that becomes free finds a message.
         fitting = _find_fitting(store, found, now[1])[: free + max(2, size // 4)]
         if fitting:
@@ -79,7 +79,7 @@ class Rung:
 
     def __call__(self) -> None:
         try:
-            process.runtime().store.wait_bell(process.worker_name(), SPECIAL_FETCH_SECONDS)
+            process.runtime().store.fleet.wait_bell(process.worker_name(), SPECIAL_FETCH_SECONDS)
         except RedisError:
             time.sleep(FETCH_SECONDS)  # an error comes at once, and is said each time
             raise
@@ -89,7 +89,7 @@ class Rung:
 def _find_fitting(store: Store, agent_ids: list[str], has: Has) -> list[str]:
     """Those that fit, of each job one after the other: no job's many keep another's waiting."""
     found, of_job = [], Counter[str]()
-    for agent_id, hint in zip(agent_ids, store.hints(agent_ids), strict=True):
+    for agent_id, hint in zip(agent_ids, store.agents.hints(agent_ids), strict=True):
         needs = read_needs(hint.needs) if hint is not None else None
         if hint is not None and needs is not None and not find_lack(needs, has):
             found.append((of_job[hint.job], agent_id))
@@ -98,7 +98,7 @@ def _find_fitting(store: Store, agent_ids: list[str], has: Has) -> list[str]:
 
 
 def _fetch(store: Store, agent_ids: list[str]) -> None:
-    effect, taken = store.take_aside(agent_ids)
+    effect, taken = store.fleet.take_aside(agent_ids)
     carry_out(app, store, effect)
     if taken:
         _send_to_self(store, taken)
@@ -108,4 +108,4 @@ def _fetch(store: Store, agent_ids: list[str]) -> None:
 def _send_to_self(store: Store, agent_ids: list[str]) -> None:
     publish_agents(app, store, agent_ids, queue=own_queue())
     # Whoever ends leaves nothing behind; the outbox has what it did not read.
-    store.client.expire(own_queue(), QUEUE_SECONDS)
+    store.keyspace.client.expire(own_queue(), QUEUE_SECONDS)

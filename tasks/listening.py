@@ -18,7 +18,7 @@ from celery.worker import state as worker_state
 
 from swarm.core.errors import PayloadRefused
 from swarm.core.log import EventLog
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tasks import process
 from swarm.tasks.app import app
 from swarm.tasks.entries import read_entry
@@ -139,7 +139,7 @@ class Hearing:
             return  # it takes no more messages, and soon has no pool
         runtime, came = process.runtime(), worker_state.all_total_count[0]
         free = self._pool.num_processes - len(worker_state.reserved_requests)
-        queued = runtime.store.client.llen(runtime.settings.key_prefix)
+        queued = runtime.store.keyspace.client.llen(runtime.settings.key_prefix)
         may_be_deaf = free > 0 and came == self._came and queued > 0
         self._came, self._silent = came, self._silent + 1 if may_be_deaf else 0
         if self._silent >= DEAF_LOOKS:
@@ -167,7 +167,7 @@ class Silence:
     def _send_again(self) -> None:
         runtime = process.runtime()
         queued = set(list_queued(runtime.store, runtime.settings.key_prefix))
-        lost = [agent_id for agent_id in runtime.store.called() if agent_id not in queued]
+        lost = [agent_id for agent_id in runtime.store.leases.called() if agent_id not in queued]
         if lost:
             publish_agents(app, runtime.store, lost)
             log.warning("messages.sent_again", agents=len(lost))
@@ -176,8 +176,8 @@ class Silence:
 
 def list_queued(store: Store, queue: str) -> list[str]:
     """The agents whose messages are queued, for all or for one worker: few, for only few are sent for at a time."""
-    pipeline = store.client.pipeline(transaction=False)
-    for name in (queue, *(f"{queue}.{worker}" for worker in store.staffed())):
+    pipeline = store.keyspace.client.pipeline(transaction=False)
+    for name in (queue, *(f"{queue}.{worker}" for worker in store.fleet.staffed())):
         pipeline.lrange(name, 0, -1)
     found = []
     for raw in (raw for entries in pipeline.execute() for raw in entries):

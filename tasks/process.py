@@ -31,9 +31,9 @@ from swarm.core.settings import Settings, load_settings
 from swarm.models import Model
 from swarm.permissions.sandbox import Backend, NoSandbox, choose_backend, close_to_others
 from swarm.runtime.segment import Stop
-from swarm.store.agents import Store
 from swarm.store.connection import WORKER_TIMEOUT_SECONDS, connect
 from swarm.store.durable import Disk
+from swarm.store.store import Store
 from swarm.tasks.app import app
 from swarm.tasks.publish import carry_out
 from swarm.tools.outside import find_outside_tools
@@ -56,7 +56,7 @@ class Runtime:
         if settings.managed_hooks is not None:
             read_managed(settings.managed_hooks)  # a worker that cannot have them takes no agent
         self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
-        self.disk = Disk(self.store.client, self.store.key("synced"), settings.durability)
+        self.disk = Disk(self.store.keyspace.client, self.store.keyspace.key("synced"), settings.durability)
         self._models: dict[str | None, AnthropicModel] = {}
         self._lock = threading.Lock()
 
@@ -123,7 +123,7 @@ def drop_silent_connections() -> None:
     count = int.from_bytes(_drops[:], "little") if _drops is not None else 0
     if _dropped.get(os.getpid(), 0) != count:
         _dropped[os.getpid()] = count
-        hang_up(runtime().store.hasty.connection_pool)
+        hang_up(runtime().store.keyspace.hasty.connection_pool)
         # To close the broker's one by one would be to say goodbye on each. Whoever uses one just now keeps it.
         pools.connections.clear()
         pools.producers.clear()
@@ -294,7 +294,7 @@ def report_dead(agent_id: str) -> None:
 
     current = runtime()
     try:
-        rescue = current.store.rescue(
+        rescue = current.store.leases.rescue(
             max_deaths=current.settings.max_deaths, outbox_age_seconds=0, batch=0, dead=[(agent_id, worker_name())]
         )
     except Exception as error:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from swarm.core.errors import PayloadRefused
 from swarm.core.ids import root_agent_id
 from swarm.core.log import EventLog
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Hint, Signals
 
 log = EventLog("swarm.publish")
@@ -48,7 +48,7 @@ def settle(app: Celery, store: Store, job_id: str, *, until: float = float("inf"
     """Do what an end has left to do in a job, in steps between which Redis serves others; `until` a time of `monotonic`."""
     left = True
     while left and time.monotonic() < until:
-        left, effect = store.settle(job_id)
+        left, effect = store.jobs.settle(job_id)
         _tell(app, store, effect)
 
 
@@ -64,9 +64,9 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
 
     Those whose files are carried are sent to the host that has them first: what git ignores is there, too, and nothing has to be fetched.
     """
-    hints = store.hints(agent_ids)
+    hints = store.agents.hints(agent_ids)
     carried = [each for each, hint in zip(agent_ids, hints, strict=True) if hint and hint.carried and queue is None]
-    near = store.send_near(carried, NEAR_SECONDS)
+    near = store.fleet.send_near(carried, NEAR_SECONDS)
     with app.producer_pool.acquire(block=True) as producer:
         for agent_id, hint in zip(agent_ids, hints, strict=True):
             if hint is None or hint.state != "queued":
@@ -97,7 +97,7 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
             )
     for worker in set(near.values()):
         # Whoever ends leaves nothing behind; what it did not read goes to others.
-        store.client.expire(f"{app.conf.task_default_queue}.{worker}", QUEUE_SECONDS)
+        store.keyspace.client.expire(f"{app.conf.task_default_queue}.{worker}", QUEUE_SECONDS)
 
 
 # -- the message --------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.ids import sequel_id
 from swarm.core.log import EventLog
 from swarm.core.records import JobView
-from swarm.store.agents import Store
 from swarm.store.sequels import MAX_SEQUEL_BYTES, NAME_BROKER, Due, Sequels, explain_stranded
+from swarm.store.store import Store
 
 log = EventLog("swarm.sequels")
 PUBLISH_SECONDS = 0.5
@@ -77,7 +77,7 @@ class Publishing:
 
     def __init__(self, store: Store, broker: str, url: str) -> None:
         self._store, self._broker = store, broker
-        self._sequels = Sequels(store)
+        self._sequels = Sequels(store.keyspace)
         address, options = split_options(url)
         settings = _settings(address, options)
         self._app = Celery(f"swarm-to-{broker}", broker=address, set_as_current=False, changes=settings)
@@ -94,7 +94,7 @@ class Publishing:
     def _publish(self, due: Due) -> None:
         signature = maybe_signature(dict(due.sequel.signature), app=self._app)
         told = due.sequel.confirmed or signature.immutable
-        arguments = () if told else (tell_end(self._store.job(due.job_id)),)
+        arguments = () if told else (tell_end(self._store.jobs.get(due.job_id)),)
         # To the queue by its name, undeclared: how it is bound, and with what arguments, is that application's.
         signature.apply_async(arguments, declare=[], add_to_parent=False)
         log.info("sequel.published", job_id=due.job_id, broker=self._broker, task=signature.task)
@@ -109,7 +109,7 @@ class Stranded:
         self._told: set[str] = set()
 
     def __call__(self, store: Store) -> None:
-        found = Sequels(store).stranded()
+        found = Sequels(store.keyspace).stranded()
         for broker in found.keys() - self._told:
             log.error("sequels.stranded", why=explain_stranded(broker, found[broker]), remedy=NAME_BROKER)
         self._told = set(found)

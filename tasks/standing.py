@@ -105,11 +105,11 @@ def note_refusal(model: str, why: str) -> None:
 
 def announce() -> None:
     """Tell the fleet what this worker has."""
-    process.runtime().store.announce(process.worker_name(), has(), ANNOUNCED_SECONDS)
+    process.runtime().store.fleet.announce(process.worker_name(), has(), ANNOUNCED_SECONDS)
     if brokers := process.runtime().settings.brokers:
-        Sequels(process.runtime().store).know(brokers)
+        Sequels(process.runtime().store.keyspace).know(brokers)
     if names := names_of(process.runtime().settings):
-        Webhooks(process.runtime().store).know(names)
+        Webhooks(process.runtime().store.keyspace).know(names)
 
 
 def _read_refusals() -> dict[str, tuple[float, str]]:

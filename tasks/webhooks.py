@@ -13,7 +13,7 @@ from swarm.capabilities.webhooks.notices import Due, Webhooks
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
 from swarm.core.settings import Settings
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tools.web.fetching import post
 from swarm.tools.web.reach import find_reach
 
@@ -29,7 +29,7 @@ class Delivering:
 
     def __init__(self, store: Store, settings: Settings, name: str) -> None:
         self._settings, self._name = settings, name
-        self._webhooks = Webhooks(store)
+        self._webhooks = Webhooks(store.keyspace)
         # Whoever hangs holds up a few others, and for less than the lease.
         self._lease = settings.lease_seconds
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=f"swarm-webhooks-{name}")

@@ -30,8 +30,8 @@ from swarm.local.exposure import find_exposures
 from swarm.local.keeping import Keeper
 from swarm.runtime.scratch import scratch_root
 from swarm.runtime.servers import end_orphans
-from swarm.store.agents import Store
-from swarm.store.upkeep import longest_gap
+from swarm.store.leases import longest_gap
+from swarm.store.store import Store
 from swarm.tasks import process, standing
 from swarm.tasks.app import app
 from swarm.tasks.batching import LOOK_EVERY_SECONDS, Batching
@@ -106,7 +106,7 @@ def _leave(how: str = "Warm", **_: Any) -> None:
     process.start_draining()
     if how.lower() == "cold":
         # Others may have these agents now. By now Celery has forgotten its requests, so the leases are asked.
-        for agent_id in process.runtime().store.held_by(process.worker_name()):
+        for agent_id in process.runtime().store.leases.held_by(process.worker_name()):
             process.report_dead(agent_id)
 
 
@@ -245,14 +245,14 @@ def _report(worker: Any) -> None:
 def _report_slots(worker: Any) -> None:
     runtime = process.runtime()
     slots = 0 if process.draining() else worker.concurrency
-    effect = runtime.store.staff(process.worker_name(), slots, max(10.0, 2 * runtime.settings.lease_seconds))
+    effect = runtime.store.fleet.staff(process.worker_name(), slots, max(10.0, 2 * runtime.settings.lease_seconds))
     carry_out(app, runtime.store, effect)
 
 
 def _serve_classes() -> float | None:
     """Give slots to agents that wait for the model; in how many seconds there may be room for the next one."""
     runtime = process.runtime()
-    effect, due = runtime.store.serve_classes()
+    effect, due = runtime.store.rates.serve_classes()
     carry_out(app, runtime.store, effect)
     return None if due is None else max(LATE_SECONDS, due)
 
@@ -264,7 +264,7 @@ def _renew_leases() -> None:
     for request in [request for request in requests.values() if _died(request.worker_pid)]:
         request.report_dead()
         del requests[request.id]
-    lost = runtime.store.renew(process.worker_name(), list(requests), runtime.settings.lease_seconds)
+    lost = runtime.store.leases.renew(process.worker_name(), list(requests), runtime.settings.lease_seconds)
     for agent_id in lost:
         if stop_agent(agent_id):
             log.warning("agent.lost", agent_id=agent_id)
@@ -315,7 +315,7 @@ class Sweeper:
             kill_orphans(scratch_root(settings), partial(_is_alive, store))
             end_orphans(settings, partial(_is_over, store))
         every = max(0.2, settings.sweep_seconds * 0.9)
-        turn = store.begin_sweep(process.worker_name(), every, settings.lease_seconds)
+        turn = store.leases.begin_sweep(process.worker_name(), every, settings.lease_seconds)
         known_at = time.monotonic()
         if turn.is_mine:
             self._look(every)
@@ -324,11 +324,11 @@ class Sweeper:
     def _look(self, every: float) -> None:
         runtime = process.runtime()
         store, settings = runtime.store, runtime.settings
-        rescue = store.rescue(
+        rescue = store.leases.rescue(
             max_deaths=settings.max_deaths,
             outbox_age_seconds=OUTBOX_AGE_SECONDS,
             begun_within=longest_gap(every, settings.lease_seconds),
-            queued=list_queued(store, settings.key_prefix) if store.may_have_lost(OUTBOX_AGE_SECONDS) else (),
+            queued=list_queued(store, settings.key_prefix) if store.leases.may_have_lost(OUTBOX_AGE_SECONDS) else (),
         )
         for agent_id in rescue.rescued:
             log.warning("agent.rescued", agent_id=agent_id, why="its lease ran out")
@@ -337,18 +337,18 @@ class Sweeper:
         carry_out(app, store, rescue)
         # What was left by callers that are gone, or slower; they and this sweep may go on with the same.
         until = time.monotonic() + settings.sweep_seconds
-        for job_id in store.unsettled():
+        for job_id in store.jobs.unsettled():
             settle(app, store, job_id, until=until)
         self._tell_stranded(store)
 
 
 def _is_over(store: Store, job_id: str) -> bool:
     try:
-        return store.job(job_id).ended
+        return store.jobs.get(job_id).ended
     except UnknownAgent:
         return True
 
 
 def _is_alive(store: Store, agent_id: str) -> bool:
-    [record] = store.agents([agent_id])
+    [record] = store.agents.find([agent_id])
     return record is not None and not record.ended

@@ -10,7 +10,7 @@ import pytest
 import redis
 from hypothesis import settings
 
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.job_world import open_store
 from tests.repeating import Repeating

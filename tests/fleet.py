@@ -20,12 +20,11 @@ from swarm import Job, Limits, Settings, Swarm
 from swarm.definitions.model import PermissionMode
 from swarm.local.redis_server import ensure_redis, stop_redis
 from swarm.local.server_binary import ServerBinary
-from swarm.rehearsal.scenario import load_scenario
-from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.scratch import scratch_root
 from swarm.tools.background import kill_orphans
 from tests.forking import Forked
 from tests.needs import need, need_program
+from tests.rehearsal import RehearsalServer, load_scenario
 from tests.waiting import wait_for
 
 

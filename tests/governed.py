@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from swarm import Job, Limits
 from swarm.agent.entries import Assistant, ModelFailed
-from swarm.rehearsal.server import RehearsalServer
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 
 _FILLER = "All that is said here is worth caching. " * 450
 """Makes what a definition's requests begin with some 5 000 tokens long."""
@@ -147,7 +147,7 @@ class Governed:
             for agent in job.agents():
                 told.failed += agent.state == "failed"
                 first = True
-                for entry in store.journal(agent.id):
+                for entry in store.journals.read(agent.id):
                     if isinstance(entry, Assistant):
                         if agent.parent_id and first and not entry.usage.cache_read_input_tokens:
                             told.cold[number] += 1

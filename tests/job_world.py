@@ -25,7 +25,7 @@ from swarm.capabilities.team.teams import Teams
 from swarm.core.ids import child_agent_id, new_job_id, root_agent_id
 from swarm.definitions.catalogue import load_catalogue
 from swarm.mailbox import Message, render_mail
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Claim, GoOn, Signals
 from tests.fleet import Fleet
 
@@ -51,7 +51,7 @@ class StoredJob:
             workspace=str(fleet.workspace),
             limits=Limits(**limits),
         )
-        store.submit(self.spec, catalogue="{}", retention_seconds=60, weight=weight)
+        store.jobs.submit(self.spec, catalogue="{}", retention_seconds=60, weight=weight)
 
     def child_spec(self, call: str, parent: str | None = None, **changes: Any) -> AgentSpec:
         """What the agent is made from that this call makes; by default a child of the root."""
@@ -61,7 +61,7 @@ class StoredJob:
 
     def take_claim(self, agent_id: str, worker: str = "worker") -> Claim:
         """A worker claims the agent, which must be queued."""
-        claim = self.store.claim(agent_id, worker, 60)
+        claim = self.store.agents.claim(agent_id, worker, 60)
         assert isinstance(claim, Claim), (agent_id, claim)
         return claim
 
@@ -71,7 +71,7 @@ class StoredJob:
             children={call: spec.agent_id for call, spec in children.items()},
             background=[call for call, spec in children.items() if spec.background],
         )
-        return self.store.spawn(claim, number, entry, list(children.values()))
+        return self.store.agents.spawn(claim, number, entry, list(children.values()))
 
 
 class JobWorld(StoredJob):
@@ -80,7 +80,11 @@ class JobWorld(StoredJob):
     def __init__(self, store: Store, fleet: Fleet, *, team: bool = True, **limits: Any) -> None:
         super().__init__(store, fleet, **{"max_running": 1_000, **limits})
         self.root = self.spec.agent_id
-        self.board, self.pad, self.teams = Board(store, self.job_id), Pad(store, self.job_id), Teams(store, self.job_id)
+        self.board, self.pad, self.teams = (
+            Board(store.keyspace, self.job_id),
+            Pad(store.keyspace, self.job_id),
+            Teams(store.keyspace, self.job_id),
+        )
         self.ids = {"root": self.root}
         self.claims: dict[str, Claim] = {}
         self.lengths: dict[str, int] = {"root": 0}
@@ -118,12 +122,14 @@ class JobWorld(StoredJob):
 
     def live(self, name: str) -> None:
         """Something happens in its journal."""
-        self.store.append(self.claims[name], self.lengths[name] + 1, [Prompt(text="lived")])
+        self.store.journals.append(self.claims[name], self.lengths[name] + 1, [Prompt(text="lived")])
         self.lengths[name] += 1
 
     def park(self, name: str, condition: Condition) -> Signals | GoOn:
         """Park the agent, if its condition does not hold."""
-        answer = self.store.park(self.claims[name], self.lengths[name] + 1, Parked(condition=condition), condition)
+        answer = self.store.agents.park(
+            self.claims[name], self.lengths[name] + 1, Parked(condition=condition), condition
+        )
         self.lengths[name] += not isinstance(answer, GoOn)
         return answer
 
@@ -139,28 +145,30 @@ class JobWorld(StoredJob):
     def read(self, name: str) -> list[Message]:
         """The agent takes its unread mail in."""
         cursor = getattr(self, "_cursors", {}).get(name, "0-0")
-        messages = self.store.mail(self.ids[name], cursor)
+        messages = self.store.mail.read(self.ids[name], cursor)
         if messages:
             entry = Mail(text="mail", cursor=messages[-1].id, ids=[message.id for message in messages])
-            self.store.take_mail(self.claims[name], self.lengths[name] + 1, entry, messages)
+            self.store.mail.take(self.claims[name], self.lengths[name] + 1, entry, messages)
             self.lengths[name] += 1
             self._cursors = {**getattr(self, "_cursors", {}), name: messages[-1].id}
         return messages
 
     def end(self, name: str) -> Signals | GoOn:
         """The agent completes."""
-        return self.store.finish(self.claims[name], self.lengths[name] + 1, Finished(state="completed", text="done"))
+        return self.store.agents.finish(
+            self.claims[name], self.lengths[name] + 1, Finished(state="completed", text="done")
+        )
 
     def state(self, name: str) -> str:
-        return self.store.agent(self.ids[name]).state
+        return self.store.agents.get(self.ids[name]).state
 
     def is_idle(self, name: str) -> bool:
-        record = self.store.agent(self.ids[name])
+        record = self.store.agents.get(self.ids[name])
         return record.state == "parked" and record.idle
 
     def notes(self, name: str) -> list[str]:
         """What the runtime has told the agent so far."""
-        notices = [m for m in self.store.all_mail(self.ids[name]) if m.kind == "notification"]
+        notices = [m for m in self.store.mail.all(self.ids[name]) if m.kind == "notification"]
         notes = [re.fullmatch(r"<runtime-note>\n(.*)\n</runtime-note>", render_mail([m]), re.S) for m in notices]
         return [unescape(note[1]) for note in notes if note]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm.core.settings import Settings
 from swarm.runtime.journal import Journal
 from swarm.runtime.segment import Segment, Stop
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Claim
 
 

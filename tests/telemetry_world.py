@@ -124,7 +124,7 @@ class Exporter:
         self._over.set()
         thread.join()
         # The dead one is still taken for the reader, until it was not heard of for long.
-        self.fleet.swarm.store.client.delete(self.fleet.swarm.store.key("telemetry", "telling"))
+        self.fleet.swarm.store.keyspace.client.delete(self.fleet.swarm.store.keyspace.key("telemetry", "telling"))
         wait_for("all is told", lambda: self.command("--once").wait(120) == 0, 300)
 
 

@@ -170,7 +170,7 @@ def _next_action(life: Life, bounds: Bounds | None) -> Action:
     if life.pending:
         return _next_for_calls(life)
     if life.hooks.stopped:
-        return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=life.hooks.stopped))
+        return _fail(life, life.hooks.stopped)
     if life.grading is not None:
         return AwaitGrader(life.grading)
     if life.plan:
@@ -178,22 +178,28 @@ def _next_action(life: Life, bounds: Bounds | None) -> Action:
         return End(close(plan, life.spec))
     if life.failure is not None:
         return _next_after_failure(life, life.failure, bounds)
-    complete = life.last is not None and _is_complete(life, life.last)
-    if life.messages[-1]["role"] == "assistant" or (complete and not life.context.fresh):
+    if life.messages[-1]["role"] == "assistant" or _is_complete(life):
         # Resumed, and what the new run is about is still in the mailbox.
         return AwaitMail() if life.last is None else _next_after_reply(life, bounds)
+    return _next_request(life, life.spec)
+
+
+def _next_request(life: Life, spec: AgentSpec) -> Action:
     if stubborn := notes.note_stubborn(life.context.denials):
-        return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=stubborn))
+        return _fail(life, stubborn)
     if life.context.bare and life.last_words is None:
         return Say(notes.last_words("context", notes.CONTEXT_LEFT))
     turns = life.turns - max(life.turns_before, life.turns_elsewhere)
-    if turns >= _max_turns(life.spec) and not life.last_words:
+    if turns >= _max_turns(spec) and not life.last_words:
         return Say(notes.last_words("turns", f"You have used all of your {turns} turns."))
     return CallModel(tools_allowed=life.last_words is None)
 
 
-def _is_complete(life: Life, last: Assistant) -> bool:
+def _is_complete(life: Life) -> bool:
     """Whether nothing can be made of the last reply but what it is, although the conversation does not end with it."""
+    last = life.last
+    if last is None or life.context.fresh:
+        return False
     return not last.content or life.last_words_given or last.stop_reason in _ENDS
 
 
@@ -204,8 +210,13 @@ def _max_turns(spec: AgentSpec) -> int:
 
 
 def _next_for_calls(life: Life) -> Action:
-    assert life.last is not None
     calls = list(life.pending.values())
+    return _settle_unrun(life, calls) or _next_to_run(life, calls)
+
+
+def _settle_unrun(life: Life, calls: list[Block]) -> Settle | None:
+    """The results of calls that will not be run, if there are such calls."""
+    assert life.last is not None
     if life.last.stop_reason in _NOT_WHOLE:
         return settle(calls, _NOT_WHOLE[life.last.stop_reason])
     if life.last_words:
@@ -219,6 +230,10 @@ def _next_for_calls(life: Life) -> Action:
         return settle(calls, notes.STOPPED_BY_HOOK)
     if broken_off := [call for call in calls if call["id"] in life.broken_off]:
         return settle(broken_off, notes.STOPPED)
+    return None
+
+
+def _next_to_run(life: Life, calls: list[Block]) -> Action:
     # Children see what this reply's other calls did, so those run first.
     if ordinary := _of_kinds(life, calls, Kind.LOOK, Kind.ASK, Kind.EFFECT, Kind.IDEMPOTENT, Kind.SHARED):
         together = list(takewhile(lambda call: life.kind_of(call) in (Kind.LOOK, Kind.ASK), ordinary))
@@ -261,38 +276,44 @@ def _next_after_failure(life: Life, failure: ModelFailed, bounds: Bounds | None)
     if failure.error_kind == TOO_LARGE and (cut := after_overflow(life, bounds)) is not None:
         return cut
     if failure.permanent:
-        return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=failure.error))
+        return _fail(life, failure.error)
     if life.context.overflows and not life.context.fresh and (cut := after_overflow(life, bounds)) is not None:
         return replace(cut, not_before=failure.retry_at)
     bounded = life.spec.limits.timeout_seconds is None
     if bounded and failure.away_since and failure.retry_at - failure.away_since > MAX_AWAY_SECONDS:
-        reason = f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
-        return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=reason))
+        return _fail(
+            life, f"the model was away for {MAX_AWAY_SECONDS / 3600:g} hours; the last failure: {failure.error}"
+        )
     return CallModel(tools_allowed=life.last_words is None, not_before=failure.retry_at)
 
 
 def _next_after_reply(life: Life, bounds: Bounds | None) -> Action:
-    assert life.last is not None and life.spec is not None
-    stop = life.last.stop_reason
-    match stop:
+    assert life.last is not None
+    match life.last.stop_reason:
         case "pause_turn" if life.last.content and not life.last_words_given:
             return CallModel(tools_allowed=life.last_words is None)
         case "refusal":
             return _end(life, "failed", "the model refused to answer")
-        case "model_context_window_exceeded" if (cut := after_overflow(life, bounds)) is not None:
-            return cut
         case "model_context_window_exceeded":
-            return _end(life, "failed", "the conversation no longer fits the model's context")
+            too_long = "the conversation no longer fits the model's context"
+            return after_overflow(life, bounds) or _end(life, "failed", too_long)
         case "max_tokens" if life.continuations <= MAX_CONTINUATIONS and not life.last_words:
             return Say(Prompt(text=notes.GO_ON, purpose="continue"))
-    cut_off = "the answer was cut off at its length limit" if stop == "max_tokens" else ""
-    if life.last_words is not None and life.last_words.limit:
-        state: State = "timed_out" if life.last_words.limit == "time" else "completed"
-        limit = life.last_words.limit
+    return _end_at_limit(life, life.last) or _next_after_answer(life)
+
+
+def _end_at_limit(life: Life, last: Assistant) -> Action | None:
+    """The end of an agent that a limit stopped, or whose answer hit its length limit."""
+    cut_off = "the answer was cut off at its length limit" if last.stop_reason == "max_tokens" else ""
+    if life.last_words is not None and (limit := life.last_words.limit):
+        state: State = "timed_out" if limit == "time" else "completed"
         why = notes.CONTEXT_FULL if limit == "context" else f"stopped at its limit of {limit}"
         return _end(life, state, cut_off or why, limit)
-    if cut_off:
-        return _end(life, "completed", cut_off)
+    return _end(life, "completed", cut_off) if cut_off else None
+
+
+def _next_after_answer(life: Life) -> Action:
+    assert life.spec is not None
     if too_early := refuse_unverified(life):
         return Say(too_early)
     finished = Finished(state="completed", text=life.speech.text(), reason=note_end(life))
@@ -307,6 +328,10 @@ def _next_after_reply(life: Life, bounds: Bounds | None) -> Action:
     if (life.background or life.wrote or life.spec.teammate) and not life.leaving:
         return Rest(conclude(life, finished))
     return conclude(life, finished)
+
+
+def _fail(life: Life, reason: str) -> End:
+    return End(Finished(state="failed", text=life.speech.text_at_hand(), reason=reason))
 
 
 def conclude(life: Life, finished: Finished) -> RunCheck | Grade | End:

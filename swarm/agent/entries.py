@@ -24,8 +24,6 @@ class Started(Journaled):
     """The first entry: what the agent is, and the frozen prefix of all its requests."""
 
     kind: Literal["started"] = "started"
-    v: Literal[1, 2, 3] = 1  # type: ignore[assignment]
-    """2 as it is stored with a `prefix`; 3 with `instructions`, too."""
     spec: AgentSpec
     system: str = ""
     tools: list[dict[str, Any]] = []
@@ -69,7 +67,7 @@ class Assistant(Journaled):
     model: str
     request_id: str | None = None
     request_sha: str = ""
-    """SHA-256 of the request's body, in hexadecimal; empty if an older version made it."""
+    """SHA-256 of the request's body, in hexadecimal."""
     duration_seconds: float = 0.0
 
 
@@ -97,8 +95,6 @@ class ToolFinished(Journaled):
     """The result of one call."""
 
     kind: Literal["tool_finished"] = "tool_finished"
-    v: Literal[1, 2] = 1  # type: ignore[assignment]
-    """2 with a `commit`."""
     tool_use_id: str
     text: str
     is_error: bool = False

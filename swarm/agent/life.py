@@ -73,98 +73,8 @@ class Life(Knowledge):
             self.ledger.note(entry, self.length)
         self.began_at = entry.at if begins or isinstance(entry, Resumed | Replayed) else self.began_at
         self.commit = getattr(entry, "commit", "") or self.commit
-        match entry:
-            case Redefined():
-                self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
-                self.kinds, self.opened = dict(entry.kinds), self.length
-                if entry.spec.definition.coordination and self.ledger is None:
-                    self.ledger = Ledger()
-            case Started():
-                self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
-                self.kinds = dict(entry.kinds)
-                self.mode, self.commit = entry.spec.mode, entry.spec.base
-                self.guidance = entry.guidance
-                if entry.guidance:
-                    # A block of its own, and the first: all agents of the job that have it begin alike.
-                    self._say({"type": "text", "text": entry.guidance})
-                self.ledger = Ledger() if entry.spec.definition.coordination else None
-            case Prompt():
-                self._say({"type": "text", "text": entry.text})
-                if entry.purpose == "last_words":
-                    self.last_words = entry
-                    # What comes now is the answer itself, not the rest of one that was cut off.
-                    self.speech.break_off()
-                elif entry.purpose == "warning":
-                    self.warned.add(entry.limit)
-                elif entry.purpose == "schema":
-                    self.corrections += 1
-                elif entry.purpose == "continue":
-                    self.speech.goes_on = True
-            case Mail():
-                self.cursor = entry.cursor
-                self.mail_taken += len(entry.text)
-                self._say({"type": "text", "text": entry.text})
-                superiors = set() if self.spec is None else self.spec.superiors
-                self.context.said += find_words(entry.text, self.context.runs, superiors)
-            case Exchanged():
-                self.cursor = entry.cursor or self.cursor
-                self.wrote = self.wrote or bool(entry.to)
-            case Assistant():
-                self._reply(entry)
-            case ModelFailed():
-                self.failures += 1
-                self.failure = entry
-                if entry.error_kind == BAD_IMAGE and not entry.permanent:
-                    # A list of its own: whoever has read the old one only looks at what comes to its end.
-                    self.messages = drop_images(self.messages)
-                self.context.overflows += entry.error_kind == TOO_LARGE
-            case Compacted():
-                self._compact(entry)
-            case CompactionFailed():
-                self._pay(entry)
-                self.context = note_failure(self.context, entry, self.turns)
-            case ToolStarted():
-                self._pending_call(entry.tool_use_id)
-                self.tools_started.add(entry.tool_use_id)
-                self.waits.pop(entry.tool_use_id, None)
-            case ToolFinished():
-                self._result(entry)
-            case Spawned():
-                self.spawned.update(entry.children)
-                self.notes.update(entry.notes)
-                self.background.update(entry.background)
-            case Parked():
-                if entry.tool_use_id:
-                    self.waits[entry.tool_use_id] = entry.condition
-            case Answered():
-                call = self._pending_call(entry.tool_use_id)
-                self.answers[entry.tool_use_id] = entry
-                if entry.reason and entry.by:
-                    self.context.said.append(Said(self.context.runs, notes.answer_given(call, entry)))
-                if entry.mode == "plan" != self.mode:
-                    self.before_plan = self.mode
-                self.mode = entry.mode or self.mode
-                self.plan = entry.plan or self.plan
-            case HooksBegun():
-                self.hooks.begin(entry)
-            case Hooked():
-                self._hear(entry)
-            case Ruled():
-                self._pending_call(entry.tool_use_id)
-                self.ruled[entry.tool_use_id] = entry
-                self._pay(entry)
-            case Grading():
-                self.grading = entry
-            case Verdict():
-                self._take_verdict(entry)
-            case Resumed():
-                self._go_on()
-            case Replayed():
-                self.turns_elsewhere, self.warned, self.corrections = self.turns, set(), 0
-                if self.last_words_given:
-                    self.last_words, self.last_words_given = None, False
-            case Finished():
-                self.finished = entry
+        # Each kind of entry has a method of its name.
+        getattr(self, f"_on_{entry.kind}")(entry)
 
     def inherit(self, parent: Life) -> None:
         """Begin a fork: take over the parent's conversation, byte for byte, with a result for each call that has none yet."""
@@ -184,7 +94,100 @@ class Life(Knowledge):
             ]
             self._extend_user(results)
 
-    def _go_on(self) -> None:
+    def _on_started(self, entry: Started) -> None:
+        self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
+        self.kinds = dict(entry.kinds)
+        self.mode, self.commit = entry.spec.mode, entry.spec.base
+        self.guidance = entry.guidance
+        if entry.guidance:
+            # A block of its own, and the first: all agents of the job that have it begin alike.
+            self._say({"type": "text", "text": entry.guidance})
+        self.ledger = Ledger() if entry.spec.definition.coordination else None
+
+    def _on_redefined(self, entry: Redefined) -> None:
+        self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
+        self.kinds, self.opened = dict(entry.kinds), self.length
+        if entry.spec.definition.coordination and self.ledger is None:
+            self.ledger = Ledger()
+
+    def _on_prompt(self, entry: Prompt) -> None:
+        self._say({"type": "text", "text": entry.text})
+        match entry.purpose:
+            case "last_words":
+                self.last_words = entry
+                # What comes now is the answer itself, not the rest of one that was cut off.
+                self.speech.break_off()
+            case "warning":
+                self.warned.add(entry.limit)
+            case "schema":
+                self.corrections += 1
+            case "continue":
+                self.speech.goes_on = True
+
+    def _on_mail(self, entry: Mail) -> None:
+        self.cursor = entry.cursor
+        self.mail_taken += len(entry.text)
+        self._say({"type": "text", "text": entry.text})
+        superiors = set() if self.spec is None else self.spec.superiors
+        self.context.said += find_words(entry.text, self.context.runs, superiors)
+
+    def _on_exchanged(self, entry: Exchanged) -> None:
+        self.cursor = entry.cursor or self.cursor
+        self.wrote = self.wrote or bool(entry.to)
+
+    def _on_model_failed(self, entry: ModelFailed) -> None:
+        self.failures += 1
+        self.failure = entry
+        if entry.error_kind == BAD_IMAGE and not entry.permanent:
+            # A list of its own: whoever has read the old one only looks at what comes to its end.
+            self.messages = drop_images(self.messages)
+        self.context.overflows += entry.error_kind == TOO_LARGE
+
+    def _on_compaction_failed(self, entry: CompactionFailed) -> None:
+        self._pay(entry)
+        self.context = note_failure(self.context, entry, self.turns)
+
+    def _on_tool_started(self, entry: ToolStarted) -> None:
+        self._pending_call(entry.tool_use_id)
+        self.tools_started.add(entry.tool_use_id)
+        self.waits.pop(entry.tool_use_id, None)
+
+    def _on_spawned(self, entry: Spawned) -> None:
+        self.spawned.update(entry.children)
+        self.notes.update(entry.notes)
+        self.background.update(entry.background)
+
+    def _on_parked(self, entry: Parked) -> None:
+        if entry.tool_use_id:
+            self.waits[entry.tool_use_id] = entry.condition
+
+    def _on_answered(self, entry: Answered) -> None:
+        call = self._pending_call(entry.tool_use_id)
+        self.answers[entry.tool_use_id] = entry
+        if entry.reason and entry.by:
+            self.context.said.append(Said(self.context.runs, notes.answer_given(call, entry)))
+        if entry.mode == "plan" != self.mode:
+            self.before_plan = self.mode
+        self.mode = entry.mode or self.mode
+        self.plan = entry.plan or self.plan
+
+    def _on_ruled(self, entry: Ruled) -> None:
+        self._pending_call(entry.tool_use_id)
+        self.ruled[entry.tool_use_id] = entry
+        self._pay(entry)
+
+    def _on_grading(self, entry: Grading) -> None:
+        self.grading = entry
+
+    def _on_replayed(self, _entry: Replayed) -> None:
+        self.turns_elsewhere, self.warned, self.corrections = self.turns, set(), 0
+        if self.last_words_given:
+            self.last_words, self.last_words_given = None, False
+
+    def _on_finished(self, entry: Finished) -> None:
+        self.finished = entry
+
+    def _on_resumed(self, _entry: Resumed) -> None:
         stopped = self.finished is not None and self.finished.state == "cancelled"
         self.broken_off = set(self.pending) - self.tools_started - self.spawned.keys() if stopped else set()
         self.finished = self.failure = self.last_words = None
@@ -202,7 +205,7 @@ class Life(Knowledge):
         if not self.pending:
             self.last = None
 
-    def _take_verdict(self, entry: Verdict) -> None:
+    def _on_verdict(self, entry: Verdict) -> None:
         self.grading = None
         self.verdicts.append(entry)
         self.judged[entry.by] = entry
@@ -214,7 +217,10 @@ class Life(Knowledge):
                 self.last = None
                 self.speech.break_off()
 
-    def _hear(self, entry: Hooked) -> None:
+    def _on_hooks_begun(self, entry: HooksBegun) -> None:
+        self.hooks.begin(entry)
+
+    def _on_hooked(self, entry: Hooked) -> None:
         """Have what hooks said take effect."""
         self.hooks.end(entry)
         call_id = entry.tool_use_id
@@ -243,7 +249,7 @@ class Life(Knowledge):
         else:
             self.messages.append({"role": "user", "content": list(blocks)})
 
-    def _reply(self, entry: Assistant) -> None:
+    def _on_assistant(self, entry: Assistant) -> None:
         self.turns += 1
         self.mail_taken = 0
         self.failures, self.failure = 0, None
@@ -271,7 +277,7 @@ class Life(Knowledge):
         self.waits, self.answers, self.ruled = {}, {}, {}
         self.hooks.forget_turn()
 
-    def _compact(self, entry: Compacted) -> None:
+    def _on_compacted(self, entry: Compacted) -> None:
         """Put the summary in the place of what it stands for. Nothing that others hold is changed, only replaced."""
         words = "" if self.last_words is None else self.last_words.text
         self.messages, cuts = cut_messages(self.messages, self.context.cuts, entry, words)
@@ -291,7 +297,7 @@ class Life(Knowledge):
             raise JournalError(f"agent {self.agent_id}: entry {self.length} names the call {tool_use_id}, not pending")
         return self.pending[tool_use_id]
 
-    def _result(self, entry: ToolFinished) -> None:
+    def _on_tool_finished(self, entry: ToolFinished) -> None:
         self.usage += entry.usage or Usage()
         self._pending_call(entry.tool_use_id)
         block: Block = {"type": "tool_result", "tool_use_id": entry.tool_use_id, "content": entry.blocks or entry.text}
@@ -310,18 +316,22 @@ class Life(Knowledge):
         # One that was refused, or never begun, took no time.
         if entry.duration_seconds or not entry.is_error or entry.tool_use_id in self.spawned:
             self.hooks.ended[entry.tool_use_id] = call
-        row = row_of(call["name"])
-        if row.standing and not entry.is_error:
-            about = f" {call['input'].get(row.subject)}" if row.standing == "each" else ""
-            self.context.standing[f"{row.name}{about}"] = call["input"]
-        if self.kind_of(call) is Kind.SEND and not entry.is_error:
-            self.wrote = True
-            given = call["input"]
-            self.leaving = self.leaving or (given.get("kind") == "shutdown_response" and given.get("approve") is True)
+        if not entry.is_error:
+            self._note_success(call)
         if not self.pending:
             self._extend_user([self._results[done["id"]] for done in self._calls])
             held, self._held = self._held, []
             self._extend_user(held)
+
+    def _note_success(self, call: Block) -> None:
+        """Remember what a call that succeeded means for later."""
+        row, given = row_of(call["name"]), call["input"]
+        if row.standing:
+            about = f" {given.get(row.subject)}" if row.standing == "each" else ""
+            self.context.standing[f"{row.name}{about}"] = given
+        if self.kind_of(call) is Kind.SEND:
+            self.wrote = True
+            self.leaving = self.leaving or (given.get("kind") == "shutdown_response" and given.get("approve") is True)
 
 
 def fold(agent_id: str, entries: Iterable[Entry], journal_of: Callable[[str], Iterable[Entry]] | None = None) -> Life:

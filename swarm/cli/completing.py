@@ -71,7 +71,7 @@ def _jobs(swarm: Swarm) -> Completions:
 
 def _agents(swarm: Swarm) -> Completions:
     newest = [view.id for view in swarm.jobs(3)]
-    return [(agent.id, f"{agent.state}: {agent.label}") for each in newest for agent in swarm.store.agents_of(each)]
+    return [(agent.id, f"{agent.state}: {agent.label}") for each in newest for agent in swarm.store.agents.of(each)]
 
 
 def _questions(swarm: Swarm) -> Completions:
@@ -91,8 +91,8 @@ def _open() -> Iterator[Swarm | None]:
     """A client that neither waits nor repeats; None if the local Redis does not run, which is not started for this."""
     from swarm.client.swarm import Swarm
     from swarm.core.settings import load_settings
-    from swarm.store.agents import Store
     from swarm.store.connection import connect, socket_path
+    from swarm.store.store import Store
 
     settings = load_settings()
     if settings.redis_url is None and not socket_path(settings).exists():

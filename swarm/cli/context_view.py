@@ -85,7 +85,7 @@ def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str]
         return {}, ""
     with Swarm(settings) as swarm:
         try:
-            ping_or_raise(swarm.store.client)
+            ping_or_raise(swarm.store.keyspace.client)
             now = swarm.store.now()
             told = {
                 name: tell_mounts(swarm.store, make_mounts(places, scope, name), now=now)

@@ -37,8 +37,8 @@ def serve(
     if settings.redis_url is None:
         up(settings, workers=0)
     swarm = Swarm(settings)
-    with explained(swarm.store.client):
-        if not ApiKeys(swarm.store).all():
+    with explained(swarm.store.keyspace.client):
+        if not ApiKeys(swarm.store.keyspace).all():
             print_note("note: there is no key yet, so every call is refused; `swarm keys add NAME` makes one")
     uvicorn.run(make_app(settings), host=host, port=port, log_level="info", timeout_graceful_shutdown=2)
 

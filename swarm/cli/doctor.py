@@ -236,7 +236,7 @@ def _check_served(settings: Settings) -> Check:
 
 def _check_sequels(settings: Settings) -> Check:
     try:
-        stranded = Sequels(Swarm(settings).store).stranded() if read_redis_status(settings).running else {}
+        stranded = Sequels(Swarm(settings).store.keyspace).stranded() if read_redis_status(settings).running else {}
     except (SwarmError, OSError) as error:
         return Check("other brokers", False, "unknown", str(error), needed=False)
     found = "; ".join(explain_stranded(broker, jobs) for broker, jobs in stranded.items())

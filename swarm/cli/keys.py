@@ -54,8 +54,8 @@ def add_key(
     swarm = Swarm()
     folders = tuple(folder.expanduser().resolve() for folder in workspace or ())
     ceiling = Ceiling(workspaces=folders, mode=mode, network=network, allow=allow, check=check, max_cost_usd=max_cost)
-    with explained(swarm.store.client):
-        token = ApiKeys(swarm.store).create(name, scope or SCOPES, ceiling)
+    with explained(swarm.store.keyspace.client):
+        token = ApiKeys(swarm.store.keyspace).create(name, scope or SCOPES, ceiling)
     print_line(token)
     print_note(f"callers send it as `Authorization: Bearer KEY`; `swarm keys remove {name}` takes it back")
 
@@ -64,8 +64,8 @@ def add_key(
 def list_keys(as_json: JsonOption = False) -> None:
     """List the keys that there are, without what is secret of them."""
     swarm = Swarm()
-    with explained(swarm.store.client):
-        found = ApiKeys(swarm.store).all()
+    with explained(swarm.store.keyspace.client):
+        found = ApiKeys(swarm.store.keyspace).all()
     if as_json:
         print_json([key.model_dump(mode="json") for key in found])
         return
@@ -81,7 +81,7 @@ def list_keys(as_json: JsonOption = False) -> None:
 def remove_key(name: Annotated[str, typer.Argument(help="As `swarm keys list` shows it.")]) -> None:
     """Take a key back: from this moment on, calls with it are refused."""
     swarm = Swarm()
-    with explained(swarm.store.client):
-        if not ApiKeys(swarm.store).remove(name):
+    with explained(swarm.store.keyspace.client):
+        if not ApiKeys(swarm.store.keyspace).remove(name):
             raise ConfigurationError(f"there is no key {name!r}; `swarm keys list` shows those that there are")
     print_note(f"removed: {name}")

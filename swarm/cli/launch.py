@@ -196,20 +196,12 @@ class _Watching:
                     return 0
                 except KeyboardInterrupt:
                     display.pause()
-                    match self._ask():
-                        case "resume":
-                            if prompter is not None:
-                                prompter.put_back()
-                            self.interrupts.arm()
-                        case "detach":
-                            self._say_how_it_goes_on()
-                            return 130
-                        case _:
-                            self.job.cancel("interrupted by a person")
-                            view = self.job.view()
-                            self._finish(display, view, deliver)
-                            # It may have ended while the person was thinking.
-                            return 0 if view.state == "completed" else 130
+                    code = self._obey(display, deliver)
+                    if code is not None:
+                        return code
+                    if prompter is not None:
+                        prompter.put_back()
+                    self.interrupts.arm()
         except UnknownAgent as error:
             raise JobLost(self.job.id) from error
         except Terminated:
@@ -222,6 +214,20 @@ class _Watching:
         self.interrupts.disarm()
         self._finish(display, view, deliver)
         return exit_code(view)
+
+    def _obey(self, display: Display, deliver: Deliver) -> int | None:
+        """Ask the person who interrupted what is to be done, and do it; the exit code, None to go on."""
+        match self._ask():
+            case "resume":
+                return None
+            case "detach":
+                self._say_how_it_goes_on()
+                return 130
+        self.job.cancel("interrupted by a person")
+        view = self.job.view()
+        self._finish(display, view, deliver)
+        # It may have ended while the person was thinking.
+        return 0 if view.state == "completed" else 130
 
     def _choose_display(self) -> Display:
         if self.launch.stream:

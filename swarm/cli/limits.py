@@ -20,7 +20,7 @@ _KNOWLEDGE = {
 def show_limits(as_json: JsonOption = False) -> None:
     """Show the fleet's share of the model: limits, what is left of them, and which jobs wait."""
     swarm = Swarm()
-    with explained(swarm.store.client):
+    with explained(swarm.store.keyspace.client):
         classes = read_classes(swarm.store)
     if as_json:
         print_json([asdict(one) for one in classes])

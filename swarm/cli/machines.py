@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.settings import LOOPBACK, load_settings
 
 if TYPE_CHECKING:
+    from swarm.agent.needs import Has
     from swarm.local.stack import StackStatus
 
 
@@ -76,11 +78,11 @@ def show_status(as_json: JsonOption = False) -> None:
 
     settings = load_settings()
     found = status(settings)
-    swarm = Swarm(settings) if found.redis.running else None
-    asking = 0 if swarm is None else count_open(swarm).total()
-    fleet = {} if swarm is None else swarm.fleet()
-    lacks = {} if swarm is None else swarm.find_lacks()
-    stranded = {} if swarm is None else Sequels(swarm.store).stranded()
+    asking, fleet, lacks, stranded = 0, {}, {}, {}
+    if found.redis.running:
+        swarm = Swarm(settings)
+        asking, fleet, lacks = count_open(swarm).total(), swarm.fleet(), swarm.find_lacks()
+        stranded = Sequels(swarm.store.keyspace).stranded()
     if as_json:
         offers = {worker: dict(has.offers) for worker, has in fleet.items() if has.offers}
         broken = {worker: list(has.broken) for worker, has in fleet.items() if has.broken}
@@ -95,6 +97,16 @@ def show_status(as_json: JsonOption = False) -> None:
         )
     elif settings.snapshots:
         print_line("files   new jobs keep snapshots of their workspace")
+    _print_fleet(fleet)
+    if asking:
+        print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
+    for job_id, lack in lacks.items():
+        print_line(f"waits   {job_id}: nobody can run it: {lack}")
+    for broker, jobs in stranded.items():
+        print_line(f"waits   {explain_stranded(broker, jobs)}; {NAME_BROKER}")
+
+
+def _print_fleet(fleet: Mapping[str, Has]) -> None:
     if fleet:
         print_line(f"fleet   {show_number(len(fleet), 'worker')} on this Redis: {', '.join(fleet)}")
     for worker, has in fleet.items():
@@ -102,12 +114,6 @@ def show_status(as_json: JsonOption = False) -> None:
             print_line(f"has     {worker}: {', '.join(name.replace(':', ' ') for name in has.special)}")
         for fault in has.broken:
             print_line(f"tools   {worker} goes on without: {fault}")
-    if asking:
-        print_line(f"asks    {show_number(asking, 'question')} for you; `swarm questions` lists them")
-    for job_id, lack in lacks.items():
-        print_line(f"waits   {job_id}: nobody can run it: {lack}")
-    for broker, jobs in stranded.items():
-        print_line(f"waits   {explain_stranded(broker, jobs)}; {NAME_BROKER}")
 
 
 def _print_status(status: StackStatus, token: str | None) -> None:

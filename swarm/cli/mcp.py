@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from swarm.capabilities.mcp.pins import Pin
 from swarm.cli.mcp_logins import log_in, log_out, make_finder, read_states
-from swarm.cli.options import JsonOption, WorkspaceOption
+from swarm.cli.options import JsonOption, WorkspaceOption, takes
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client.gathering import gather
 from swarm.client.preparation import find_workspace
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, ToolError
-from swarm.core.settings import load_settings
+from swarm.core.settings import Settings, load_settings
 from swarm.definitions.mcp.adding import add_entry, make_entry
 from swarm.definitions.mcp.reading import OWN_FILE, PROJECT_FILE
 from swarm.definitions.mcp.servers import MissingVariables, Server
@@ -43,84 +47,93 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
     settings = load_settings()
     folder = find_workspace(workspace)
     found = gather(folder, settings)
-    of_types = [(one.name, server) for one in found.catalogue.definitions.values() for server in one.servers]
     rows = [
         *((server, "ready", "") for server in found.configured.servers),
-        *((server, "ready", name) for name, server in of_types),
+        *((server, "ready", one.name) for one in found.catalogue.definitions.values() for server in one.servers),
         *((server, "not approved", "") for server in found.configured.untrusted),
         *((server, "not approved", "its type") for server in found.catalogue.unapproved),
     ]
     logins = read_states([server for server, _, _ in rows], folder, settings)
     if as_json:
-        print_json(
-            {
-                "servers": [
-                    {**_describe(server), "state": state, "only_for": only, "login": logins.get(server.name, "")}
-                    for server, state, only in rows
-                ],
-                "off": list(found.configured.off),
-                "problems": [problem.model_dump() for problem in found.configured.problems],
-            }
-        )
+        servers = [
+            {**_describe(server), "state": state, "only_for": only, "login": logins.get(server.name, "")}
+            for server, state, only in rows
+        ]
+        problems = [problem.model_dump() for problem in found.configured.problems]
+        print_json({"servers": servers, "off": list(found.configured.off), "problems": problems})
         return
     table = Listing(
         *(Column("server"), Column("state"), Column("what", drop=1, flexible=True)),
         *(Column("login", drop=3), Column("wants", drop=4), Column("only for", drop=5), Column("source", drop=2)),
     )
     for server, state, only in rows:
-        wants = ", ".join(name for name, default in server.variables.items() if default is None)
-        what, login = one_line(server.describe(), 200), one_line(logins.get(server.name, ""), 80)
-        table.add_row(server.name, state, what, login, wants, only, one_line(server.source, 120))
+        wants, login = ", ".join(server.needed_variables), logins.get(server.name, "")
+        table.add_row(server.name, state, server.describe(), login, wants, only, server.source)
     table.show("no MCP server is configured here; `swarm mcp add NAME -- COMMAND` adds one")
     for name in found.configured.off:
         print_note(f"switched off: {one_line(name, 80)}")
     for problem in found.configured.problems:
         print_note(f"problem: {problem}")
-    waiting = [row for row in rows if row[1] == "not approved"]
+    _tell_missing([server for server, _, _ in rows], [state for _, state, _ in rows].count("not approved"), settings)
+
+
+def _tell_missing(servers: Sequence[Server], waiting: int, settings: Settings) -> None:
+    """Say what keeps servers from being used: nobody approved them, or workers do not give them their variables."""
     if waiting:
-        print_note(
-            f"{show_number(len(waiting), 'server')} not approved; `swarm trust --show` lists, `swarm trust` approves"
-        )
+        print_note(f"{show_number(waiting, 'server')} not approved; `swarm trust --show` lists, `swarm trust` approves")
     given = settings.mcp_variables()
-    wanted = sorted({name for server, _, _ in rows for name in server.variables})
+    wanted = sorted({name for server in servers for name in server.variables})
     if missing := [name for name in wanted if not any(fnmatchcase(name, pattern) for pattern in given)]:
         print_note(f"note: workers give servers only what their SWARM_MCP_ENV names; wanted: {', '.join(missing)}")
 
 
-@group.command("add")
-def add_server(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
+@dataclass(frozen=True)
+class ServerOptions:
+    """The options of `swarm mcp add`."""
+
+    name: Annotated[str, typer.Argument(metavar="NAME")]
     command: Annotated[
         list[str] | None, typer.Argument(metavar="[-- COMMAND ARGS…]", help="The program, for one that is a process.")
-    ] = None,
-    url: Annotated[str, typer.Option("--url", help="Its address, for one that is not.")] = "",
-    sse: Annotated[bool, typer.Option("--sse", help="The address speaks the older transport.")] = False,
+    ] = None
+    url: Annotated[str, typer.Option("--url", help="Its address, for one that is not.")] = ""
+    sse: Annotated[bool, typer.Option("--sse", help="The address speaks the older transport.")] = False
     env: Annotated[
         list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable; VALUE may be '${NAME}'.")
-    ] = None,
+    ] = None
     header: Annotated[
         list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="Sent with each request.")
-    ] = None,
+    ] = None
     tool: Annotated[
         list[str] | None, typer.Option("--tool", metavar="PATTERN", help="Offer only such tools of it.")
-    ] = None,
+    ] = None
     project: Annotated[
         bool, typer.Option("--project", help=f"Write it into {PROJECT_FILE} of the workspace, for everybody.")
-    ] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Also where there is one of that name.")] = False,
-    workspace: WorkspaceOption = Path(),
-) -> None:
+    ] = False
+    replace: Annotated[bool, typer.Option("--replace", help="Also where there is one of that name.")] = False
+    workspace: WorkspaceOption = Path()
+
+
+@group.command("add")
+@takes(ServerOptions)
+def add_server(given: ServerOptions) -> None:
     """Add a server: yours for all workspaces, or with --project one of this workspace's.
 
     Behind `--` everything is the program's: swarm mcp add issues --env 'TOKEN=${TOKEN}' -- issues-mcp --read-only
     """
-    entry = make_entry(command or [], url=url, sse=sse, env=env or [], headers=header or [], tools=tool or [])
-    path = find_workspace(workspace) / PROJECT_FILE if project else Path.home() / OWN_FILE
-    server = add_entry(path, name, entry, replace=replace)
+    entry = make_entry(
+        given.command or [],
+        url=given.url,
+        sse=given.sse,
+        env=given.env or [],
+        headers=given.header or [],
+        tools=given.tool or [],
+    )
+    path = find_workspace(given.workspace) / PROJECT_FILE if given.project else Path.home() / OWN_FILE
+    server = add_entry(path, given.name, entry, replace=given.replace)
     print_note(f"added to {path}: {server.name}, {one_line(server.describe(), 200)}")
-    if project:
+    if given.project:
         print_note("it holds for jobs here once `swarm trust` approves it")
-    if wanted := [variable for variable, default in server.variables.items() if default is None]:
+    if wanted := server.needed_variables:
         print_note(f"workers must have {', '.join(wanted)}, and name it in SWARM_MCP_ENV")
 
 
@@ -143,31 +156,34 @@ def check_servers(
         *found.configured.servers,
         *(one for each in found.catalogue.definitions.values() for one in each.servers),
     ]
-    for name in names or ():
-        if not any(name in (server.name, server.key) for server in (*servers, *waiting)):
-            raise ConfigurationError(
-                f"no MCP server {name!r} is configured here; `swarm mcp list` shows those that are"
-            )
+    offered = (*servers, *waiting)
+    if unknown := set(names or ()) - {name for server in offered for name in (server.name, server.key)}:
+        raise ConfigurationError(
+            f"no MCP server {min(unknown)!r} is configured here; `swarm mcp list` shows those that are"
+        )
     find_login, logins = make_finder(folder, settings), read_states(servers, folder, settings)
     results: list[dict[str, Any]] = []
-    for server in (*servers, *waiting):
-        if names and server.name not in names and server.key not in names:
+    for server in offered:
+        if names and not {server.name, server.key}.intersection(names):
             continue
-        told: dict[str, Any] = {"name": server.name, "ok": False, "why": "not approved; `swarm trust` approves it"}
-        told["login"] = logins.get(server.name, "")
+        told: dict[str, Any] = {"ok": False, "why": "not approved; `swarm trust` approves it"}
         if server in servers:
-            try:
-                pin = probe(server, folder, settings, find_login, network=network)
-                told |= {"ok": True, "why": "", "tools": [tool.called for tool in pin.tools], "left_out": pin.left_out}
-            except (ToolError, MissingVariables) as error:
-                told["why"] = str(error)
-        results.append(told)
+            told = _describe_probe(partial(probe, server, folder, settings, find_login, network=network))
+        results.append({"name": server.name, **told, "login": logins.get(server.name, "")})
         if not as_json:
-            print_line(_tell_result(told))
+            print_line(_tell_result(results[-1]))
     if as_json:
         print_json(results)
     if not all(told["ok"] for told in results):
         raise typer.Exit(1)
+
+
+def _describe_probe(look: Callable[[], Pin]) -> dict[str, Any]:
+    try:
+        pin = look()
+    except (ToolError, MissingVariables) as error:
+        return {"ok": False, "why": str(error)}
+    return {"ok": True, "why": "", "tools": [tool.called for tool in pin.tools], "left_out": pin.left_out}
 
 
 def _tell_result(told: dict[str, Any]) -> str:

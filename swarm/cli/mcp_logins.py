@@ -66,8 +66,8 @@ def log_in(
     except (NotGranted, NotReached) as error:
         raise SwarmError(f"the login to {server.name} has failed: {one_line(str(error), 600)}") from error
     login = describe_login(seal, granted)
-    with explained(swarm.store.client):
-        Logins(swarm.store).keep(person, url, login)
+    with explained(swarm.store.keyspace.client):
+        Logins(swarm.store.keyspace).keep(person, url, login)
     print_note(f"{server.name}: {tell_login(login, login.made_at)}")
 
 
@@ -76,8 +76,8 @@ def log_out(name: _NameArgument, workspace: WorkspaceOption = Path()) -> None:
     settings, folder = load_settings(), find_workspace(workspace)
     server = _find_server(name, folder, settings)
     swarm = _reach(settings)
-    with explained(swarm.store.client):
-        gone = Logins(swarm.store).remove(_person(folder, settings), _address(server))
+    with explained(swarm.store.keyspace.client):
+        gone = Logins(swarm.store.keyspace).remove(_person(folder, settings), _address(server))
     print_note(f"{server.name}: {'logged out' if gone else 'nobody was logged in'}")
 
 
@@ -101,10 +101,10 @@ def read_states(servers: Iterable[Server], workspace: Path, settings: Settings) 
         return found
     store, person = Swarm(settings).store, _person(workspace, settings)
     try:
-        with explained(store.client):
+        with explained(store.keyspace.client):
             now = store.now()
             for server in far:
-                if (url := _try_address(server)) and (login := Logins(store).find(person, url)):
+                if (url := _try_address(server)) and (login := Logins(store.keyspace).find(person, url)):
                     found[server.name] = tell_login(login, now)
     except SwarmError as error:
         print_note(f"logins cannot be read: {error}")

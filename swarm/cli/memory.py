@@ -45,7 +45,7 @@ def list_memory(
 ) -> None:
     """List the shelves that there are, or the pages of one."""
     with open_swarm() as swarm:
-        memories = Memories(swarm.store)
+        memories = Memories(swarm.store.keyspace)
         if shelf is not None:
             _list_pages(memories.pages(_find(swarm, shelf, workspace)), as_json=as_json)
             return
@@ -73,7 +73,7 @@ def show_memory(
 ) -> None:
     """Print a page, or who wrote which of its versions."""
     with open_swarm() as swarm:
-        memories, found = Memories(swarm.store), _find(swarm, shelf, workspace)
+        memories, found = Memories(swarm.store.keyspace), _find(swarm, shelf, workspace)
         name = _page(page)
         kept = memories.versions(found, name)
         current = memories.read(found, name)
@@ -114,7 +114,7 @@ def edit_memory(
 ) -> None:
     """Change a page, or make one, in your editor; refused if an agent changes it meanwhile."""
     with open_swarm() as swarm:
-        memories, found, name = Memories(swarm.store), _find(swarm, shelf, workspace), _page(page)
+        memories, found, name = Memories(swarm.store.keyspace), _find(swarm, shelf, workspace), _page(page)
         current = memories.read(found, name)
         before = current[1] if current else ""
         text = _edit(before, file)
@@ -137,7 +137,7 @@ def export_memory(
 ) -> None:
     """Write the pages of a shelf as files, to be read, or committed."""
     with open_swarm() as swarm:
-        written = write_folder(Memories(swarm.store), _find(swarm, shelf, workspace), folder)
+        written = write_folder(Memories(swarm.store.keyspace), _find(swarm, shelf, workspace), folder)
     for path in written:
         print_line(str(path))
 
@@ -154,7 +154,7 @@ def import_memory(
         raise ConfigurationError(f"{folder} is not a folder")
     with open_swarm() as swarm:
         found = _find(swarm, shelf, workspace)
-        taken, problems = take_in(Memories(swarm.store), read_folder(folder, found), overwrite=overwrite)
+        taken, problems = take_in(Memories(swarm.store.keyspace), read_folder(folder, found), overwrite=overwrite)
     for page in taken:
         print_line(page)
     for problem in problems:
@@ -176,7 +176,7 @@ def forget(
     if (job is None) == (shelf is None):
         raise typer.BadParameter("name a shelf, or a job with --job")
     with open_swarm() as swarm:
-        memories = Memories(swarm.store)
+        memories = Memories(swarm.store.keyspace)
         if shelf is not None:
             found = _find(swarm, shelf, workspace)
             name = "" if page is None else _page(page)
@@ -200,7 +200,7 @@ def _job_id(swarm: Swarm, job: str) -> str:
 
 
 def _find(swarm: Swarm, text: str, workspace: Path) -> Shelf:
-    known = Memories(swarm.store).shelves()
+    known = Memories(swarm.store.keyspace).shelves()
     matches = [shelf for shelf in known if shelf.id == text] or [shelf for shelf in known if shelf.id.startswith(text)]
     scope, _, kind = text.partition(":")
     if len(matches) != 1 and scope in get_args(MemoryScope) and (kind or scope == "team"):

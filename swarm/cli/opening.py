@@ -28,7 +28,7 @@ def open_swarm() -> Iterator[Swarm]:
             cleanup.enter_context(temporary_stack(settings, workers=0))
             cleanup.callback(interrupts.disarm)
         swarm = Swarm(settings, tell=print_note)
-        ping_or_raise(swarm.store.client)
+        ping_or_raise(swarm.store.keyspace.client)
         yield swarm
 
 
@@ -42,7 +42,7 @@ def find_job(swarm: Swarm, text: str | None) -> Job:
         return swarm.job(_count_back(swarm, text or "@last"))
     if text.startswith("agent-"):
         return swarm.job(swarm.agent(find_agent(swarm, text)).job_id)
-    matches = [job_id for job_id in swarm.store.job_ids() if _begins(job_id, text)]
+    matches = [job_id for job_id in swarm.store.jobs.ids() if _begins(job_id, text)]
     return swarm.job(_only(matches, text, "job", "`swarm jobs` lists them"))
 
 
@@ -53,9 +53,9 @@ def find_agent(swarm: Swarm, text: str | None) -> str:
     """
     if text is None or text.startswith(("job-", "@")):
         return find_job(swarm, text).view().root_id
-    jobs = swarm.store.job_ids()
+    jobs = swarm.store.jobs.ids()
     matches = [] if text.startswith("agent-") else [job_id for job_id in jobs if _begins(job_id, text)]
-    matches += [agent_id for agent_id in swarm.store.agent_ids(jobs) if _begins(agent_id, text)]
+    matches += [agent_id for agent_id in swarm.store.agents.ids(jobs) if _begins(agent_id, text)]
     found = _only(matches, text, "job or agent", "`swarm jobs` and `swarm tree JOB` list them")
     return swarm.job(found).view().root_id if found.startswith("job-") else found
 
@@ -68,7 +68,7 @@ def find_question(swarm: Swarm, text: str) -> Question:
     matches = [question.id for question in swarm.questions.open() if _begins(question.id, text)]
     if not matches:
         matches = [
-            question_id for question_id in swarm.questions.ids(swarm.store.job_ids()) if _begins(question_id, text)
+            question_id for question_id in swarm.questions.ids(swarm.store.jobs.ids()) if _begins(question_id, text)
         ]
     question_id = _only(matches, text, "question", "`swarm questions` lists those that wait for an answer")
     question = swarm.questions.find(question_id)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import re
 import select
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
@@ -19,6 +22,26 @@ from swarm.definitions.model import PermissionMode
 _PIPE_SECONDS = 3.0
 """How long a pipe beside a prompt may be silent: whoever started the command may have left one open by accident."""
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)d)?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+GivenT = TypeVar("GivenT")
+
+
+def takes(shape: type[GivenT]) -> Callable[[Callable[[GivenT], None]], Callable[..., None]]:
+    """Give a command the fields of a dataclass as its options."""
+    hints = get_type_hints(shape, include_extras=True)
+    parameters = [each.replace(annotation=hints[each.name]) for each in inspect.signature(shape).parameters.values()]
+
+    def decorate(run: Callable[[GivenT], None]) -> Callable[..., None]:
+        @functools.wraps(run)
+        def call(**given: Any) -> None:
+            run(shape(**given))
+
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = hints
+        return call
+
+    return decorate
 
 
 def parse_duration(text: str) -> float:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, get_args
 
@@ -16,7 +17,7 @@ import typer
 from swarm.cli.completing import complete_scenario
 from swarm.cli.event_lines import describe_event
 from swarm.cli.opening import find_job, open_swarm
-from swarm.cli.options import JobArgument, JsonOption
+from swarm.cli.options import JobArgument, JsonOption, takes
 from swarm.cli.output import print_json, print_json_text, print_line, print_note, show_number
 from swarm.cli.trials import Trial, go_on_from
 from swarm.client.swarm import Job, Swarm
@@ -90,15 +91,18 @@ def _open(path: Path | None, mode: str) -> Iterator[IO[str]]:
         raise ConfigurationError(f"{path or 'the pipe'} cannot be used: {why}") from error
 
 
-def replay(
-    job: JobArgument = None,
-    until: Annotated[int | None, typer.Option(metavar="SEQ", min=1, help="Read up to this number of an event.")] = None,
+@dataclass(frozen=True)
+class ReplayOptions:
+    """The options of `swarm replay`."""
+
+    job: JobArgument = None
+    until: Annotated[int | None, typer.Option(metavar="SEQ", min=1, help="Read up to this number of an event.")] = None
     speed: Annotated[
         float | None, typer.Option(min=0.01, metavar="N", help="So many times as fast as it was; default: at once.")
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Say whether today's code would send the same requests.")
-    ] = False,
+    ] = None
+    check: Annotated[bool, typer.Option("--check", help="Say whether today's code would send the same requests.")] = (
+        False
+    )
     start: Annotated[
         str | None,
         typer.Option(
@@ -106,18 +110,16 @@ def replay(
             metavar="AGENT:TURN",
             help="Go on from the end of that turn, as a new job: root:3, agent-1f:0, NAME:2.",
         ),
-    ] = None,
-    text: Annotated[
-        str, typer.Option("--with", metavar="TEXT", help="With --from: what the agent is told first.")
-    ] = "",
-    model: Annotated[str | None, typer.Option(metavar="MODEL", help="With --from: its model from there on.")] = None,
+    ] = None
+    text: Annotated[str, typer.Option("--with", metavar="TEXT", help="With --from: what the agent is told first.")] = ""
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="With --from: its model from there on.")] = None
     agents: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
             help="With --from: the agents' definitions as they are in this workspace now, for those of then.",
         ),
-    ] = None,
+    ] = None
     files: Annotated[
         str,
         typer.Option(
@@ -125,47 +127,57 @@ def replay(
             help="With --from: restore (as they were then, in a copy) or here (the folder as it is).",
             show_default="restore, where the job kept them",
         ),
-    ] = "",
+    ] = ""
     workspace: Annotated[
         Path | None,
         typer.Option("--workspace", "-w", metavar="FOLDER", help="With --from: another folder than the job's."),
-    ] = None,
+    ] = None
     rehearse: Annotated[
         str | None,
         typer.Option(metavar="SCENARIO", help="With --from: play a scenario.", autocompletion=complete_scenario),
-    ] = None,
+    ] = None
     times: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="With --from: so many new jobs, all at once.")
-    ] = 1,
+    ] = 1
     score: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
             help="With --from: wait for the new jobs, run this shell command on each one's files, and compare.",
         ),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+    ] = None
+    as_json: JsonOption = False
+
+    @property
+    def with_from(self) -> bool:
+        """Whether it has an option that goes with --from."""
+        about = (self.text, self.model, self.agents, self.files, self.workspace, self.rehearse, self.score)
+        return any(about) or self.times > 1
+
+
+@takes(ReplayOptions)
+def replay(given: ReplayOptions) -> None:
     """Read a job again, without a model; check it against today's code; or go on from any turn of any agent, as a new job.
 
     From the job's first agent the whole tree goes on as it was then, from another one it alone. The old job stays as it is. Exit code
     of --check: 1 if a request would differ; of --score: 1 if a job did not complete, or the command failed on one.
     """
-    if files not in ("", *get_args(Wish)):
+    if given.files not in ("", *get_args(Wish)):
         raise typer.BadParameter("restore or here", param_hint="--files")
-    if start is None and (text or model or agents or files or workspace or rehearse or times > 1 or score):
+    if given.start is None and given.with_from:
         raise typer.BadParameter(
             "--with, --model, --agents, --files, --workspace, --rehearse, --times and --score go with --from"
         )
     with open_swarm() as swarm:
-        found = find_job(swarm, job)
-        if start is not None:
-            wanted = Wanted("", 0, text, model, files, workspace, agents)  # type: ignore[arg-type]
-            go_on_from(swarm, found, start, wanted, Trial(times, score, rehearse), as_json=as_json)
-        elif check:
-            _check(swarm, found, as_json=as_json)
+        found = find_job(swarm, given.job)
+        if given.start is not None:
+            wanted = Wanted("", 0, given.text, given.model, given.files, given.workspace, given.agents)  # type: ignore[arg-type]
+            trial = Trial(given.times, given.score, given.rehearse)
+            go_on_from(swarm, found, given.start, wanted, trial, as_json=given.as_json)
+        elif given.check:
+            _check(swarm, found, as_json=given.as_json)
         else:
-            _read_again(swarm, found, until, speed, as_json=as_json)
+            _read_again(swarm, found, given.until, given.speed, as_json=given.as_json)
 
 
 def _read_again(swarm: Swarm, job: Job, until: int | None, speed: float | None, *, as_json: bool) -> None:

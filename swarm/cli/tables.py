@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from swarm.cli.output import output_console, plain, print_note
+from swarm.cli.output import one_line, output_console, print_note
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _GAP = "  "
+_MOST_CHARACTERS = 300
+"""Of a cell, however wide the output is."""
 _LEAST_FLEXIBLE = 16
 """A flexible column that would be narrower than this stands on a line of its own."""
 
@@ -37,8 +39,8 @@ class Listing:
         self._styles: list[str] = []
 
     def add_row(self, *cells: str, style: str = "") -> None:
-        """Add a row, a cell for each column."""
-        self._rows.append([" ".join(plain(cell).split("\n")) for cell in cells])
+        """Add a row, a cell for each column, of which at most a line is shown."""
+        self._rows.append([one_line(cell, _MOST_CHARACTERS) for cell in cells])
         self._styles.append(style)
 
     def lines(self, width: int | None) -> list[list[str]]:
@@ -70,21 +72,7 @@ def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
     table = [[column.name for column in columns], *rows]
     widths = [max(cell_len(row[at]) for row in table) for at in range(len(columns))]
     kept = list(range(len(columns)))
-
-    def least() -> int:
-        needed = [min(widths[at], _LEAST_FLEXIBLE) if columns[at].flexible else widths[at] for at in kept]
-        return sum(needed) + len(_GAP) * (len(kept) - 1)
-
-    while width is not None and least() > width and any(columns[at].drop for at in kept):
-        kept.remove(max(kept, key=lambda at: columns[at].drop))
-    flexible = next((at for at in kept if columns[at].flexible), None)
-    below = None
-    if width is not None and flexible is not None:
-        others = sum(widths[at] for at in kept if at != flexible) + len(_GAP) * (len(kept) - 1)
-        widths[flexible] = min(widths[flexible], max(0, width - others))
-        if least() > width and len(kept) > 1:
-            below = flexible
-            kept.remove(flexible)
+    below = None if width is None else _fit_columns(columns, widths, kept, width)
     laid_out = []
     for row in table:
         lines = [_GAP.join(_fit(row[at], widths[at], right=columns[at].right) for at in kept).rstrip()]
@@ -92,6 +80,26 @@ def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
             lines.append(f"    {cut(row[below], max(_LEAST_FLEXIBLE, (width or 0) - 4))}")
         laid_out.append(lines)
     return laid_out
+
+
+def _fit_columns(columns: Sequence[Column], widths: list[int], kept: list[int], width: int) -> int | None:
+    """Leave out columns, and narrow the flexible one; returns that one if it must stand on lines of its own."""
+
+    def least() -> int:
+        needed = [min(widths[at], _LEAST_FLEXIBLE) if columns[at].flexible else widths[at] for at in kept]
+        return sum(needed) + len(_GAP) * (len(kept) - 1)
+
+    while least() > width and any(columns[at].drop for at in kept):
+        kept.remove(max(kept, key=lambda at: columns[at].drop))
+    flexible = next((at for at in kept if columns[at].flexible), None)
+    if flexible is None:
+        return None
+    others = sum(widths[at] for at in kept if at != flexible) + len(_GAP) * (len(kept) - 1)
+    widths[flexible] = min(widths[flexible], max(0, width - others))
+    if least() <= width or len(kept) == 1:
+        return None
+    kept.remove(flexible)
+    return flexible
 
 
 def cut(text: str, width: int) -> str:

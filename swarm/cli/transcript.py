@@ -94,7 +94,7 @@ def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
     while True:
         # Asked for first: what was written before the end is found below.
         agent = swarm.agent(agent_id)
-        entries = list(swarm.store.journal(agent_id, told))
+        entries = list(swarm.store.journals.read(agent_id, told))
         if entries:
             told, said_at = told + len(entries), time.monotonic()
             yield entries
@@ -104,7 +104,7 @@ def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
             said_at = time.monotonic()
             print_note(describe_waiting([agent]))
         else:
-            swarm.store.wait_entries("journal", agent_id, f"{told}-0", 1.0)
+            swarm.store.keyspace.wait_entries("journal", agent_id, f"{told}-0", 1.0)
 
 
 class TranscriptPrinter:

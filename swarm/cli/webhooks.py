@@ -28,7 +28,7 @@ def webhooks(context: typer.Context, as_json: JsonOption = False) -> None:
     if context.invoked_subcommand is not None:
         return
     with open_swarm() as swarm:
-        found, now = Webhooks(swarm.store).addresses(), swarm.store.now()
+        found, now = Webhooks(swarm.store.keyspace).addresses(), swarm.store.now()
     if as_json:
         print_json([one.model_dump() for one in found])
         return
@@ -52,7 +52,7 @@ def test_webhook(name: NameArgument) -> None:
     with open_swarm() as swarm:
         if _find(swarm, name).name == OWN:
             raise ConfigurationError("those are the addresses that jobs bring; run a job with --webhook to try one")
-        webhooks = Webhooks(swarm.store)
+        webhooks = Webhooks(swarm.store.keyspace)
         notice_id, until = webhooks.test(name, swarm.store.now()), time.monotonic() + _TEST_SECONDS
         while (found := webhooks.find(name, notice_id)).state == "waits" and not found.why and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
@@ -67,12 +67,12 @@ def test_webhook(name: NameArgument) -> None:
 def resend(name: NameArgument) -> None:
     """Send again everything that was given up at an address, under the same ids."""
     with open_swarm() as swarm:
-        count = Webhooks(swarm.store).resend(_find(swarm, name).name)
+        count = Webhooks(swarm.store.keyspace).resend(_find(swarm, name).name)
     print_note(f"{name}: {show_number(count, 'notice')} to be sent again")
 
 
 def _find(swarm: Swarm, name: str) -> AddressView:
-    known = {one.name: one for one in Webhooks(swarm.store).addresses()}
+    known = {one.name: one for one in Webhooks(swarm.store.keyspace).addresses()}
     if name not in known:
         there = ", ".join(known) or "nothing"
         raise ConfigurationError(

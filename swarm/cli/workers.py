@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.5
 def list_workers(as_json: JsonOption = False) -> None:
     """List the workers of the fleet: hosts, processes, how many are busy, versions, keys, what they offer."""
     with open_swarm() as swarm:
-        fleet, busy, drained = swarm.fleet(), swarm.store.busy(), swarm.store.drained()
+        fleet, busy, drained = swarm.fleet(), swarm.store.leases.busy(), swarm.store.fleet.drained()
     if as_json:
         print_json([_describe(worker, has, busy.get(worker, 0)) for worker, has in fleet.items()])
         return
@@ -71,12 +71,12 @@ def drain(
     """
     with open_swarm() as swarm:
         concerned = _concerned(swarm, target)
-        if not concerned and target not in swarm.store.drained():
+        if not concerned and target not in swarm.store.fleet.drained():
             known = ", ".join(sorted({has.host for has in swarm.fleet().values()})) or "none"
             raise ConfigurationError(
                 f"no worker is on {target!r}; hosts with workers: {known}. `swarm workers` lists them"
             )
-        swarm.store.drain(target, not undo)
+        swarm.store.fleet.drain(target, not undo)
         if undo:
             print_note(f"{target} takes agents again")
             return
@@ -94,7 +94,7 @@ def _concerned(swarm: Swarm, target: str) -> dict[str, Has]:
 
 
 def _busy(swarm: Swarm, target: str) -> int:
-    busy = swarm.store.busy()
+    busy = swarm.store.leases.busy()
     return sum(busy.get(worker, 0) for worker in _concerned(swarm, target))
 
 

@@ -131,7 +131,7 @@ def cancel_agent(call: Invocation, agent: AgentId, reason: Reason = "") -> Cance
 def _count_living(swarm: Swarm, agent_id: str) -> int:
     below, living = {agent_id}, 0
     # Parents come before their children.
-    for agent in swarm.store.agents_of(swarm.store.agent(agent_id).job_id, answers=False):
+    for agent in swarm.store.agents.of(swarm.store.agents.get(agent_id).job_id, answers=False):
         if agent.parent_id in below:
             below.add(agent.id)
         living += agent.id in below and not agent.ended

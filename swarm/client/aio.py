@@ -91,7 +91,7 @@ class Job(_OnThread):
 
     async def follow(self, *, after: str = "0") -> AsyncIterator[Event]:
         """As `swarm.Job.follow`: the job's events as they happen, up to its end."""
-        key, over = self._swarm.sync.store.key("events", self.id), False
+        key, over = self._swarm.sync.store.keyspace.key("events", self.id), False
         outage = Outage(self._swarm.sync.tell, who=self.id)
         while True:
             block = None if over else int(_BLOCK_SECONDS * 1000)
@@ -154,7 +154,10 @@ class Map(_OnThread):
 
     async def results(self, *, after: str = "0") -> AsyncIterator[LineResult]:
         """As `swarm.Map.results`: what came of each line, as it comes, up to the map's end."""
-        key, outage = self._swarm.sync.store.key("map", self.id, "results"), Outage(self._swarm.sync.tell, who=self.id)
+        key, outage = (
+            self._swarm.sync.store.keyspace.key("map", self.id, "results"),
+            Outage(self._swarm.sync.tell, who=self.id),
+        )
         while True:
             try:
                 found = await self._swarm.redis.xread({key: after}, count=500, block=int(_BLOCK_SECONDS * 1000))

@@ -116,7 +116,7 @@ def install(app: Celery, *, broker: str, settings: Settings | None = None) -> Ta
         retry_backoff_max=60,
     )
     def run_job(self: Task, *before: Any, **given: Any) -> Any:
-        with explained(swarm().store.client):
+        with explained(swarm().store.keyspace.client):
             return _run(self, swarm(), broker, before, given)
 
     app.steps["worker"].add(_revoking(swarm))
@@ -132,7 +132,7 @@ def _run(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given: 
     step_id = str(task.request.id)
     job_id, began = job_id_of(step_id), given.pop("began", False)
     try:
-        view = swarm.store.job(job_id)
+        view = swarm.store.jobs.get(job_id)
         if _has_result(task, step_id):
             _settle(swarm, step_id)
             raise Ignore
@@ -186,7 +186,7 @@ def _has_result(task: Task, step_id: str) -> bool:
 
 def _settle(swarm: Swarm, step_id: str) -> None:
     try:
-        Sequels(swarm.store).settle(job_id_of(step_id))
+        Sequels(swarm.store.keyspace).settle(job_id_of(step_id))
     except RedisError as error:
         # It comes again then, finds its result, and is settled.
         log.warning("step.not_settled", task_id=step_id, error=error)

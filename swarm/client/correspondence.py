@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from swarm.core.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent, UnreadableRecord
 from swarm.mailbox import USER, Message, Receiver, check_body, position_of
-from swarm.store.agents import Store
 from swarm.store.documents import read_record
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
+from swarm.store.store import Store
 from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage, Signals
 
 _LOOK_SECONDS = 0.25
@@ -69,7 +69,7 @@ class Correspondence:
 
     def deliver(self, to: str, text: str, *, reply_to: str = "") -> Delivery:
         """As `send`; returns who got the message, and who of a broadcast did not."""
-        receivers = self._store.directory(self.id).find(to, self.id)
+        receivers = self._store.mail.directory(self.id).find(to, self.id)
         letter = OutgoingMessage(
             job=self.id,
             sender=self.id,
@@ -95,7 +95,7 @@ class Correspondence:
 
         try:
             return ask_for_agent(
-                text, read_record(Catalogue, self._store.catalogue(self.id), f"the types of {self.id}")
+                text, read_record(Catalogue, self._store.jobs.catalogue(self.id), f"the types of {self.id}")
             )
         except UnreadableRecord:
             return text  # A job that knows no types has none that a message could mean.
@@ -107,7 +107,7 @@ class Correspondence:
         letter = letter.model_copy(update={"token": secrets.token_hex(12)})
         while receivers:
             try:
-                sent = self._store.send(letter, receivers)
+                sent = self._store.mail.send(letter, receivers)
             except (MailboxFull, ReceiverEnded) as error:
                 # One full mailbox, or an agent that ends just now, must not keep a broadcast from the others.
                 left = [receiver for receiver in receivers if receiver.name != error.receiver]
@@ -123,21 +123,21 @@ class Correspondence:
     def inbox(self, after: str = "0-0") -> list[Message]:
         """The messages that the job's agents have sent to its person, after the one with that id, oldest first."""
         position_of(after)
-        return list(self._store.all_mail(self.id, after))
+        return list(self._store.mail.all(self.id, after))
 
     def message(self, message_id: str) -> Message | None:
         """One message of the inbox, as an event names it; None once it has expired."""
         position_of(message_id)
-        return self._store.message(self.id, message_id)
+        return self._store.mail.get(self.id, message_id)
 
     def read_up_to(self) -> str:
         """The id of the last message marked as read: `inbox(read_up_to())` is what is unread. Raises `UnknownAgent`."""
-        return self._store.job(self.id).read_up_to
+        return self._store.jobs.get(self.id).read_up_to
 
     def mark_read(self, up_to: str) -> int:
         """Mark the messages up to this one as read, for every client; returns how many are left unread."""
         position_of(up_to)
-        return self._store.mark_read(self.id, up_to)
+        return self._store.mail.mark_read(self.id, up_to)
 
     def wait_reply(
         self, after: str, timeout_seconds: float | None = None, *, sender: str | None = None
@@ -155,7 +155,7 @@ class Correspondence:
             try:
                 # Asked for first: whatever was written before the end is found below.
                 silent = self._will_stay_silent(sender)
-                found = self._store.wait_mail(self.id, after, wait)
+                found = self._store.mail.wait(self.id, after, wait)
             except REDIS_ERRORS as error:
                 if not is_away(error):
                     raise
@@ -177,6 +177,6 @@ class Correspondence:
 
     def _will_stay_silent(self, sender: str | None) -> bool:
         if sender is None:
-            return self._store.job(self.id).ended
-        [record] = self._store.agents([sender])
+            return self._store.jobs.get(self.id).ended
+        [record] = self._store.agents.find([sender])
         return record is None or record.ended or (record.idle and record.unread == 0)

@@ -48,11 +48,11 @@ class Job(Correspondence):
 
     def view(self) -> JobView:
         """The job as it stands now. Raises `UnknownAgent` once it has expired."""
-        return self._store.job(self.id)
+        return self._store.jobs.get(self.id)
 
     def agents(self) -> list[AgentView]:
         """All its agents as they stand, oldest first; the root is the first."""
-        records = self._store.agents_of(self.id)
+        records = self._store.agents.of(self.id)
         # Nobody is asked who could serve them as long as none waits.
         workers = self._swarm.workers() if any(one.state == "queued" for one in records) else None
         return [show_lack(record, workers) for record in records]
@@ -81,7 +81,7 @@ class Job(Correspondence):
         over = False
         while True:
             try:
-                found = self._store.wait_events(self.id, after, 0 if over else idle_seconds)
+                found = self._store.events.wait(self.id, after, 0 if over else idle_seconds)
                 # The end may have been trimmed away, or the job may have expired meanwhile.
                 if not found and self.view().ended:
                     return
@@ -124,20 +124,20 @@ class Job(Correspondence):
 
     def board(self) -> list[TaskView]:
         """The tasks of its board, by number."""
-        return Board(self._store, self.id).tasks()
+        return Board(self._store.keyspace, self.id).tasks()
 
     def task_texts(self) -> dict[int, TaskTexts]:
         """By number, the descriptions, results and notes of all tasks of the board."""
-        board = Board(self._store, self.id)
+        board = Board(self._store.keyspace, self.id)
         return board.texts([task.number for task in board.tasks()])
 
     def pad(self) -> list[PageView]:
         """The pages of its scratchpad, by name."""
-        return Pad(self._store, self.id).pages()
+        return Pad(self._store.keyspace, self.id).pages()
 
     def page(self, name: str) -> tuple[PageView, str]:
         """One page of the scratchpad, and its text. Raises `PadRefused`."""
-        return Pad(self._store, self.id).read(name)
+        return Pad(self._store.keyspace, self.id).read(name)
 
     def work(self) -> Work:
         """What the job did to files, if it works on a copy of its workspace. Raises `NoWork`, `GitFailed`."""

@@ -51,7 +51,7 @@ class Map:
 
     def __init__(self, swarm: Swarm, map_id: str, *, warnings: Sequence[str] = ()) -> None:
         self._swarm, self.id = swarm, map_id
-        self._maps = Maps(swarm.store)
+        self._maps = Maps(swarm.store.keyspace)
         self._outage = Outage(swarm.tell, who=map_id)
         self.warnings = list(warnings)
         """What the settings files held that could not be used, when it was made."""
@@ -74,7 +74,7 @@ class Map:
         """As `results`, with None whenever nothing has come for so long. Raises `JobLost` if Redis comes back without the map."""
         while True:
             try:
-                found = self._swarm.store.wait_entries(f"map:{self.id}", "results", after, idle_seconds)
+                found = self._swarm.store.keyspace.wait_entries(f"map:{self.id}", "results", after, idle_seconds)
                 results, over = self.interpret(found)
             except REDIS_ERRORS as error:
                 if not is_away(error):
@@ -215,7 +215,7 @@ def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
         "carried": json.dumps({name: digest_of(text) for name, text in carried.items()}) if carried else "",
     }
     documents = {digest_of(text): text for text in (catalogue, *carried.values())} | job.skills.packages
-    with explained(swarm.store.client):
+    with explained(swarm.store.keyspace.client):
         problems = take_in_memory(swarm, job)
         attempts = range(1, prepared.retries + 2)
         kept = [
@@ -227,7 +227,7 @@ def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
             )
             for number, (line, prompt) in enumerate(zip(prepared.lines, prepared.prompts, strict=True), 1)
         ]
-        maps = Maps(swarm.store)
+        maps = Maps(swarm.store.keyspace)
         maps.make(map_id, record, kept, documents)
         for signals in maps.start(map_id):
             swarm.publish(signals)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
     """`Swarm.place`."""
     spec, warnings = prepared.spec, prepared.warnings
-    with explained(swarm.store.client):
+    with explained(swarm.store.keyspace.client):
         # Before there is an agent that is told of it.
         problems = take_in_memory(swarm, prepared)
-        is_there = prepared.digest and swarm.store.has_job(spec.job_id)
+        is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
         if has_own_files(spec) and not is_there:
             sent = keep_files(swarm.settings, prepared.folder, spec.files, spec.job_id)
             spec, warnings = spec.model_copy(update={"base": sent.commit}), [*warnings, *sent.warnings]
-        submitted = swarm.store.submit(
+        submitted = swarm.store.jobs.submit(
             spec,
             catalogue=prepared.catalogue.model_dump_json(),
             documents=prepared.documents,
@@ -50,7 +50,7 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
 
 def take_in_memory(swarm: Swarm, prepared: PreparedJob) -> list[str]:
     """Take in what files hold for the agents' memory; what of it cannot be used."""
-    memories = Memories(swarm.store)
+    memories = Memories(swarm.store.keyspace)
     return [str(problem) for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
 
 
@@ -69,7 +69,7 @@ def keep_files(settings: Settings, folder: Path, files: Files | None, job_id: st
 def wait_for_disk(swarm: Swarm) -> None:
     """Wait until what was written is on Redis' disk, if the settings ask for that."""
     if swarm.settings.durability == "all":
-        Disk(swarm.store.client, swarm.store.key("synced"), "all").wait()
+        Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
 
 
 def _find_wants(swarm: Swarm, spec: AgentSpec) -> list[str]:

@@ -134,10 +134,10 @@ def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *,
     """Wait for so long, and tell of the events after that one. Raises `UnknownAgent`."""
     swarm, deadline = call.swarm, time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
-        view = swarm.store.job(job_id)
+        view = swarm.store.jobs.get(job_id)
         if view.ended or (until == "attention" and (view.unread or swarm.questions.open(job_id))):
             return
-        for entry_id, fields in swarm.store.wait_events(job_id, after, min(_LOOK_SECONDS, left)):
+        for entry_id, fields in swarm.store.events.wait(job_id, after, min(_LOOK_SECONDS, left)):
             after, event = entry_id, read_event(entry_id, fields)
             call.tell(f"{event.kind} {event.fields.get('activity') or event.agent_id}")
 
@@ -146,7 +146,7 @@ def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *,
 def follow_job(call: Invocation, job: JobId, after: Cursor = "0", wait_seconds: WaitSeconds = 0) -> Events:
     """A job's lifecycle events from a place on, oldest first; with wait_seconds they are waited for if there are none yet."""
     store = call.swarm.store
-    found, over = _await_new(partial(store.wait_events, job, after), wait_seconds, lambda: store.job(job).ended)
+    found, over = _await_new(partial(store.events.wait, job, after), wait_seconds, lambda: store.jobs.get(job).ended)
     events = [read_event(entry_id, fields) for entry_id, fields in found]
     ended = over and (not events or events[-1].kind == "job_ended")
     return Events(events=events, next=events[-1].id if events else after, ended=ended)
@@ -217,8 +217,8 @@ def get_transcript(
 ) -> Transcript:
     """An agent's journal, part by part: ask again with the last number as `after`."""
     store = call.swarm.store
-    store.agent(agent)  # one that does not exist has an empty journal
-    part = list(islice(store.journal(agent, after), count + 1))
+    store.agents.get(agent)  # one that does not exist has an empty journal
+    part = list(islice(store.journals.read(agent, after), count + 1))
     found = [
         NumberedEntry(number=number, entry=entry.model_dump(mode="json", exclude={"folded"}))
         for number, entry in enumerate(part[:count], after + 1)
@@ -278,7 +278,7 @@ def get_map(call: Invocation, map: MapId) -> MapView:
 def get_results(call: Invocation, map: MapId, after: Cursor = "0", wait_seconds: WaitSeconds = 0) -> LineResults:
     """Results of a map's lines, part by part; with wait_seconds they are waited for if there are none yet."""
     its_map = call.swarm.find_map(map)
-    read = partial(call.swarm.store.wait_entries, f"map:{its_map.id}", "results", after)
+    read = partial(call.swarm.store.keyspace.wait_entries, f"map:{its_map.id}", "results", after)
     found, _ = _await_new(read, wait_seconds, lambda: its_map.view().ended)
     results, over = its_map.interpret(found)
     return LineResults(results=results, next=found[-1][0] if found else after, over=over)

@@ -30,11 +30,11 @@ from swarm.core.settings import Settings, load_settings
 from swarm.mailbox import USER
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
 from swarm.permissions.modes import AFTER_PLAN, MODES
-from swarm.store.agents import Store
 from swarm.store.connection import connect, hide_password, redis_url
 from swarm.store.happenings import KEEP_SECONDS, Happening, Happenings
 from swarm.store.outage import Outage
 from swarm.store.questions import Questions
+from swarm.store.store import Store
 from swarm.store.values import Signals
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Swarm:
 
     def close(self) -> None:
         """Give the connections back; they are made anew if it is used again."""
-        self.store.client.close()
+        self.store.keyspace.client.close()
 
     def outlasting(self, job_id: str) -> Swarm:
         """The same for somebody who watches one job: every call waits for a Redis that is away, and says that the job does."""
@@ -124,7 +124,7 @@ class Swarm:
         """The newest maps, newest first."""
         from swarm.capabilities.mapping.maps import Maps
 
-        return Maps(self.store).all(count)
+        return Maps(self.store.keyspace).all(count)
 
     def place(self, prepared: PreparedJob) -> Job:
         """Put a job that was prepared on the queue; it is durable when this returns.
@@ -137,21 +137,21 @@ class Swarm:
 
     def job(self, job_id: str) -> Job:
         """The handle of an existing job. Raises `UnknownAgent`."""
-        self.store.job(job_id)
+        self.store.jobs.get(job_id)
         return Job(self, job_id)
 
     def jobs(self, count: int = 50) -> list[JobView]:
         """The newest jobs, newest first."""
-        return self.store.jobs(count)
+        return self.store.jobs.newest(count)
 
     def find_lacks(self, count: int = 20) -> dict[str, str]:
         """Of the newest jobs, by id, those with agents that nobody can serve, and why."""
-        jobs = [self.job(record.id) for record in self.store.jobs(count) if not record.ended]
+        jobs = [self.job(record.id) for record in self.store.jobs.newest(count) if not record.ended]
         return {job.id: lack for job in jobs if (lack := job.find_lack())}
 
     def agent(self, agent_id: str) -> AgentView:
         """One agent as it stands. Raises `UnknownAgent`."""
-        record = self.store.agent(agent_id)
+        record = self.store.agents.get(agent_id)
         return show_lack(record, self.workers() if record.state == "queued" else None)
 
     def work(self, agent_id: str) -> Work:
@@ -166,18 +166,18 @@ class Swarm:
 
     def fleet(self) -> dict[str, Has]:
         """The same by worker."""
-        said = sorted(self.store.workers().items())
+        said = sorted(self.store.fleet.workers().items())
         return {worker: has for worker, document in said for has in read_workers([document])}
 
     def journal(self, agent_id: str) -> Sequence[Entry]:
         """Everything an agent has lived. Raises `UnknownAgent`, `JournalError`."""
-        self.store.agent(agent_id)
-        return list(self.store.journal(agent_id))
+        self.store.agents.get(agent_id)
+        return list(self.store.journals.read(agent_id))
 
     @property
     def questions(self) -> Questions:
         """The questions that agents have asked people."""
-        return Questions(self.store)
+        return self.store.questions
 
     def answer(
         self, question_id: str, answer: str, *, reason: str = "", mode: str = "", always: bool = False, by: str = USER
@@ -198,16 +198,16 @@ class Swarm:
         The first event of a key stays: what a second one says changes nothing, and the first is returned, with `new` false. Keys are
         the swarm's; `by` says who told it. Raises `ConfigurationError` for a key or data that cannot be used.
         """
-        told, effect = Happenings(self.store).tell(key, data, by=by, keep_seconds=keep_seconds)
+        told, effect = Happenings(self.store.keyspace).tell(key, data, by=by, keep_seconds=keep_seconds)
         self.publish(effect)
         return told
 
     def mailbox(self, agent_id: str) -> Mailbox:
         """An agent's mailbox, and how far the agent has read it. Raises `UnknownAgent`, `JournalError`."""
-        self.store.agent(agent_id)
+        self.store.agents.get(agent_id)
         # The mailbox first: what is read meanwhile is then shown as read.
-        messages = list(self.store.all_mail(agent_id))
-        read = (entry for entry in self.store.journal(agent_id) if isinstance(entry, Mail | Exchanged))
+        messages = list(self.store.mail.all(agent_id))
+        read = (entry for entry in self.store.journals.read(agent_id) if isinstance(entry, Mail | Exchanged))
         cursors = [entry.cursor for entry in read if entry.cursor]
         return Mailbox(messages=messages, read_up_to=cursors[-1] if cursors else "0-0")
 
@@ -216,27 +216,27 @@ class Swarm:
 
         `by` is the name of who does it, for the job's events.
         """
-        self.publish(self.store.cancel(agent_id, reason, by=(by, 0)))
+        self.publish(self.store.agents.cancel(agent_id, reason, by=(by, 0)))
 
     def compact(self, agent_id: str, focus: str = "") -> str:
         """Have an agent's conversation summarized before its next turn, with `focus` above all; nobody is woken for it.
 
         Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`, `BeyondCeiling`.
         """
-        self.hold_job(self.store.agent(agent_id).job_id)
+        self.hold_job(self.store.agents.get(agent_id).job_id)
         if len(focus.encode()) > MAX_FOCUS_BYTES:
             raise ConfigurationError(f"the focus has more than {MAX_FOCUS_BYTES:,} bytes: say it shorter")
         wanted = json.dumps({"id": secrets.token_hex(8), "focus": focus})
-        return self.store.want_summary(agent_id, wanted)
+        return self.store.agents.want_summary(agent_id, wanted)
 
     def hold_job(self, job_id: str) -> None:
         """Raise `BeyondCeiling` for a job that could not have been started within the ceiling: a writer directs what the job may do."""
         if self.ceiling != UNLIMITED:
             from swarm.client.preparation import wanted_of
 
-            job = self.store.job(job_id)
+            job = self.store.jobs.get(job_id)
             self.ceiling.hold(
-                wanted_of(self.store.spec(job.root_id), job.workspace, self.store.permissions(job_id).rules)
+                wanted_of(self.store.agents.spec(job.root_id), job.workspace, self.store.jobs.permissions(job_id).rules)
             )
 
     @property

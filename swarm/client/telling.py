@@ -67,7 +67,7 @@ class Teller:
             return {"job_id": self._job.id, "agent_id": event.agent_id, "label": "user"}
         agent = self._agents.get(event.agent_id)
         if agent is None or event.kind in ("ended", "job_ended"):
-            agent = self._agents[event.agent_id] = self._swarm.store.agent(event.agent_id)
+            agent = self._agents[event.agent_id] = self._swarm.store.agents.get(event.agent_id)
         return {"job_id": self._job.id, "agent_id": agent.id, "label": agent.label}
 
     # -- what agents live --------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class Teller:
         """The entries that came before the event, each with its place in the job."""
         if event.agent_id not in self._agents:
             return
-        while page := self._swarm.store.stored_entries(event.agent_id, after=self._read.get(event.agent_id, 0)):
+        while page := self._swarm.store.journals.stored(event.agent_id, after=self._read.get(event.agent_id, 0)):
             for stored in page:
                 if stored.seq > event.seq:
                     return
@@ -163,7 +163,7 @@ class Teller:
 
     def _tell_message(self, event: Event, about: dict[str, Any]) -> MessageSent:
         to, message_id = event.fields.get("to", ""), event.fields.get("id", "")
-        found = self._swarm.store.message(self._job.id if to == "user" else to, message_id)
+        found = self._swarm.store.mail.get(self._job.id if to == "user" else to, message_id)
         told = {
             "sender": about["label"] if found is None else found.sender,
             "body": "" if found is None else found.body,

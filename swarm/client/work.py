@@ -17,7 +17,7 @@ from swarm.core.errors import ConfigurationError, GitFailed, NoWork
 from swarm.core.records import JobView
 from swarm.core.settings import Settings
 from swarm.permissions.arrivals import find_arrivals, spread
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.workspace.applying import Change, ChangedMeanwhile
 from swarm.workspace.checkouts import job_url, lend_objects, open_checkout, place_checkout
 from swarm.workspace.copies import ATTEMPTS, Copies, find_objects
@@ -219,12 +219,12 @@ class Work:
 
 def find_work(store: Store, settings: Settings, agent_id: str) -> Work:
     """What an agent did, as far as it is kept. Raises `NoWork`, `UnknownAgent`, `GitFailed`."""
-    spec = store.spec(agent_id)
-    job = store.job(spec.job_id)
+    spec = store.agents.spec(agent_id)
+    job = store.jobs.get(spec.job_id)
     if spec.is_carried:
-        commit = store.last_commit(agent_id)
+        commit = store.journals.last_commit(agent_id)
     elif spec.isolation != "none":
-        last = store.last_entry(agent_id)
+        last = store.journals.last_entry(agent_id)
         commit = last.commit if isinstance(last, Finished) else ""
         commit = commit or Copies(settings.checkouts_folder(), job.id).keep_left(agent_id, Path(spec.workspace))
     else:

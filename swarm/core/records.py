@@ -260,8 +260,8 @@ class Event(BaseModel, frozen=True):
 
     id: str
     """Position in the job's event stream: pass it to `follow(after=…)` to go on from here."""
-    seq: int = 0
-    """Its place among all events and journal entries of the job; 0 if an older version wrote it."""
+    seq: int
+    """Its place among all events and journal entries of the job."""
     at: float
     kind: str
     agent_id: str
@@ -273,7 +273,7 @@ def read_event(entry_id: str, fields: Mapping[str, str]) -> Event:
     about = dict(fields)
     return Event(
         id=entry_id,
-        seq=int(about.pop("seq", 0)),
+        seq=int(about.pop("seq")),
         at=int(entry_id.split("-")[0]) / 1000,
         kind=about.pop("kind"),
         agent_id=about.pop("agent"),

@@ -9,7 +9,7 @@ the files.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -103,94 +103,52 @@ def load_catalogue(workspace: Path | None, home: Path | None = None, *, trusted:
     """
     project = [result for folder in project_folders(workspace) for result in _read_project(folder)]
     own = [*_read_home(home), ReadResult(definitions=list(shipped_definitions().values()))]
-    replacing = _find_replacing(project, own)
-    reaching, hooking = _find_reaching(project, own), _find_hooking(project, own)
-    serving = _find_serving(project, own)
+    mine = [definition for result in own for definition in result.definitions]
+    sources, names = {one.source for one in mine}, {one.name.casefold() for one in mine}
+    # What lies in the home is the person's own, also where the home is a repository.
+    foreign = [one for result in project for one in result.definitions if one.source not in sources]
+    replacing = [one for one in foreign if one.name.casefold() in names]
+    grants = _list_grants(foreign, replacing, workspace)
+    unapproved = [] if trusted else [server for one in foreign for server in one.servers]
     if not trusted:
-        project = [
-            result.model_copy(update={"definitions": [one for one in result.definitions if one not in replacing]})
-            for result in project
-        ]
-        project = [_without_servers(_keep_in_project(result, reaching), serving) for result in project]
-        project = [_take_hooks(result, hooking) for result in project]
-    grants = [
-        Grant(
-            text=f"the type {one.name}, in place of the one that is shipped or your own",
-            source=one.source,
-            content=one.model_dump_json(exclude={"warnings"}),
-        )
-        for one in replacing
-    ] + [
-        Grant(
-            text=f"the type {one.name} has your memory of all projects, not of this one alone",
-            source=one.source,
-            content=one.model_dump_json(exclude={"warnings"}),
-        )
-        for one in reaching
-    ]
-    grants += [
-        Grant(text=f"{describe_use(server)}, for the type {one.name}", source=one.source, content=server.digest)
-        for one in serving
-        for server in one.servers
-    ]
-    grants += [grant_of(hook, workspace) for one in hooking for hook in one.hooks]
-    unapproved = [] if trusted else [server for one in serving for server in one.servers]
+        project = [_restrict(result, foreign, replacing) for result in project]
     return _merge(project + own).model_copy(update={"grants": grants, "unapproved": unapproved})
 
 
-def _find_replacing(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
-    """The project's definitions that would take the place of the person's own or of shipped ones, be it but for the case of letters."""
-    mine = [definition for result in own for definition in result.definitions]
-    names = {definition.name.casefold() for definition in mine}
-    # What lies in the home is the person's own, also where the home is a repository.
-    sources = {definition.source for definition in mine}
-    found = (definition for result in project for definition in result.definitions)
-    return [one for one in found if one.name.casefold() in names and one.source not in sources]
-
-
-def _find_reaching(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
-    """The project's definitions that would read, and write, what the person's agents remember from other projects."""
-    sources = {definition.source for result in own for definition in result.definitions}
-    found = (definition for result in project for definition in result.definitions)
-    return [one for one in found if one.memory == "user" and one.source not in sources]
-
-
-def _find_serving(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
-    """The project's definitions that bring MCP servers along: programs that would run, addresses that would be spoken with."""
-    sources = {definition.source for result in own for definition in result.definitions}
-    found = (definition for result in project for definition in result.definitions)
-    return [one for one in found if one.servers and one.source not in sources]
-
-
-def _without_servers(result: ReadResult, serving: list[AgentDefinition]) -> ReadResult:
-    # What it has under a name is what it goes without under that name: it is told so where its tools are chosen.
-    kept = [
-        _share_instead(one) if any(one.source == two.source for two in serving) else one for one in result.definitions
+def _list_grants(
+    foreign: Sequence[AgentDefinition], replacing: Sequence[AgentDefinition], workspace: Path | None
+) -> list[Grant]:
+    """What definitions of a project would have beyond those of the person."""
+    grants = [_grant(one, "in place of the one that is shipped or your own", ",") for one in replacing]
+    grants += [
+        _grant(one, "has your memory of all projects, not of this one alone") for one in foreign if one.memory == "user"
     ]
+    grants += [
+        Grant(text=f"{describe_use(server)}, for the type {one.name}", source=one.source, content=server.digest)
+        for one in foreign
+        for server in one.servers
+    ]
+    return grants + [grant_of(hook, workspace) for one in foreign for hook in one.hooks]
+
+
+def _grant(one: AgentDefinition, what: str, mark: str = "") -> Grant:
+    content = one.model_dump_json(exclude={"warnings"})
+    return Grant(text=f"the type {one.name}{mark} {what}", source=one.source, content=content)
+
+
+def _restrict(
+    result: ReadResult, foreign: Sequence[AgentDefinition], replacing: Sequence[AgentDefinition]
+) -> ReadResult:
+    """What of the project counts without the person's word: none in place of another, and no programs, servers or memory of theirs."""
+    kept = [_narrow(one) if one in foreign else one for one in result.definitions if one not in replacing]
     return result.model_copy(update={"definitions": kept})
 
 
-def _share_instead(one: AgentDefinition) -> AgentDefinition:
-    names = dict.fromkeys([*one.shared_servers, *(server.name for server in one.servers)])
-    return one.model_copy(update={"servers": [], "shared_servers": list(names)})
-
-
-def _find_hooking(project: list[ReadResult], own: list[ReadResult]) -> list[AgentDefinition]:
-    """The project's definitions that have programs of theirs run."""
-    sources = {definition.source for result in own for definition in result.definitions}
-    found = (definition for result in project for definition in result.definitions)
-    return [one for one in found if one.hooks and one.source not in sources]
-
-
-def _take_hooks(result: ReadResult, hooking: list[AgentDefinition]) -> ReadResult:
-    sources = {one.source for one in hooking}
-    kept = [one.model_copy(update={"hooks": []}) if one.source in sources else one for one in result.definitions]
-    return result.model_copy(update={"definitions": kept}) if sources else result
-
-
-def _keep_in_project(result: ReadResult, reaching: list[AgentDefinition]) -> ReadResult:
-    kept = [one.model_copy(update={"memory": "project"}) if one in reaching else one for one in result.definitions]
-    return result.model_copy(update={"definitions": kept})
+def _narrow(one: AgentDefinition) -> AgentDefinition:
+    # What it has under a name is what it goes without under that name: it is told so where its tools are chosen.
+    shared = dict.fromkeys([*one.shared_servers, *(server.name for server in one.servers)])
+    memory = "project" if one.memory == "user" else one.memory
+    return one.model_copy(update={"memory": memory, "hooks": [], "servers": [], "shared_servers": list(shared)})
 
 
 def check_path(path: Path) -> ReadResult:

@@ -112,18 +112,17 @@ def _split_keys(block: str, first_line: int) -> list[tuple[str, list[str], int]]
 
 def _take_as_text(key: str, lines: list[str], number: int) -> str | list[str]:
     """A value that is not YAML: a list of its `- item` lines, or its lines joined."""
-    if normalise_key(key) in _STRUCTURED:
-        raise Unusable(f"the value of `{key}` is not valid YAML", "Correct its quotes and indentation.", number)
     match = _KEY.match(lines[0])
     first = match[2].strip() if match else ""
-    rest = [line.strip() for line in lines[1:] if line.strip()]
-    if not first and rest and all(line.startswith("-") for line in rest):
+    rest = list(filter(None, map(str.strip, lines[1:])))
+    structured = normalise_key(key) in _STRUCTURED
+    if not structured and not first and rest and all(line.startswith("-") for line in rest):
         return [line[1:].strip().strip("'\"") for line in rest]
-    if not _is_free_text(key) and rest:
+    if structured or (rest and not _is_free_text(key)):
         raise Unusable(f"the value of `{key}` is not valid YAML", "Correct its quotes and indentation.", number)
     if _is_free_text(key):
         first = "" if re.fullmatch(r"[|>][+-]?\d?", first) else first
-        return " ".join(part for part in [first, *rest] if part).strip("'\"").replace("\\n", "\n")
+        return " ".join(filter(None, [first, *rest])).strip("'\"").replace("\\n", "\n")
     if first.startswith("[") and first.endswith("]"):
         return re.sub(r"['\"]", "", first[1:-1])  # a list of tools: its reader splits it
     return first.strip("'\"")

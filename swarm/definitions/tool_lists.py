@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from swarm.definitions.names import canonical_tool, is_known_tool, is_tool_entry, split_pattern, suggest
@@ -68,18 +69,18 @@ class ToolLists:
         if len(entries) > _MAX_ENTRIES:
             raise Unusable(f"it has more than {_MAX_ENTRIES} permissions", "Use wildcards.")
         # What stands before the last word for every tool is overruled by it.
-        start = max((index for index, (key, pattern, _) in enumerate(entries) if key == pattern == "*"), default=-1)
-        entries = entries[max(start, 0) :]
-        denied = start >= 0 and entries[0][2] == "deny"
+        start = max((index for index, (key, pattern, _) in enumerate(entries) if key == pattern == "*"), default=0)
+        entries = entries[start:]
+        denied = tuple(entries[:1]) == (("*", "*", "deny"),)
         groups: dict[tuple[str, ...], list[Entry]] = {}
         for entry in entries:
             if entry[0] != "*":
                 groups.setdefault(tuple(_tools_meant(entry[0])), []).append(entry)
         usable = [tools for tools, about in groups.items() if not _is_denied_whole(about, denied)]
         if denied:
-            allowed = (key for tools in usable for key, _, action in groups[tools] if action != "deny")
+            allowed = (entry for tools in usable for entry in groups[tools] if entry[2] != "deny")
             # `write` there is a name for editing; among what is left over from nothing it means itself.
-            self._allow_only([tool for key in allowed for tool in _tools_granted(key)])
+            self._allow_only(list(chain.from_iterable(_tools_granted(key) for key, _, _ in allowed)))
         else:
             self._disallow(*(tool for tools in groups if tools not in usable for tool in tools))
         told_by_tools = all(pattern == "*" and action != "ask" for _, pattern, action in entries)

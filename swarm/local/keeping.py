@@ -26,7 +26,7 @@ from swarm.local.folders import try_lock, write_whole
 from swarm.local.processes import send_signal, spawn_detached, wait_for_exit
 from swarm.local.records import ProcessRecord, load_records, read_job, remove_record, stack_folder
 from swarm.local.stack import StackStatus, changing, hold_stack, start_missing, status, stop_temporary, temporary_stack
-from swarm.local.workers import default_concurrency, end_processes
+from swarm.local.workers import NewWorker, default_concurrency, end_processes
 from swarm.models.connecting import find_credentials
 
 _VOLATILE = ("_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES")
@@ -83,9 +83,8 @@ def _take_worker(settings: Settings, job_id: str, concurrency: int | None) -> tu
         _end_kept(settings, record)
     job_file = stack_folder(settings) / f"{uuid.uuid4().hex[:8]}.job"
     write_whole(job_file, job_id)
-    started = start_missing(
-        settings, 1, concurrency, None, settings.base_url, temporary=True, job_file=job_file, fingerprint=fingerprint
-    )
+    new = NewWorker(concurrency, settings.base_url, temporary=True, job_file=job_file, fingerprint=fingerprint)
+    started = start_missing(settings, 1, new)
     own = next((record for record in started if record.job_file == job_file), None)
     if own is None:
         job_file.unlink(missing_ok=True)

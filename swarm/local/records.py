@@ -46,6 +46,10 @@ class ProcessRecord(BaseModel, frozen=True):
         """When it was started."""
         return datetime.fromtimestamp(self.created, UTC)
 
+    def serves(self, job_id: str | None) -> bool:
+        """Whether it is a worker for all jobs, or for this one."""
+        return self.kind == "worker" and self.job_file is None and self.only_job in (None, job_id)
+
     @property
     def kept(self) -> bool:
         """Whether it has no job, and waits for the next command's."""

@@ -21,7 +21,7 @@ from swarm.local.folders import hold_lock, make_private_folder, make_state_folde
 from swarm.local.records import ProcessRecord, load_records, read_job, save_record, stack_folder
 from swarm.local.redis_server import RedisStatus, ensure_redis, find_redis, read_redis_status, stop_redis
 from swarm.local.workers import (
-    default_concurrency,
+    NewWorker,
     end_processes,
     find_own_hub,
     listens,
@@ -97,7 +97,8 @@ def up(
     If something does not start, what this call started is stopped again and `ConfigurationError` says why.
     """
     with changing(settings):
-        start_missing(settings, workers, concurrency, flower_port, base_url or settings.base_url, temporary=False)
+        new = NewWorker(concurrency, base_url or settings.base_url)
+        start_missing(settings, workers, new, flower_port)
         _keep(settings)
     return status(settings)
 
@@ -163,7 +164,9 @@ def temporary_stack(
                 if _fleet_answers(settings) and not _ready_workers(settings):
                     _refuse_fleet(settings, base_url)
                 else:
-                    start_missing(settings, workers, concurrency, None, base_url, temporary=True, only_job=only_job)
+                    start_missing(
+                        settings, workers, NewWorker(concurrency, base_url, temporary=True, only_job=only_job)
+                    )
             yield status(settings)
         finally:
             with changing(settings):
@@ -192,51 +195,27 @@ def hold_stack(settings: Settings) -> Iterator[int]:
 
 
 def start_missing(
-    settings: Settings,
-    workers: int,
-    concurrency: int | None,
-    flower_port: int | None,
-    base_url: str | None,
-    *,
-    temporary: bool,
-    only_job: str | None = None,
-    job_file: Path | None = None,
-    fingerprint: str = "",
+    settings: Settings, workers: int, new: NewWorker, flower_port: int | None = None
 ) -> list[ProcessRecord]:
-    """Start what is missing of so many workers, with a `job_file` one that is there for that; returns what it started, ready."""
+    """Start what is missing of so many workers like the new one; returns what it started, ready."""
     dead = [record for record in load_records(settings) if record.process() is None]
     end_processes(settings, dead, grace_seconds=0.0)  # a worker that was killed may have left its children
     present = load_records(settings)
-    running_workers = [
-        record
-        for record in present
-        if record.kind == "worker" and record.job_file is None and record.only_job in (None, only_job)
-    ]
-    _refuse_other_server(running_workers, base_url)
+    running_workers = [record for record in present if record.serves(new.only_job)]
+    _refuse_other_server(running_workers, new.base_url)
     started: list[ProcessRecord] = []
     had_redis = settings.redis_url is not None or find_redis(settings) is not None
     own_hub = find_own_hub(settings)
     try:
-        if temporary and not had_redis:
+        if new.temporary and not had_redis:
             _redis_mark(settings).touch()
         with connect(ensure_redis(settings)) as client:
             ping_or_raise(client)
         # Before the workers, who need it; one that somebody else runs there will do.
         if own_hub is not None and not listens(own_hub):
-            started.append(start_hub(settings, own_hub, temporary=temporary))
+            started.append(start_hub(settings, own_hub, temporary=new.temporary))
         for _ in range(workers - len(running_workers)):
-            size = concurrency or default_concurrency()
-            started.append(
-                start_worker(
-                    settings,
-                    concurrency=size,
-                    base_url=base_url,
-                    temporary=temporary,
-                    only_job=only_job,
-                    job_file=job_file,
-                    fingerprint=fingerprint,
-                )
-            )
+            started.append(start_worker(settings, new))
         if flower_port is not None and not any(record.kind == "flower" for record in present):
             started.append(start_flower(settings, port=flower_port))
         # Also those that another command started and did not see to the end.

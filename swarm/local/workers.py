@@ -11,6 +11,7 @@ import sysconfig
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -38,22 +39,24 @@ def default_concurrency() -> int:
     return min(20, max(8, 4 * processors))
 
 
-def start_worker(
-    settings: Settings,
-    *,
-    concurrency: int,
-    base_url: str | None,
-    temporary: bool,
-    only_job: str | None = None,
-    job_file: Path | None = None,
-    fingerprint: str = "",
-) -> ProcessRecord:
+@dataclass(frozen=True)
+class NewWorker:
+    """How a worker is started; the fields are those of its record."""
+
+    concurrency: int | None = None
+    base_url: str | None = None
+    temporary: bool = False
+    only_job: str | None = None
+    job_file: Path | None = None
+    fingerprint: str = ""
+
+
+def start_worker(settings: Settings, new: NewWorker) -> ProcessRecord:
     """Start a worker, for one job if it is named, and note it; `wait_until_ready` tells when it takes tasks."""
-    settings = settings.model_copy(update={"only_job": only_job, "job_file": job_file})
-    arguments = [*_CELERY, "worker", "-c", str(concurrency), "--loglevel", "INFO"]
-    facts: dict[str, Any] = {"concurrency": concurrency, "temporary": temporary, "only_job": only_job}
-    facts |= {"job_file": job_file, "fingerprint": fingerprint}
-    return _start(settings, "worker", arguments, base_url, **facts)
+    settings = settings.model_copy(update={"only_job": new.only_job, "job_file": new.job_file})
+    facts = {**vars(new), "concurrency": new.concurrency or default_concurrency()}
+    arguments = [*_CELERY, "worker", "-c", str(facts["concurrency"]), "--loglevel", "INFO"]
+    return _start(settings, "worker", arguments, facts.pop("base_url"), **facts)
 
 
 def start_flower(settings: Settings, *, port: int) -> ProcessRecord:

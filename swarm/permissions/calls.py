@@ -59,27 +59,24 @@ class Call:
 
 
 def judge_call(call: Call) -> Verdict:
-    for rule in call.rules.about("deny", call.tool):
-        if matches(rule, call):
-            return by_rule("deny", rule)
-    if call.row.writes_files and (unread := _denied_to_read(call)):
-        return by_rule("deny", unread)
+    if denied := _by_rules("deny", call) or _denied_to_read(call):
+        return denied
     planned = _is_plan_file(call)
     if call.mode == "plan" and call.row.has_effects and not call.looks and not planned and not call.row.is_internal:
         return Verdict("deny", _plan_reason(call))
-    for rule in call.rules.about("ask", call.tool):
-        if matches(rule, call):
-            return by_rule("ask", rule)
+    if asked := _by_rules("ask", call):
+        return asked
     if call.row.writes_files and not planned and call.mode != "bypassPermissions":
         path = _path_of(call)
         if path is not None and is_protected(path, call.workspace):
             return Verdict(
                 "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
             )
-    for rule in call.rules.about("allow", call.tool):
-        if matches(rule, call):
-            return by_rule("allow", rule)
-    return _by_mode(call, planned)
+    return _by_rules("allow", call) or _by_mode(call, planned)
+
+
+def _by_rules(action: Action, call: Call) -> Verdict | None:
+    return next((by_rule(action, rule) for rule in call.rules.about(action, call.tool) if matches(rule, call)), None)
 
 
 def _by_mode(call: Call, planned: bool) -> Verdict:
@@ -109,10 +106,13 @@ def rules_against_reading(rules: Rules) -> list[Rule]:
     return [rule for rule in rules.about("deny", READ) if rule.spec is not None]
 
 
-def _denied_to_read(call: Call) -> Rule | None:
-    """The rule that denies reading the file that the call would change."""
+def _denied_to_read(call: Call) -> Verdict | None:
+    """A file that may not be read may not be changed either."""
+    if not call.row.writes_files:
+        return None
     as_read = replace(call, tool=READ, given={"file_path": _path_of(call)})
-    return next((rule for rule in rules_against_reading(call.rules) if matches(rule, as_read)), None)
+    unread = (rule for rule in rules_against_reading(call.rules) if matches(rule, as_read))
+    return next((by_rule("deny", rule) for rule in unread), None)
 
 
 def matches(rule: Rule, call: Call) -> bool:
@@ -129,11 +129,11 @@ def _excepts(exception: Rule, rule: Rule, call: Call) -> bool:
 
 
 def _matches_spec(rule: Rule, call: Call) -> bool:
-    spec, given = rule.spec, call.given
+    spec = rule.spec
     if spec is None:
         return True
     broad = rule.action != "allow"
-    subject = given.get(call.row.subject)
+    subject = call.given.get(call.row.subject)
     match call.row.matching:
         case "edited":
             path = _path_of(call)
@@ -146,23 +146,27 @@ def _matches_spec(rule: Rule, call: Call) -> bool:
             return matches_domain(spec, subject, broad=broad)
         case "name":
             return matches_name(spec, subject)
-        case "value" if subject is not None:
-            return matches_value(spec, subject) or (broad and matches_parameter(spec, given))
-        case "value":
+        case "value" if subject is None:
             return broad  # what is left to the function's default may be what the rule is about
-        case "type" if ":" in spec and broad and matches_parameter(spec, given):
+        case "value" if matches_value(spec, subject):
             return True
         case "type":
-            if given.get("agent_id") and not subject:
-                return not broad  # an agent that runs already was judged when it was started
-            # Elsewhere shipped types begin with capitals: `Agent(Explore)` means explore.
-            kind = str(subject or DEFAULT_TYPE).casefold()
-            kinds = {kind, canonical_type(kind)} if broad else {kind}
-            patterns = {pattern.strip().casefold() for pattern in spec.split(",")}
-            if broad:
-                patterns |= {canonical_type(pattern) for pattern in patterns}
-            return any(fnmatchcase(kind, pattern) for kind in kinds for pattern in patterns)
-    return broad and matches_parameter(spec, given)
+            return _matches_type(spec, call, subject, broad=broad)
+    return broad and matches_parameter(spec, call.given)
+
+
+def _matches_type(spec: str, call: Call, subject: Any, *, broad: bool) -> bool:
+    if ":" in spec and broad and matches_parameter(spec, call.given):
+        return True
+    if call.given.get("agent_id") and not subject:
+        return not broad  # an agent that runs already was judged when it was started
+    # Elsewhere shipped types begin with capitals: `Agent(Explore)` means explore.
+    kind = str(subject or DEFAULT_TYPE).casefold()
+    kinds = {kind, canonical_type(kind)} if broad else {kind}
+    patterns = {pattern.strip().casefold() for pattern in spec.split(",")}
+    if broad:
+        patterns |= {canonical_type(pattern) for pattern in patterns}
+    return any(fnmatchcase(kind, pattern) for kind in kinds for pattern in patterns)
 
 
 def matches_file(rule: Rule, path: str, workspace: Path, *, folder: bool) -> bool:

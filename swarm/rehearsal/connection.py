@@ -7,17 +7,34 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import zlib
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from swarm.rehearsal.checks import RequestRefused
+from swarm.core.errors import SwarmError
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 65_536
 _MAX_HEADERS = 200
 
 Headers = list[tuple[str, str]]
+
+
+class RequestRefused(SwarmError):
+    """A request that the API would answer with an error; by the stable `code` the SDK tells causes of one status apart."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        kind: str = "invalid_request_error",
+        retry_after: float | None = None,
+        code: str | None = None,
+    ) -> None:
+        self.status, self.kind, self.message, self.retry_after, self.code = status, kind, message, retry_after, code
+        super().__init__(message)
 
 
 class Request(NamedTuple):
@@ -34,6 +51,13 @@ class Request(NamedTuple):
     def keep_alive(self) -> bool:
         """Whether the client wants to use the connection again."""
         return self.headers.get("connection", "").lower() != "close"
+
+    def json(self) -> Any:
+        """What the body says. Raises `RequestRefused`."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise RequestRefused(f"the body is not JSON: {error}") from error
 
     @property
     def api_key(self) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from swarm.agent.cutting import SUMMARIZE
-from swarm.rehearsal.summaries import counted_replies
 
+_COUNT = re.compile(r"\(rehearsed\) Summary of (\d+) replies\b")
 _DEFINITION = re.compile(r'agent type is "([^"]+)"')
 _WORKSPACE = re.compile(
     r"^\W*(?:workspace|working directory|cwd)[ \t*]*:[ \t]*`?([^`\n]*[^`\s])", re.IGNORECASE | re.MULTILINE
@@ -100,3 +100,14 @@ def text_of(content: str | list[dict[str, Any]]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(block["text"] for block in content if block.get("type") == "text")
+
+
+def default_summary(replies: int) -> str:
+    """What a summary says where the scenario has no words for it; the count keeps scripts in step."""
+    return f"(rehearsed) Summary of {replies} replies."
+
+
+def counted_replies(text: str) -> int:
+    """How many replies a summary stands for, if it says so."""
+    found = _COUNT.findall(text)
+    return int(found[-1]) if found else 0

@@ -7,7 +7,6 @@ faults, the script. It is recorded before the last byte of its reply is sent, so
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import threading
 import time
@@ -18,17 +17,13 @@ from typing import Any
 from swarm.core.log import EventLog
 from swarm.models.catalogue import price_of
 from swarm.rehearsal import wire
-from swarm.rehearsal.batches import BatchDesk
-from swarm.rehearsal.checks import RequestRefused, check_request
-from swarm.rehearsal.connection import Headers, Request, format_chunk, format_head, format_response
+from swarm.rehearsal.connection import Headers, Request, RequestRefused, format_chunk, format_head, format_response
 from swarm.rehearsal.conversation import Conversation, read_conversation
 from swarm.rehearsal.faults import ERRORS, FaultPlan
 from swarm.rehearsal.ledger import Ledger, RequestRecord, Unmatched
-from swarm.rehearsal.prompt_cache import InputUsage, Prefix, PromptCache, estimate_tokens, measure_request
-from swarm.rehearsal.rate_limits import RateLimiter
+from swarm.rehearsal.provider import InputUsage, Measured, Provider, estimate_tokens
 from swarm.rehearsal.scenario import Fault, Reply, Scenario
 from swarm.rehearsal.script import Script
-from swarm.rehearsal.summaries import LEAST_TOKENS, Summaries, bind_thinking
 
 Send = Callable[[bytes], None]
 
@@ -36,6 +31,8 @@ _FIRST_BYTE_SHARE = 0.25
 """How much of a reply's latency passes before it begins; from then on its prefix is in the cache."""
 _HANG_SECONDS = 600.0
 _SLOW_SECONDS = 5.0
+_LEAST_TOKENS = 1_000
+"""With less room than this no summary comes about."""
 _WINDOW = 1_000_000
 """Of a model that the table of prices does not know."""
 _SHOWN_CHARACTERS = 400
@@ -58,24 +55,26 @@ class Endpoints:
     """The paths of one server, playing one scenario."""
 
     def __init__(
-        self, scenario: Scenario, ledger: Ledger, closing: threading.Event, latency_seconds: float | None = None
+        self,
+        scenario: Scenario,
+        provider: Provider,
+        ledger: Ledger,
+        closing: threading.Event,
+        latency_seconds: float | None = None,
     ) -> None:
         self._scenario = scenario
+        self._provider = provider
         self._ledger = ledger
         self._closing = closing
         self._latency = (latency_seconds, latency_seconds) if latency_seconds is not None else None
         self._random = random.Random(scenario.seed)
-        self._script = Script(scenario)
+        self._script = Script(scenario, provider.scripts)
         self._faults = FaultPlan(scenario.faults, scenario.seed)
-        self._summaries = Summaries()
-        self._cache = PromptCache(scenario.cache_minimum_tokens)
-        self._limiter = RateLimiter(scenario.rate_limits)
         self._numbers = itertools.count(1)
-        self._batches = BatchDesk(scenario.batches, self._answer_batched)
 
     def stats(self) -> dict[str, Any]:
         """What has happened so far, in totals."""
-        return {**self._ledger.stats(), "batches": self._batches.stats()}
+        return {**self._ledger.stats(), **self._provider.stats()}
 
     def serve(self, request: Request, send: Send) -> bool:
         """Answer one request; False means that the connection must be closed."""
@@ -99,9 +98,8 @@ class Endpoints:
                 self._ledger.end()
         self._check_key(request)
         if (request.method, path) == ("POST", "/v1/messages/count_tokens"):
-            body = check_request(_read_json(request.body), counting=True, may_end_with_assistant=self._scenario.pauses)
-            self._check_model(body["model"])
-            self._send_json(send, {"input_tokens": measure_request(body).total_tokens}, request_id)
+            body = self._read_body(request.json(), request.headers.get("anthropic-beta", ""), counting=True)
+            self._send_json(send, {"input_tokens": self._provider.measure(body).total_tokens}, request_id)
         elif (request.method, path) == ("GET", "/v1/models"):
             models = [self._describe_model(model) for model in self._scenario.models or _MODELS]
             page = {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
@@ -110,44 +108,33 @@ class Endpoints:
             model = path.removeprefix("/v1/models/")
             self._check_model(model)
             self._send_json(send, self._describe_model(model), request_id)
-        elif path.startswith("/v1/messages/batches"):
-            return self._serve_batches(request, path.removeprefix("/v1/messages/batches").strip("/"), send, request_id)
         else:
-            raise RequestRefused(f"{request.method} {path}: not found", status=404, kind="not_found_error")
+            data = self._provider.route(request, path, self._answer_alone)
+            if data is not None:
+                send(format_response(200, self._headers(request_id), data))
+            return data is not None
         return True
 
-    def _serve_batches(self, request: Request, rest: str, send: Send, request_id: str) -> bool:
-        base = f"http://{request.headers.get('host', '')}"
-        match request.method, rest.split("/"):
-            case "POST", [""]:
-                batch, heard = self._batches.post(_read_json(request.body))
-                if heard:
-                    self._send_json(send, batch, request_id)
-                return heard
-            case "GET", [""]:
-                self._send_json(send, self._batches.page(base), request_id)
-            case "GET", [batch_id]:
-                self._send_json(send, self._batches.get(batch_id, base), request_id)
-            case "GET", [batch_id, "results"]:
-                lines = b"".join(wire.encode_json(result) + b"\n" for result in self._batches.results(batch_id))
-                send(format_response(200, self._headers(request_id), lines))
-            case _:
-                raise RequestRefused(f"{request.method} {request.path}: not found", status=404, kind="not_found_error")
-        return True
-
-    def _answer_batched(self, body: dict[str, Any]) -> dict[str, Any]:
-        body = check_request(body, may_end_with_assistant=self._scenario.pauses)
+    def _read_body(self, body: Any, betas: str = "", *, counting: bool = False) -> dict[str, Any]:
+        if not isinstance(body, dict) or not isinstance(body.get("model"), str) or not body["model"]:
+            raise RequestRefused("the body must be a JSON object with a `model`")
         self._check_model(body["model"])
+        self._provider.check(body, betas, counting=counting)
+        return body
+
+    def _answer_alone(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The reply to a body that came otherwise than as a request of its own."""
+        body = self._read_body(body)
         conversation = read_conversation(body)
         fault = self._faults.pick(conversation)
         if fault is not None and fault.kind in ERRORS:
             raise _rehearsed_error(fault, fault.kind)
-        answer, prefix = self._script.answer(conversation), measure_request(body)
+        answer, prefix = self._script.answer(conversation), self._provider.measure(body)
         if answer is None:
             raise self._note_unmatched(conversation)
         room = self._window(body["model"]) - prefix.total_tokens
         content, stop_reason = self._compose(body, prefix, answer.reply, min(room, body["max_tokens"]), room)
-        usage = wire.build_usage(self._cache.look_up(body["model"], prefix), answer.reply.usage, content)
+        usage = wire.build_usage(self._provider.look_up(body["model"], prefix), answer.reply.usage, content)
         message_id = f"msg_rehearsed{next(self._numbers):012d}"
         return wire.build_message(message_id, body["model"], content, stop_reason, {**usage, "service_tier": "batch"})
 
@@ -157,12 +144,10 @@ class Endpoints:
         exchange = _Exchange(request, send, RequestRecord(time=time.time(), request_id=request_id, status=200))
         try:
             self._check_key(request)
-            body = check_request(_read_json(request.body), may_end_with_assistant=self._scenario.pauses)
+            body = self._read_body(request.json(), request.headers.get("anthropic-beta", ""))
             exchange.record = replace(
                 exchange.record, model=body["model"], messages=len(body["messages"]), stream=body.get("stream") is True
             )
-            self._check_model(body["model"])
-            self._summaries.check(body, request.headers.get("anthropic-beta", ""), able=self._scenario.summarizes)
             return self._play(exchange, body)
         except RequestRefused as refusal:
             _log.debug("rehearsal.refused", request_id=request_id, status=refusal.status, reason=refusal.message)
@@ -173,12 +158,9 @@ class Endpoints:
     def _play(self, exchange: _Exchange, body: dict[str, Any]) -> bool:
         conversation = read_conversation(body)
         exchange.record = replace(exchange.record, definition=conversation.definition, turn=conversation.turn)
-        prefix = measure_request(body)
-        input_usage = self._cache.look_up(_scope(exchange, body), prefix)
-        wait = self._limiter.admit(input_usage.fresh_tokens, self._ledger.in_flight)
-        if wait is not None:
-            message = "The simulated rate limit is used up."
-            raise RequestRefused(message, status=429, kind="rate_limit_error", retry_after=wait)
+        prefix = self._provider.measure(body)
+        input_usage = self._provider.look_up(_scope(exchange, body), prefix)
+        self._provider.admit(input_usage.fresh_tokens, self._ledger.in_flight)
         fault = self._faults.pick(conversation)
         if fault is not None:
             exchange.record = replace(exchange.record, fault=fault.kind)
@@ -196,7 +178,7 @@ class Endpoints:
         body: dict[str, Any],
         conversation: Conversation,
         fault: Fault | None,
-        measured: tuple[Prefix, InputUsage],
+        measured: tuple[Measured, InputUsage],
     ) -> bool:
         prefix, input_usage = measured
         room = self._window(body["model"]) - prefix.total_tokens
@@ -224,24 +206,24 @@ class Endpoints:
         seconds = self._draw_latency(latency)
         if self._closing.wait(seconds * _FIRST_BYTE_SHARE) if seconds else self._closing.is_set():
             return False
-        self._cache.store(_scope(exchange, body), prefix)
+        self._provider.store(_scope(exchange, body), prefix)
         remaining = seconds * (1 - _FIRST_BYTE_SHARE)
         try:
             if exchange.record.stream:
                 return self._send_stream(exchange, wire.build_events(message), remaining, fault)
             return self._send_message(exchange, message, remaining, fault)
         finally:
-            self._limiter.spend(charged["output_tokens"])
+            self._provider.spend(charged["output_tokens"])
 
     def _compose(
-        self, body: dict[str, Any], prefix: Prefix, reply: Reply, most: int, room: int
+        self, body: dict[str, Any], prefix: Measured, reply: Reply, most: int, room: int
     ) -> tuple[list[dict[str, Any]], str]:
         """The content of a reply that may have `most` tokens, in a window that has `room` for so many, and why it stops."""
         if body.get("compaction") is not None:
-            if reply.stop_reason is not None or most < LEAST_TOKENS:
+            if reply.stop_reason is not None or most < _LEAST_TOKENS:
                 return [], reply.stop_reason or ("max_tokens" if most < room else "model_context_window_exceeded")
-            return [self._summaries.make(body, reply.text or "")], "compaction"
-        content = wire.build_content(reply, prefix.digest, lambda: bind_thinking(body))
+            return [self._provider.summarize(body, reply.text or "")], "compaction"
+        content = wire.build_content(reply, prefix.digest, lambda: self._provider.bind_thinking(body))
         if content and estimate_tokens(content) > room:
             text = (reply.text or "")[: room * 2]
             return [{"type": "text", "text": text}] if text.strip() else [], "model_context_window_exceeded"
@@ -365,7 +347,7 @@ class Endpoints:
         send(format_response(refusal.status, headers, wire.encode_json(wire.build_error(refusal, request_id))))
 
     def _headers(self, request_id: str) -> Headers:
-        return [("request-id", request_id), ("x-request-id", request_id), *self._limiter.headers()]
+        return [("request-id", request_id), ("x-request-id", request_id), *self._provider.headers()]
 
     def _draw_latency(self, own: tuple[float, float] | None) -> float:
         shortest, longest = self._latency or own or self._scenario.latency_seconds
@@ -375,13 +357,6 @@ class Endpoints:
 def _scope(exchange: _Exchange, body: dict[str, Any]) -> str:
     """Whose cache it is."""
     return f"{body['model']}\0{exchange.request.api_key}"
-
-
-def _read_json(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise RequestRefused(f"the body is not JSON: {error}") from error
 
 
 def _rehearsed_error(fault: Fault, kind: str) -> RequestRefused:

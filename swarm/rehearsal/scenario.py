@@ -98,11 +98,13 @@ FaultKind = Literal[
 ]
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """What every part of a scenario has in common: a name that is unknown is refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-class When(_Part):
+class When(Part):
     """Which requests a rule or a fault is for. Every condition given must hold; none given means every request."""
 
     definition: Pattern | None = None
@@ -123,7 +125,7 @@ class When(_Part):
     """True matches only requests for a summary of the conversation, of which rules that do not say it hear nothing."""
 
 
-class ToolCall(_Part):
+class ToolCall(Part):
     """One `tool_use` block of a reply."""
 
     name: str = Field(min_length=1)
@@ -132,14 +134,14 @@ class ToolCall(_Part):
     """Its id, instead of one that no other call has: some servers give an id twice."""
 
 
-class FoundPage(_Part):
+class FoundPage(Part):
     """One result of a search."""
 
     url: str = Field(min_length=1)
     title: str = ""
 
 
-class UsageOverride(_Part):
+class UsageOverride(Part):
     """Token counts to report instead of the simulated ones."""
 
     input_tokens: int | None = Field(default=None, ge=0)
@@ -148,7 +150,7 @@ class UsageOverride(_Part):
     cache_read_input_tokens: int | None = Field(default=None, ge=0)
 
 
-class Reply(_Part):
+class Reply(Part):
     """What the model says. Strings may hold placeholders: {prompt}, {last_result}, {turn}, named groups …"""
 
     text: str | None = None
@@ -168,7 +170,7 @@ class Reply(_Part):
         return self
 
 
-class Rule(_Part):
+class Rule(Part):
     """`when` this, `reply` that. The first rule of a scenario that matches is taken."""
 
     name: str | None = None
@@ -187,7 +189,7 @@ class Rule(_Part):
         return data
 
 
-class Fault(_Part):
+class Fault(Part):
     """Something that goes wrong with some of the requests that match `when`."""
 
     kind: Annotated[FaultKind, BeforeValidator(_read_kind)]
@@ -212,35 +214,7 @@ class Fault(_Part):
     """`cut` only: break the connection as well, instead of ending the stream politely before `message_stop`."""
 
 
-class RateLimits(_Part):
-    """The simulated limits, per minute, that the response headers report."""
-
-    requests: int = Field(default=4_000, ge=1)
-    input_tokens: int = Field(default=2_000_000, ge=1)
-    """Cache reads do not count."""
-    output_tokens: int = Field(default=400_000, ge=1)
-    in_flight: int | None = Field(default=None, ge=1)
-    """Requests that may be under way at once; one more is answered 429, also without `enforce`."""
-    retry_after: float | None = Field(default=None, gt=0)
-    """Seconds in the `retry-after` header of those, instead of the time until there is room again."""
-    enforce: bool = False
-    """Answer 429 with `retry-after` when one is used up, instead of only reporting."""
-    stated: bool = True
-    """False: no header tells of them, as with some platforms and proxies."""
-    refusals_count: bool = False
-    """A request that is refused counts as a request, too."""
-
-
-class BatchRules(_Part):
-    """How batches go."""
-
-    seconds: float = Field(default=0.0, ge=0)
-    """How long each takes."""
-    unheard: int = Field(default=0, ge=0)
-    """So many of the first are taken in, and their senders told nothing: the connection breaks."""
-
-
-class Scenario(_Part):
+class Scenario(Part):
     """A whole scenario; `script` names a part of it that is written in Python and asked when no rule matches."""
 
     name: str = Field(min_length=1)
@@ -249,17 +223,13 @@ class Scenario(_Part):
     models: tuple[str, ...] | None = None
     """The models that exist; others get 404. Unset: every model exists."""
     seed: int = 0
-    cache_minimum_tokens: int = Field(default=0, ge=0)
-    """Prefixes shorter than this are silently not cached."""
-    rate_limits: RateLimits = RateLimits()
-    batches: BatchRules = BatchRules()
     context_windows: dict[str, int] = {}
     """By model, how many tokens a request and its reply may have; of others it is what the table of prices says."""
     summarizes: bool = True
     """Whether the models make summaries on demand, as Anthropic's API does and others do not."""
     obeys_tool_choice: bool = True
     """False: calls tools also where `tool_choice` is none, as some gateways do."""
-    script: Literal["tree", "chatter"] | None = None
+    script: Literal["tree"] | None = None
     faults: tuple[Fault, ...] = ()
     rules: tuple[Rule, ...] = ()
 
@@ -275,8 +245,8 @@ class Scenario(_Part):
         return any(rule.reply.stop_reason == "pause_turn" for rule in self.rules)
 
 
-def load_scenario(name_or_path: str | Path) -> Scenario:
-    """The shipped scenario of that name, or the one in that file."""
+def load_scenario(name_or_path: str | Path, kind: type[Scenario] = Scenario) -> Scenario:
+    """The shipped scenario of that name, or the one in that file, read as this kind of scenario."""
     given = str(name_or_path)
     if re.fullmatch(r"[A-Za-z0-9_-]+", given) and (SHIPPED / f"{given}.yaml").is_file():
         path = SHIPPED / f"{given}.yaml"
@@ -290,10 +260,10 @@ def load_scenario(name_or_path: str | Path) -> Scenario:
         raise ScenarioError(
             f"scenario {given!r} cannot be read ({reason}); give a YAML file or one of the shipped: {shipped}"
         ) from error
-    return parse_scenario(text, path.name)
+    return parse_scenario(text, path.name, kind)
 
 
-def parse_scenario(text: str, source: str = "scenario") -> Scenario:
+def parse_scenario(text: str, source: str = "scenario", kind: type[Scenario] = Scenario) -> Scenario:
     """Read a scenario from YAML; `source` names it in errors, and is its name if it states none."""
     try:
         data = yaml.safe_load(text)
@@ -302,7 +272,7 @@ def parse_scenario(text: str, source: str = "scenario") -> Scenario:
     if not isinstance(data, dict):
         raise ScenarioError(f"{source}: a scenario is a mapping with `name` and `rules`, not {type(data).__name__}")
     try:
-        return Scenario.model_validate({"name": Path(source).stem, **data})
+        return kind.model_validate({"name": Path(source).stem, **data})
     except ValidationError as error:
         problems = "; ".join(_describe(problem["loc"], problem["msg"], data) for problem in error.errors())
         raise ScenarioError(f"{source}: {problems}") from error

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from swarm.rehearsal.chatter import answer_chatter
-from swarm.rehearsal.conversation import Conversation
+from swarm.rehearsal.conversation import Conversation, default_summary
 from swarm.rehearsal.scenario import Reply, Rule, Scenario, When
-from swarm.rehearsal.summaries import default_summary
-from swarm.rehearsal.tree import answer_tree
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*)\}")
-_SCRIPTS: dict[str, Callable[[Conversation], Reply | None]] = {"tree": answer_tree, "chatter": answer_chatter}
 _WITHOUT_TOOLS = "(rehearsed) No tools may be used in this reply, and the scenario has no other words for it."
 
 
@@ -29,11 +25,11 @@ class Answer(NamedTuple):
 class Script:
     """A scenario being played: the rules, and how often each has been taken."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, scripts: Mapping[str, Callable[[Conversation], Reply | None]]) -> None:
         self._rules = scenario.rules
         self._taken = [0] * len(scenario.rules)
         self._lock = threading.Lock()
-        self._script = scenario.script
+        self._script, self._scripts = scenario.script, scripts
         self._obeys = scenario.obeys_tool_choice
 
     def answer(self, conversation: Conversation) -> Answer | None:
@@ -42,7 +38,7 @@ class Script:
         if found is None and conversation.summarizing:
             return Answer(Reply(text=default_summary(conversation.turn)), "summary")
         if found is None and self._script is not None:
-            reply = _SCRIPTS[self._script](conversation)
+            reply = self._scripts[self._script](conversation)
             found = Answer(reply, self._script) if reply else None
         if found is not None and found.reply.tools and not conversation.tools_allowed and self._obeys:
             # A real model obeys `tool_choice: none`, so the actor does, whatever its script says.

@@ -11,10 +11,10 @@ from typing import Any, cast
 from swarm.core.log import EventLog
 from swarm.core.settings import http_address
 from swarm.rehearsal import wire
-from swarm.rehearsal.checks import RequestRefused
-from swarm.rehearsal.connection import format_response, read_request
+from swarm.rehearsal.connection import RequestRefused, format_response, read_request
 from swarm.rehearsal.endpoints import Endpoints
 from swarm.rehearsal.ledger import Ledger, RequestRecord
+from swarm.rehearsal.provider import Provider
 from swarm.rehearsal.scenario import Scenario
 
 _log = EventLog(__name__)
@@ -28,12 +28,18 @@ class RehearsalServer:
     """
 
     def __init__(
-        self, scenario: Scenario, host: str = "127.0.0.1", port: int = 0, latency_seconds: float | None = None
+        self,
+        scenario: Scenario,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        latency_seconds: float | None = None,
+        *,
+        provider: Provider | None = None,
     ) -> None:
         self.scenario = scenario
         self._ledger = Ledger()
         self._closing = threading.Event()
-        endpoints = Endpoints(scenario, self._ledger, self._closing, latency_seconds)
+        endpoints = Endpoints(scenario, provider or Provider(), self._ledger, self._closing, latency_seconds)
         self._listener = _Listener((host, port), endpoints)
         self._thread: threading.Thread | None = None
         self._served = False
@@ -50,7 +56,7 @@ class RehearsalServer:
         return self._ledger.requests
 
     def stats(self) -> dict[str, Any]:
-        """Totals: requests, by status, by model, faults, tokens by class, requests in flight, unmatched ones; and of batches."""
+        """Totals: requests, by status, by model, faults, tokens by class, requests in flight, unmatched ones; and the provider's own."""
         return self._listener.endpoints.stats()
 
     def start(self) -> RehearsalServer:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from swarm.rehearsal.checks import RequestRefused, sign_thinking
-from swarm.rehearsal.prompt_cache import InputUsage, estimate_tokens
+from swarm.rehearsal.connection import RequestRefused
+from swarm.rehearsal.provider import InputUsage, estimate_tokens
 from swarm.rehearsal.scenario import FoundPage, Reply, UsageOverride
 
 _MOST_PIECES = 8
@@ -20,6 +20,11 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 def encode_json(value: Any) -> bytes:
     """Compact JSON."""
     return _encode(value).encode()
+
+
+def sign_thinking(thinking: str) -> str:
+    """The signature that this server gives to a thinking block, up to a dot, which what it is bound to follows."""
+    return "rehearsed-" + hashlib.blake2b(thinking.encode("utf-8", "surrogatepass"), digest_size=24).hexdigest()
 
 
 def build_content(reply: Reply, digest: bytes, bound: Callable[[], str]) -> list[dict[str, Any]]:

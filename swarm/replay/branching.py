@@ -74,13 +74,13 @@ def find_moment(past: Past, agent_id: str, turn: int) -> Moment:
     if not 0 <= turn <= len(replies):
         raise ConfigurationError(f"{agent_id} has {len(replies)} turns: name one from 0 to {len(replies)}")
     first = entries[0].document if entries else {}
-    if first.get("kind") != "started" or any(one.seq == 0 for one in entries):
-        raise ConfigurationError(f"{agent_id} has not begun, or an older version ran it: nothing can go on from there")
+    if first.get("kind") != "started":
+        raise ConfigurationError(f"{agent_id} has not begun: nothing can go on from there")
     if past.agents[agent_id].parent and first["spec"].get("fork") is not None:
         raise ConfigurationError(
             f"{agent_id} is a fork, which begins in its parent's conversation: replay from its parent"
         )
-    last = _end_of_turn(entries, replies[turn - 1]) if turn else (replies[0] if replies else len(entries)) - 1
+    last = _end_of_turn(entries, replies[turn - 1]) if turn else [*replies, len(entries)][0] - 1
     cut = entries[last]
     moment = Moment(agent_id, turn, cut.seq, float(cut.document.get("at", 0.0)))
     if past.agents[agent_id].parent:

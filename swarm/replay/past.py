@@ -14,7 +14,7 @@ from typing import Any
 
 from swarm.agent.entries import Entry, Started, decode_entry
 from swarm.core.errors import ConfigurationError
-from swarm.store.agents import Store
+from swarm.store.store import Store
 
 VERSION = 1
 _FORMAT = "swarm-export"
@@ -94,15 +94,17 @@ class Past:
 
 def read_past(store: Store, job_id: str) -> Past:
     """The job as it stands now. Raises `UnknownAgent`."""
-    store.job(job_id)
-    past = Past(job_id, store.client.hgetall(store.key("job", job_id)))
+    store.jobs.get(job_id)
+    past = Past(job_id, store.keyspace.client.hgetall(store.keyspace.key("job", job_id)))
     for digest in (past.fields.get("definitions", ""), *carried_by(past.fields).values()):
         _take_document(store, past, digest)
     # What travels with a job may refer to more: a skill to its files.
     for digest in {found for text in list(past.documents.values()) for found in _DIGEST.findall(text)}:
         _take_document(store, past, digest)
-    for agent_id in store.agent_ids([job_id]):
-        agent = past.agents[agent_id] = PastAgent(agent_id, store.client.hgetall(store.key("agent", agent_id)))
+    for agent_id in store.agents.ids([job_id]):
+        agent = past.agents[agent_id] = PastAgent(
+            agent_id, store.keyspace.client.hgetall(store.keyspace.key("agent", agent_id))
+        )
         agent.entries = [
             PastEntry(one.number, one.seq, json.loads(one.document)) for one in _all_entries(store, agent_id)
         ]
@@ -110,9 +112,9 @@ def read_past(store: Store, job_id: str) -> Past:
             # What its requests begin with, at first and by another definition.
             for name in ("prefix", "instructions") if entry.document["kind"] in ("started", "redefined") else ():
                 _take_document(store, past, entry.document.get(name, ""))
-        agent.mail = list(store.client.xrange(store.key("mail", agent_id)))
-        agent.outputs = store.client.hgetall(store.key("outputs", agent_id))
-    past.events = list(store.client.xrange(store.key("events", job_id)))
+        agent.mail = list(store.keyspace.client.xrange(store.keyspace.key("mail", agent_id)))
+        agent.outputs = store.keyspace.client.hgetall(store.keyspace.key("outputs", agent_id))
+    past.events = list(store.keyspace.client.xrange(store.keyspace.key("events", job_id)))
     return past
 
 
@@ -123,13 +125,13 @@ def carried_by(fields: Mapping[str, str]) -> dict[str, str]:
 
 def _all_entries(store: Store, agent_id: str) -> Iterator[Any]:
     after = 0
-    while page := store.stored_entries(agent_id, after=after, count=_PAGE):
+    while page := store.journals.stored(agent_id, after=after, count=_PAGE):
         yield from page
         after = page[-1].number
 
 
 def _take_document(store: Store, past: Past, digest: str) -> None:
-    if digest and digest not in past.documents and (text := store.document(digest)) is not None:
+    if digest and digest not in past.documents and (text := store.jobs.document(digest)) is not None:
         past.documents[digest] = text
 
 

@@ -35,7 +35,7 @@ step('plant', function(job, what, request)
   local owner = given.id and given.id ~= '' and field(given.id, 'job')
   if owner and owner ~= job then return { 'exists' } end
   if what == 'document' then
-    refer_to(job, given.digest, given.text)
+    documents.refer(job, given.digest, given.text)
   elseif what == 'agent' then
     local key = agent_key(given.id)
     for name, value in pairs(given.fields) do redis.call('HSET', key, name, value) end
@@ -47,7 +47,7 @@ step('plant', function(job, what, request)
       planted(children_key(given.parent))
     end
   elseif what == 'entries' then
-    local have = journal_length(given.id)
+    local have = agents.journal_length(given.id)
     for _, entry in ipairs(given.entries) do
       if tonumber(entry[1]) > have then
         redis.call('XADD', journal_key(given.id), string.format('%d-0', entry[1]), 'e', entry[3], 'seq', string.format('%d', entry[2]))
@@ -93,17 +93,17 @@ step('plant_job', function(job, request)
   redis.call('ZADD', P .. ':jobs', NOW, job)
   tally('jobs')
   if #given.queue == 0 then
-    keep(job, NOW + tonumber(job_field(job, 'retention') or '604800'))
+    endings.keep(job, NOW + tonumber(job_field(job, 'retention') or '604800'))
     return { 'ok', publish }
   end
   redis.call('HSET', job_key(job), 'state', 'running')
-  keep(job)
+  endings.keep(job)
   local seconds = job_field(job, 'seconds')
-  if seconds then set_deadline(job, tonumber(seconds)) end
+  if seconds then agents.set_deadline(job, tonumber(seconds)) end
   emit(job, 'job_started', job_field(job, 'root'))
   for _, id in ipairs(redis.call('ZRANGE', job_key(job, 'agents'), 0, -1)) do
     if field(id, 'idle') == '1' then redis.call('ZADD', job_key(job, 'team:idle'), NOW, id) end
   end
-  for _, id in ipairs(given.queue) do put_on_queue(id) end
+  for _, id in ipairs(given.queue) do admission.put_on_queue(id) end
   return { 'ok', publish }
 end)

@@ -9,7 +9,7 @@ from typing import Any
 from swarm.core.errors import ConfigurationError
 from swarm.replay.past import Past, PastAgent
 from swarm.replay.sharing import Shared
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Signals
 
 _AT_ONCE = 50
@@ -60,7 +60,7 @@ def plant(
         "queue": list(queue),
         **({"team": dict(team)} if team else {}),
     }
-    answer = store.run("plant_job", past.job_id, json.dumps(request))
+    answer = store.keyspace.run("plant_job", past.job_id, json.dumps(request))
     if answer[0] == "exists":
         raise _there(past)
     return Signals(publish=answer[1])
@@ -86,7 +86,7 @@ def _plant_messages(store: Store, past: Past, what: str, owner: str, messages: S
 
 
 def _step(store: Store, past: Past, what: str, request: dict[str, Any]) -> None:
-    if store.run("plant", past.job_id, what, json.dumps(request, ensure_ascii=False))[0] == "exists":
+    if store.keyspace.run("plant", past.job_id, what, json.dumps(request, ensure_ascii=False))[0] == "exists":
         raise _there(past)
 
 

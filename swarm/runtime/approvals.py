@@ -28,7 +28,7 @@ from swarm.permissions.rules import Rules
 from swarm.runtime.auto_mode import AutoMode
 from swarm.runtime.segment import Segment
 from swarm.runtime.toolbox import Toolbox, from_workspace
-from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question, Questions
+from swarm.store.questions import MAX_DETAIL_CHARACTERS, Ask, Question
 
 REQUEST_SECONDS = 3_600.0
 """How long another agent can answer a request: about a plan, or for a shutdown."""
@@ -52,7 +52,7 @@ class Approvals:
 
     def __init__(self, segment: Segment, toolbox: Toolbox, auto: AutoMode | None = None) -> None:
         self._segment, self._toolbox, self._auto = segment, toolbox, auto
-        self._questions = Questions(segment.store)
+        self._questions = segment.store.questions
         self._looked: dict[str, str] = {}
 
     def decide(self, calls: Sequence[Block]) -> Decision:

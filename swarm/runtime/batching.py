@@ -45,7 +45,7 @@ def leave_to_batch(segment: Segment, model_call: ModelCall, action: CallModel, r
     # The same for as long as it is the same request: one that failed is asked again under another name.
     name = f"{spec.agent_id}-{life.failures}"
     body = json.dumps(batch_body(request, max_output=max_output(spec.model, prices_file=prices)), ensure_ascii=False)
-    answer = Batches(segment.store).ask(segment.claim, name, spec.base_url or "", body)
+    answer = Batches(segment.store.keyspace).ask(segment.claim, name, spec.base_url or "", body)
     match answer:
         case "asked":
             return Condition(batch=name)

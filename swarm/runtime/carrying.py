@@ -107,7 +107,7 @@ class KeptHere(Keeping):
             log.warning("files.not_kept", agent_id=segment.spec.agent_id, why=error)
             return finished
         commit = took.commit or repository.tip() or ""
-        return finished.model_copy(update={"commit": commit, "v": 2})
+        return finished.model_copy(update={"commit": commit})
 
 
 class ThroughHub(Keeping):
@@ -172,7 +172,7 @@ class ThroughHub(Keeping):
                 if time.monotonic() - told_at > _TELL_SECONDS:
                     told_at = time.monotonic()
                     log.warning("hub.away", agent_id=segment.spec.agent_id, seconds=away, why=error)
-                    segment.store.tell_activity(segment.claim, f"waits for the hub ({error})"[:300])
+                    segment.store.events.tell_activity(segment.claim, f"waits for the hub ({error})"[:300])
                 is_late = segment.claim.deadline is not None and segment.claim.now() > segment.claim.deadline
                 if is_late or self._draining() or (give_up_after is not None and away > give_up_after):
                     raise HubAway(f"the hub is away: {error}") from error
@@ -286,7 +286,7 @@ class Carried(ThroughHub):
             self._repository.become(previous)
             text = f"{finished.text}\n\n{files_too_many(str(error))}"
             return finished.model_copy(update={"text": text, "is_error": True})
-        return finished.model_copy(update={"commit": commit, "v": 2})
+        return finished.model_copy(update={"commit": commit})
 
     def kept(self) -> None:
         self._moved.unlink(missing_ok=True)

@@ -55,7 +55,7 @@ class Children:
         for call in calls:
             if why := plan.against.get(call["id"]):
                 about = self._toolbox.activity(call)
-                self._store.emit(self._spec.job_id, "denied", self._spec.agent_id, call=about, why=why)
+                self._store.events.emit(self._spec.job_id, "denied", self._spec.agent_id, call=about, why=why)
         if plan.refused:
             self._journal.append_results(
                 [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
@@ -94,7 +94,7 @@ class Children:
         """Refuse whoever is to join a team that is not there: a job has one at a time."""
         for call in calls:
             asked = call["id"] in plan.children and call["input"].get("team_name")
-            team = Teams(self._store, self._spec.job_id).find() if asked else None
+            team = Teams(self._store.keyspace, self._spec.job_id).find() if asked else None
             if asked and (team is None or team.name != asked):
                 del plan.children[call["id"]]
                 plan.refused[call["id"]] = NO_TEAM if team is None else other_team(str(asked), team.name)
@@ -119,7 +119,7 @@ class Children:
                 commit=commit,
             )
         )
-        answer = self._store.spawn(
+        answer = self._store.agents.spawn(
             self._segment.claim,
             self._journal.next_number,
             entry,
@@ -156,13 +156,13 @@ class Children:
     def abort_siblings(self, children: dict[str, str], alive: Sequence[str]) -> bool:
         """End those who are still at work if one has failed whose failure ends the others; returns whether there are such."""
         bound = [agent_id for call_id, agent_id in children.items() if self._binds(call_id)]
-        ended = self._store.ended([agent_id for agent_id in bound if agent_id not in alive])
+        ended = self._store.agents.ended([agent_id for agent_id in bound if agent_id not in alive])
         failed = next((one for one in ended.values() if one.state in ("failed", "timed_out")), None)
         if failed is not None:
             why = f"{failed.called} ({failed.label}), which was started beside it, failed"
             for agent_id in alive:
                 self._segment.publish(
-                    self._store.cancel(agent_id, why, by=(self._spec.agent_id, self._segment.claim.generation))
+                    self._store.agents.cancel(agent_id, why, by=(self._spec.agent_id, self._segment.claim.generation))
                 )
         return bool(bound)
 
@@ -176,16 +176,16 @@ class Children:
 
     def collect(self, children: dict[str, str]) -> list[str]:
         """Take in the results of these children (tool_use id → agent id), unless some still live: their ids."""
-        ended = self._store.ended(list(children.values()))
+        ended = self._store.agents.ended(list(children.values()))
         alive = [agent_id for agent_id in children.values() if agent_id not in ended]
         if alive:
             return alive
         merged = self._isolation.collect([ended[agent_id] for agent_id in children.values()])
-        named: dict[str, Any] = {"commit": merged.commit, "v": 2} if merged.commit else {}
+        named: dict[str, Any] = {"commit": merged.commit} if merged.commit else {}
         results = []
         for call_id, agent_id in children.items():
             text, failed = child_result(ended[agent_id], merged.notes.get(agent_id, ""))
-            text = add_to_report(self._journal.life, call_id, text, self._store.journal)
+            text = add_to_report(self._journal.life, call_id, text, self._store.journals.read)
             text = self._toolbox.fit(call_id, write_out(text))
             results.append(ToolFinished(tool_use_id=call_id, text=text, is_error=failed, **named))
         self._journal.append_results(results)

@@ -133,7 +133,7 @@ class SettingUp:
         """Do it, and note that it is done."""
         segment, setup = self._segment, self._files.due_setup()
         assert setup is not None, "nothing is due"
-        segment.store.tell_activity(segment.claim, f"sets the workspace up: {setup.source}")
+        segment.store.events.tell_activity(segment.claim, f"sets the workspace up: {setup.source}")
         began = time.monotonic()
         failure = self._run(setup)
         self._files.set_up(notes.setup_failed(setup.source, *failure) if failure else "")

@@ -164,7 +164,7 @@ class Compacting:
             traceparent=traceparent(self._spec.job_id, self._spec.agent_id, self._segment.journal.next_number),
         )
         began = time.monotonic()
-        self._segment.store.tell_activity(self._segment.claim, "summarizing its conversation")
+        self._segment.store.events.tell_activity(self._segment.claim, "summarizing its conversation")
         try:
             with self._segment.stop.waiting():
                 reply = self._complete(request, plan)

@@ -35,7 +35,7 @@ def complete_aside(
 ) -> Reply:
     """Make one attempt, once there is room for about so many tokens of input. Raises as `Model.complete`, and `Interrupted`."""
     limit_class, heard = model.limit_class(request.model), [Limits()]
-    wait = segment.store.ask_aside(limit_class, tokens, _EXPECTED_OUTPUT)
+    wait = segment.store.rates.ask_aside(limit_class, tokens, _EXPECTED_OUTPUT)
     if wait > 0:
         segment.stop.event.wait(min(wait, _LONGEST_WAIT_SECONDS))
         segment.stop.check()
@@ -48,7 +48,7 @@ def complete_aside(
         call = replace(end_of(error, limit_class), limits=heard[-1])
         raise
     finally:
-        segment.publish(segment.store.settle_aside(call, tokens, _EXPECTED_OUTPUT))
+        segment.publish(segment.store.rates.settle_aside(call, tokens, _EXPECTED_OUTPUT))
     return reply
 
 
@@ -109,7 +109,7 @@ class Consulting:
             return
         # An agent has one part of the purse set aside at a time.
         with self._lock:
-            if not isinstance(self._segment.store.reserve(self._segment.claim, wish, final=False), Granted):
+            if not isinstance(self._segment.store.agents.reserve(self._segment.claim, wish, final=False), Granted):
                 raise ToolError("the job's budget has no room for this now; go on without it")
             # Whatever comes of it, the step that stores the result gives back what was set aside.
             self._spent.setdefault(tool_use_id, (Usage(), 0.0))

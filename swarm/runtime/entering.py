@@ -52,7 +52,7 @@ def _keep_below_ceiling(segment: Segment) -> str:
         return refusal
     modes = [wanted.mode, wanted.after_plan or "plan", segment.life.mode if segment.life.spec else "plan"]
     why = ceiling.explain_bounds(max(modes, key=MODES.index), network=wanted.network)
-    if why and segment.store.emit_once(wanted.job_id, "bounded", wanted.agent_id, why=why):
+    if why and segment.store.events.emit_once(wanted.job_id, "bounded", wanted.agent_id, why=why):
         log.warning("agent.bounded", agent_id=wanted.agent_id, host=host, why=why)
     return ""
 
@@ -103,5 +103,5 @@ def _open(segment: Segment, toolbox: Toolbox, entry: Started) -> Started | Finis
     needs = needs_of(segment.claim.spec, given, servers=toolbox.servers.at_home)
     if needs.wants:
         # Before it has them: whoever goes on with it must have them, too.
-        segment.store.need(segment.claim, needs)
+        segment.store.agents.need(segment.claim, needs)
     return entry.model_copy(update={**opening._asdict(), "kinds": toolbox.servers.kinds(given)})

@@ -144,7 +144,7 @@ class Hooking:
         given = event.call["input"].get("task_id")
         about: dict[str, Any] = {"task_id": str(given), "task_subject": "", "task_description": ""}
         with contextlib.suppress(ValueError):
-            board, number = Board(self._segment.store, spec.job_id), int(str(given))
+            board, number = Board(self._segment.store.keyspace, spec.job_id), int(str(given))
             about["task_subject"] = next((task.subject for task in board.tasks() if task.number == number), "")
             about["task_description"] = board.texts([number])[number].description
         return about | member
@@ -182,7 +182,9 @@ class Hooking:
         spec, wrong = self._segment.spec, [run for run in hooked.runs if run.outcome not in ("ok", "refused")]
         if hooked.changed or hooked.said or wrong:
             why = describe_hooked(hooked)
-            self._segment.store.emit(spec.job_id, "hooked", spec.agent_id, event=hooked.name, why=why[:_MAX_TOLD])
+            self._segment.store.events.emit(
+                spec.job_id, "hooked", spec.agent_id, event=hooked.name, why=why[:_MAX_TOLD]
+            )
         for run in wrong:
             log.warning(
                 "hook.not_heard", agent_id=spec.agent_id, hook=run.label, source=run.source, why=run.why or run.outcome

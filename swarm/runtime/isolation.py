@@ -150,7 +150,7 @@ class Isolation:
 
     def _tell(self, merged: Merged) -> None:
         for agent_id, state in merged.states.items():
-            self._store.emit_once(self._spec.job_id, "merge", agent_id, why=state)
+            self._store.events.emit_once(self._spec.job_id, "merge", agent_id, why=state)
 
     def _merge(self, children: Sequence[AgentView], strategy: Strategy | None) -> Merged:
         kept_out: dict[str, list[str]] = {}
@@ -256,10 +256,10 @@ class Isolation:
     def _kept_by(self, child: AgentView) -> str:
         """The commit that holds what a child left; empty if it never had its copy."""
         if self._spec.is_carried:
-            if commit := self._store.last_commit(child.id):
+            if commit := self._store.journals.last_commit(child.id):
                 self._files.bring(commit)
             return commit
-        last = self._store.last_entry(child.id)
+        last = self._store.journals.last_entry(child.id)
         if isinstance(last, Finished) and last.commit:
             return last.commit
         commit = self._copies.keep_left(child.id, place_checkout(self._checkouts, child.id, self._folder.name))

@@ -25,9 +25,9 @@ from swarm.core.plain import clean
 from swarm.core.records import Usage
 from swarm.mailbox import Message
 from swarm.runtime.share import Share
-from swarm.store.agents import Store
 from swarm.store.durable import Disk
 from swarm.store.slots import CallEnd
+from swarm.store.store import Store
 from swarm.store.values import Claim, Counters, Signals, reply_counters
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
@@ -57,8 +57,8 @@ class Journal:
         if self.claim.length == self.life.length == 0:
             self.life = Life(self.claim.agent_id)
         else:
-            self.life = self.store.load_life(self.claim.agent_id)
-            self.wanted = self.store.wanted_summary(self.claim.agent_id)
+            self.life = self.store.journals.life(self.claim.agent_id)
+            self.wanted = self.store.agents.wanted_summary(self.claim.agent_id)
         return self.life
 
     @property
@@ -91,7 +91,7 @@ class Journal:
         """
         stamped = [self.stamp(entry) for entry in entries]
         wish = self.share.wish_after(self.life, stamped) if self.share is not None else None
-        appended = self.store.append(
+        appended = self.store.journals.append(
             self.claim,
             self.next_number,
             stamped,
@@ -109,7 +109,7 @@ class Journal:
         for entry in stamped:
             self.life.apply(entry)
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
-            self._disk.wait(self.store.client)
+            self._disk.wait(self.store.keyspace.client)
         if self.publish is not None and appended.effect.publish:
             self.publish(appended.effect)
 
@@ -128,7 +128,7 @@ class Journal:
     def take_in(self, entry: Mail | Exchanged, messages: Sequence[Message]) -> None:
         """Store the entry that holds these messages of the mailbox."""
         entry = self.stamp(entry)
-        unread = self.store.take_mail(self.claim, self.next_number, entry, messages)
+        unread = self.store.mail.take(self.claim, self.next_number, entry, messages)
         # A repeated step does not tell: look again.
         self.unread = 1 if unread is None else unread
         self.life.apply(entry)
@@ -136,6 +136,6 @@ class Journal:
     def append_verdict(self, verdict: Verdict) -> None:
         """Store what was said of the agent's work, in its record, too."""
         entry = self.stamp(verdict)
-        appended = self.store.judge_end(self.claim, self.next_number, entry)
+        appended = self.store.journals.judge_end(self.claim, self.next_number, entry)
         self.unread = self.unread if appended.unread is None else appended.unread
         self.life.apply(entry)

@@ -42,7 +42,7 @@ class Judging:
     def run_check(self) -> None:
         """Run the check, and journal what it says."""
         segment, outcome, attempt = self._segment, self._outcome, attempt_of(self._segment.life)
-        segment.store.tell_activity(segment.claim, f"check {attempt} of {outcome.tries}: {outcome.check}")
+        segment.store.events.tell_activity(segment.claim, f"check {attempt} of {outcome.tries}: {outcome.check}")
         began = time.monotonic()
         try:
             ran = self._commands.run(
@@ -88,7 +88,7 @@ class Judging:
         )
         entry = segment.journal.stamp(Grading(grader=grader.agent_id, attempt=attempt, number=number))
         closing = self._model_call.closing(0, graded=False)
-        answer = segment.store.spawn(segment.claim, entry_number, entry, [grader], closing=closing)
+        answer = segment.store.agents.spawn(segment.claim, entry_number, entry, [grader], closing=closing)
         if isinstance(answer, Signals):
             segment.life.apply(entry)
             segment.publish(answer)
@@ -99,7 +99,7 @@ class Judging:
     def collect(self, grading: Grading) -> Waits | None:
         """Take in what the grader says; wait for it, or start another one, if it does not."""
         segment = self._segment
-        ended = segment.store.ended([grading.grader])
+        ended = segment.store.agents.ended([grading.grader])
         if grading.grader not in ended:
             waits = park(segment, Condition(children=[grading.grader]))
             return waits if isinstance(waits, Waits) else None

@@ -114,12 +114,12 @@ class Loop:
         except GitFailed as error:
             return self._set_back(error)
         except UnfitWorker as error:
-            self.segment.publish(self.store.hand_over(self.segment.claim, "its worker cannot have the model"))
+            self.segment.publish(self.store.agents.hand_over(self.segment.claim, "its worker cannot have the model"))
             return Unserved(error.model, str(error))
         except UnreadableRecord as error:
             # A newer worker can probably read it. Back to the queue, but unpublished: the outbox offers it again later.
             log.error("agent.unreadable", agent_id=self.spec.agent_id, error=error)
-            self.store.hand_over(self.segment.claim, "unreadable")
+            self.store.agents.hand_over(self.segment.claim, "unreadable")
             return HandedOver(str(error))
         except Interrupted:
             return self._interrupted()
@@ -157,7 +157,7 @@ class Loop:
                 return self._end(Finished(state="failed", text=self.life.speech.text_at_hand(), reason=why)) or Ended(
                     "failed", why
                 )
-            self.store.hand_over(self.segment.claim, f"its files cannot be kept on {socket.gethostname()}")
+            self.store.agents.hand_over(self.segment.claim, f"its files cannot be kept on {socket.gethostname()}")
         except AgentCancelled:
             return self._cancelled()
         except NotOwner as lost:
@@ -215,7 +215,7 @@ class Loop:
     def _begin(self) -> Outcome | None:
         if self.toolbox.servers.cannot_be_had:
             needs = needs_of(self.segment.claim.spec, serving=True, servers=self.toolbox.servers.at_home)
-            self.store.need(self.segment.claim, needs)
+            self.store.agents.need(self.segment.claim, needs)
             return self._hand_over("its worker has not what it takes for its MCP servers")
         finished = begin(self.segment, self.toolbox, self.guidance, self.summing)
         return None if finished is None else self._end(finished)
@@ -288,7 +288,7 @@ class Loop:
             results = sum(isinstance(entry, ToolFinished) for entry in decision.settled)
             self.journal.append(decision.settled, counters=Counters(tools=results))
             for call, why in decision.denied:
-                self.store.emit(
+                self.store.events.emit(
                     self.spec.job_id, "denied", self.spec.agent_id, call=self.toolbox.activity(call), why=why
                 )
         if decision.run:
@@ -345,7 +345,7 @@ class Loop:
                 return self._conclude(then)
 
     def _hand_over(self, why: str, *, last: bool = False) -> HandedOver:
-        self.segment.publish(self.store.hand_over(self.segment.claim, why, last=last))
+        self.segment.publish(self.store.agents.hand_over(self.segment.claim, why, last=last))
         return HandedOver(why)
 
     def _end(self, finished: Finished) -> Outcome | None:
@@ -353,7 +353,7 @@ class Loop:
         # Whoever is asked something while it gives its answer takes the question in and goes on.
         unless_mail = finished.state == "completed" and self.life.last_words is None and not self.life.leaving
         unless_mail = unless_mail and not self.spec.patient
-        answer = self.store.finish(
+        answer = self.store.agents.finish(
             self.segment.claim,
             self.journal.next_number,
             finished,

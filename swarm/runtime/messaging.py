@@ -44,11 +44,11 @@ class Messaging:
     def take_mail(self) -> bool:
         """Take unread messages into the conversation; returns whether there were any."""
         journal = self._journal
-        messages = self._store.mail(self._spec.agent_id, journal.life.cursor)
+        messages = self._store.mail.read(self._spec.agent_id, journal.life.cursor)
         if not messages:
             journal.unread = 0
             return False
-        mail = render_mail(messages) + add_to_mail(journal.life, messages, self._store.journal)
+        mail = render_mail(messages) + add_to_mail(journal.life, messages, self._store.journals.read)
         text = "\n\n".join([mail, *self._tell_copies(messages)])
         ids = [message.id for message in messages]
         journal.take_in(Mail(text=text, cursor=messages[-1].id, ids=ids), messages)
@@ -59,7 +59,7 @@ class Messaging:
         if not self._journal.life.commit:
             return []
         senders = dict.fromkeys(message.sender for message in messages if message.kind == "notification")
-        children = self._store.agents(list(senders))
+        children = self._store.agents.find(list(senders))
         return [
             render_note(left_in_copy(child.id))
             for child in children
@@ -95,7 +95,7 @@ class Messaging:
         """Send a broadcast to all but the last of its receivers, in parts; the last part brings the result of the call."""
         names = {receiver.id: receiver.name for receiver in one.receivers}
         while len(one.receivers) - one.reached > DELIVERIES_AT_ONCE:
-            sent = self._store.send_from(self._segment.claim, self._journal.next_number, [one.part()], names)
+            sent = self._store.mail.send_from(self._segment.claim, self._journal.next_number, [one.part()], names)
             self._segment.publish(sent.effect)
             if sent.refusal is None:
                 one.reached += DELIVERIES_AT_ONCE
@@ -107,7 +107,7 @@ class Messaging:
             self._deliver_ahead(one)
         while batch:
             entries = [self._journal.stamp(one.result()) for one in batch]
-            sent = self._store.send_from(
+            sent = self._store.mail.send_from(
                 self._segment.claim,
                 self._journal.next_number,
                 [one.addressed(entry) for one, entry in zip(batch, entries, strict=True)],
@@ -127,7 +127,7 @@ class Messaging:
         if kind != "message" and (len(receivers) != 1 or receivers[0].id == self._spec.job_id):
             raise ToolError(f"A {kind} goes to one agent.")
         if kind == "shutdown_request":
-            [agent] = self._store.agents([receivers[0].id])
+            [agent] = self._store.agents.find([receivers[0].id])
             if agent is None or agent.parent_id != self._spec.agent_id or not agent.teammate:
                 raise ToolError(f"{receivers[0].name} is not a teammate of yours; stop other agents with StopAgent.")
         return receivers
@@ -135,7 +135,7 @@ class Messaging:
     def _find(self, to: str) -> list[Receiver]:
         # A name is never given to another agent; only who is alive changes.
         if to not in self._known:
-            found = self._store.directory(self._spec.job_id).find(to, self._spec.agent_id)
+            found = self._store.mail.directory(self._spec.job_id).find(to, self._spec.agent_id)
             if to.strip() == "*":
                 return found
             self._known[to] = found
@@ -227,7 +227,7 @@ class Exchanging:
 
     def receive(self) -> Sequence[Message]:
         """What has come since. A program that dies before it reads them has had them: its end says that it was interrupted."""
-        messages = self._store.mail(self._segment.spec.agent_id, self._journal.life.cursor)
+        messages = self._store.mail.read(self._segment.spec.agent_id, self._journal.life.cursor)
         if messages:
             self._journal.take_in(Exchanged(text=render_mail(messages), cursor=messages[-1].id), messages)
         return messages
@@ -238,7 +238,7 @@ class Exchanging:
         if (verdict := judge_call(self._segment, SEND_MESSAGE.name, given, sandboxed=True)).action != "allow":
             return f"not allowed: {verdict.reason}"
         try:
-            receivers = self._store.directory(spec.job_id).find(to, spec.agent_id)
+            receivers = self._store.mail.directory(spec.job_id).find(to, spec.agent_id)
             body = check_body(text)
         except (MessageRefused, ToolError) as error:
             return str(error)
@@ -254,7 +254,7 @@ class Exchanging:
             to=(receivers[0].id,),
             entry=encode_entry(entry),
         )
-        sent = self._store.send_from(
+        sent = self._store.mail.send_from(
             self._segment.claim, self._journal.next_number, [letter], {receivers[0].id: receivers[0].name}
         )
         self._segment.publish(sent.effect)

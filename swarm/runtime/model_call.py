@@ -164,11 +164,11 @@ class ModelCall:
         final = self._life.last_words is not None
         other = wish is not None
         wish = wish or wish_for(self._life, self._prices, final=final, now=self._segment.claim.now())
-        answer = self._segment.store.reserve(self._segment.claim, wish, final=final)
+        answer = self._segment.store.agents.reserve(self._segment.claim, wish, final=final)
         if final and isinstance(answer, OutOfBudget) and (wish.closing_tokens or wish.closing_cost):
             # Rather last words that nobody grades than none.
             wish = replace(wish, closing_tokens=0, closing_cost=0)
-            answer = self._segment.store.reserve(self._segment.claim, wish, final=True)
+            answer = self._segment.store.agents.reserve(self._segment.claim, wish, final=True)
         match answer:
             case Busy():
                 return answer
@@ -222,7 +222,7 @@ class ModelCall:
         if isinstance(slot, Slot) and not slot.known:
             # Others wait to learn what there is.
             with self._stop.unbroken(), suppress(*REDIS_ERRORS):
-                self._segment.publish(self._segment.store.heed_limits(self.share.limit_class, limits))
+                self._segment.publish(self._segment.store.rates.heed_limits(self.share.limit_class, limits))
 
     def _tell_activity(self, activity: str) -> None:
         if not activity:
@@ -233,7 +233,7 @@ class ModelCall:
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
             with self._stop.unbroken():
-                self._words.expect(self._segment.store.tell_activity(self._segment.claim, activity))
+                self._words.expect(self._segment.store.events.tell_activity(self._segment.claim, activity))
 
 
 def describe_failure(

@@ -19,8 +19,8 @@ from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.judge import may_read
 from swarm.permissions.rules import Rule, Rules
 from swarm.runtime.journal import Journal
-from swarm.store.agents import Store
 from swarm.store.documents import RecordT, read_once, read_record
+from swarm.store.store import Store
 from swarm.store.values import Claim, JobPermissions, Signals
 
 _FIRST_ENTRIES = 2
@@ -127,7 +127,7 @@ class Segment:
         # What came with the claim is as good as read now while the agent has done nothing yet.
         if self.claim.permissions is not None and self.life.length <= _FIRST_ENTRIES:
             return self.claim.permissions
-        return self.store.permissions(self.spec.job_id)
+        return self.store.jobs.permissions(self.spec.job_id)
 
     def may_read(self, path: Path) -> bool:
         """Whether the rules in force let the agent read this file."""
@@ -136,7 +136,7 @@ class Segment:
     def carried(self, name: str, kind: type[RecordT], what: str) -> RecordT | None:
         """What travels with the job under this name; None if nothing does. Raises `UnreadableRecord`."""
         digest = self.claim.documents.get(name, "")
-        return read_once(kind, digest, self.store.document, f"{what} of {self.spec.job_id}") if digest else None
+        return read_once(kind, digest, self.store.jobs.document, f"{what} of {self.spec.job_id}") if digest else None
 
 
 @dataclass(frozen=True)

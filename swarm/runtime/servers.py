@@ -71,7 +71,7 @@ class Servers:
         """Those of its servers that workers say they have, by the part that tools' names have of them: others may not have these."""
         if not self.all:
             return []
-        named = {name for has in read_workers(self._segment.store.workers().values()) for name in has.offers}
+        named = {name for has in read_workers(self._segment.store.fleet.workers().values()) for name in has.offers}
         return [key for key in self.all if offer("mcp", key) in named]
 
     def _of_job(self) -> list[Server]:
@@ -101,7 +101,7 @@ class Servers:
         """The tools of its servers, before any filter. Servers whose tools nobody has asked for yet in this job are started."""
         if not self.all or not can_start_broker():
             return []
-        pins = Pins(self._segment.store, self._segment.spec.job_id)
+        pins = Pins(self._segment.store.keyspace, self._segment.spec.job_id)
         known = pins.load()
         fresh = [server for server in self.all.values() if self._place(server) not in known]
         with ThreadPoolExecutor(max(1, min(8, len(fresh)))) as pool:
@@ -117,7 +117,7 @@ class Servers:
         self.missing[server.name] = why
         spec = self._segment.spec
         told = f"{server.name} could not be started: {' '.join(why.split())}"
-        self._segment.store.emit_once(spec.job_id, "server", spec.agent_id, why=told[:_MAX_TOLD])
+        self._segment.store.events.emit_once(spec.job_id, "server", spec.agent_id, why=told[:_MAX_TOLD])
 
     def _place(self, server: Server) -> str:
         """One that a definition has to itself is pinned apart from another of that name."""
@@ -205,7 +205,7 @@ class Servers:
 
     def _load_pins(self) -> None:
         if not self._pinned:
-            self._take(Pins(self._segment.store, self._segment.spec.job_id).load())
+            self._take(Pins(self._segment.store.keyspace, self._segment.spec.job_id).load())
 
     def _take(self, known: dict[str, Pin]) -> None:
         self._pinned = {key: pin for key, server in self.all.items() if (pin := known.get(self._place(server)))}
@@ -250,7 +250,7 @@ class Servers:
     def _find_login(self, url: str) -> dict[str, Any] | None:
         segment = self._segment
         # Whose memory its agents have, his logins they have.
-        document = segment.store.client.hget(segment.store.key("job", segment.spec.job_id), "memory")
+        document = segment.store.keyspace.client.hget(segment.store.keyspace.key("job", segment.spec.job_id), "memory")
         person = Places.model_validate_json(document).owner if document else ""
         return way_to(segment.settings, segment.store, person, url)
 

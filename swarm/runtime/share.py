@@ -28,9 +28,9 @@ from swarm.models import Limits, Usage
 from swarm.models.catalogue import least_cached
 from swarm.models.encoding import describe_prefix
 from swarm.runtime.purse import CACHE_SECONDS
-from swarm.store.agents import Store
 from swarm.store.outage import REDIS_ERRORS
 from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotWish
+from swarm.store.store import Store
 from swarm.store.values import Claim, Signals
 
 log = EventLog("swarm.sharing")
@@ -153,7 +153,7 @@ class Gate:
         left = True
         try:
             while left:
-                left, effect = self._store.let_others_begin(prefix, begun=begun)
+                left, effect = self._store.rates.let_others_begin(prefix, begun=begun)
                 self._publish(effect)
         except REDIS_ERRORS as error:
             log.debug("gate.stuck", error=error)

@@ -84,13 +84,13 @@ class Summing:
         store, agent_id = self._segment.store, self._spec.agent_id
         try:
             if finished is not None:
-                agents = store.agents_of(self._spec.job_id, answers=False)[1 : _TOLD_AGENTS + 1]
+                agents = store.agents.of(self._spec.job_id, answers=False)[1 : _TOLD_AGENTS + 1]
                 told = [f"{agent.label}: {agent.state} {agent.reason}".strip() for agent in agents]
                 ask = ask_for_digest(self._spec.prompt, finished, told)
             wish = Usage(input_tokens=_tokens(sort, ask) + 1, output_tokens=MOST_REPLY_TOKENS[sort])
             # At the end a line about the agent may still be in the making.
             for _ in range(1 if finished is None else _DIGEST_ATTEMPTS):
-                if store.begin_summary(agent_id, length, interval, wish.total_tokens, self._prices.cost(wish)):
+                if store.events.begin_summary(agent_id, length, interval, wish.total_tokens, self._prices.cost(wish)):
                     break
                 time.sleep(0.0 if finished is None else 1.0)
             else:
@@ -124,7 +124,7 @@ class Summing:
         for seconds in _TELL_AGAIN_SECONDS:
             time.sleep(seconds)
             try:
-                self._segment.store.tell_summary(self._spec.agent_id, sort, text, counters)
+                self._segment.store.events.tell_summary(self._spec.agent_id, sort, text, counters)
                 return
             except (RedisError, OSError) as error:
                 log.info("summary.not_told", agent_id=self._spec.agent_id, sort=sort, why=error)

@@ -96,7 +96,7 @@ class Toolbox:
         """The definitions that travelled with the job. Raises `UnreadableRecord`."""
         store, job_id = self._segment.store, self._segment.spec.job_id
         digest, what = self._segment.claim.definitions, f"the definitions of {job_id}"
-        return read_once(Catalogue, digest, lambda _: store.catalogue(job_id), what)
+        return read_once(Catalogue, digest, lambda _: store.jobs.catalogue(job_id), what)
 
     @cached_property
     def skills(self) -> Skills:
@@ -151,7 +151,6 @@ class Toolbox:
                 blocks=finished.blocks,
                 commit=finished.commit,
                 servers=finished.servers,
-                v=2 if finished.commit else 1,
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
         spent = self._consulting.spent(call["id"]) if self._consulting is not None else {}
@@ -192,7 +191,9 @@ class Toolbox:
     def _tell_held(self, lines: Sequence[str]) -> None:
         """What a command left for others to obey is for people to see, not only for the model."""
         spec = self._segment.spec
-        self._segment.store.emit(spec.job_id, "held", spec.agent_id, what="; ".join(lines)[:_MAX_TOLD_CHARACTERS])
+        self._segment.store.events.emit(
+            spec.job_id, "held", spec.agent_id, what="; ".join(lines)[:_MAX_TOLD_CHARACTERS]
+        )
 
     def find_condition(self, call: Block) -> Condition | ToolFinished:
         """What a call is to wait for; or its result, when it cannot."""
@@ -277,7 +278,7 @@ class Toolbox:
         if now - self._told_at < _TELL_SECONDS:
             return
         self._told_at = now
-        segment.store.tell_progress(segment.claim, " ".join(line.split())[:_MAX_LINE_CHARACTERS])
+        segment.store.events.tell_progress(segment.claim, " ".join(line.split())[:_MAX_LINE_CHARACTERS])
 
     def activity(self, call: Block) -> str:
         """The activity line for a call."""

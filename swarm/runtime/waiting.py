@@ -30,7 +30,7 @@ def park(
     """Park until the condition holds, unless it holds already; `ask` is a question that is put in the same step."""
     condition, journal = within_time(segment, condition), segment.journal
     entry, said = journal.stamp(Parked(condition=condition, tool_use_id=tool_use_id)), segment.life.speech.text()
-    answer = segment.store.park(segment.claim, journal.next_number, entry, condition, said=said, ask=ask)
+    answer = segment.store.agents.park(segment.claim, journal.next_number, entry, condition, said=said, ask=ask)
     if isinstance(answer, GoOn):
         journal.unread += answer.why == "mail"
         return answer
@@ -44,7 +44,7 @@ def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
     if share is None or not share.limit_class:
         return None
     if share.slot is None:
-        share.slot, effect = segment.store.ask_for_slot(segment.claim, share.wish(segment.life))
+        share.slot, effect = segment.store.rates.ask_for_slot(segment.claim, share.wish(segment.life))
         segment.publish(effect)
     if not isinstance(share.slot, Slot):
         share.slot = None
@@ -129,6 +129,6 @@ def leave_undone(life: Life) -> Settle | None:
 
 def _stop_children(segment: Segment) -> None:
     claim, store = segment.claim, segment.store
-    for child in store.agents(sorted(store.children(claim.agent_id))):
+    for child in store.agents.find(sorted(store.agents.children(claim.agent_id))):
         if child is not None and not child.ended:
-            segment.publish(store.cancel(child.id, _REASON, by=(claim.agent_id, claim.generation)))
+            segment.publish(store.agents.cancel(child.id, _REASON, by=(claim.agent_id, claim.generation)))

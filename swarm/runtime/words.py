@@ -43,7 +43,7 @@ class Words:
     def _send(self) -> None:
         pieces, lengths = self._join()
         with self._segment.stop.unbroken():
-            self.watched = self._segment.store.tell_words(self._segment.claim, self._entry, pieces)
+            self.watched = self._segment.store.events.tell_words(self._segment.claim, self._entry, pieces)
         if self.watched:
             # What nobody has looked at yet is sent whole to who comes.
             self._pieces, self._lengths = [], lengths

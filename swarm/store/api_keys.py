@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import ConfigurationError
 from swarm.permissions.ceiling import KEY_CEILING, Ceiling
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 
 Scope = Literal["read", "submit", "send", "answer", "cancel"]
 """What a key is good for: to look; to start jobs; to write to agents; to answer questions (which runs commands); to cancel."""
@@ -37,9 +37,9 @@ class ApiKey(BaseModel):
 class ApiKeys:
     """The keys of one swarm."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._place = store.key("api_keys")
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
+        self._place = keyspace.key("api_keys")
 
     def create(self, name: str, scopes: Collection[str], ceiling: Ceiling = KEY_CEILING) -> str:
         """Make a key and return it. Raises `ConfigurationError` for a name that is taken or unusable, or an unknown scope."""
@@ -56,26 +56,26 @@ class ApiKeys:
             name=name,
             scopes=tuple(scope for scope in SCOPES if scope in scopes),
             ceiling=ceiling,
-            created_at=self._store.now(),
+            created_at=self._keyspace.now(),
         )
-        self._store.client.hset(self._place, _digest(token), key.model_dump_json())
+        self._keyspace.client.hset(self._place, _digest(token), key.model_dump_json())
         return token
 
     def find(self, token: str) -> ApiKey | None:
         """Whose key this is; None for one that was never made, or is removed."""
-        found = self._store.client.hget(self._place, _digest(token))
+        found = self._keyspace.client.hget(self._place, _digest(token))
         return None if found is None else ApiKey.model_validate_json(found)
 
     def all(self) -> list[ApiKey]:
         """All keys, by name."""
-        found = map(ApiKey.model_validate_json, self._store.client.hvals(self._place))
+        found = map(ApiKey.model_validate_json, self._keyspace.client.hvals(self._place))
         return sorted(found, key=lambda key: key.name)
 
     def remove(self, name: str) -> bool:
         """Take a key back, from this moment on; False if there is none of that name."""
-        kept = self._store.client.hgetall(self._place)
+        kept = self._keyspace.client.hgetall(self._place)
         gone = [digest for digest, key in kept.items() if ApiKey.model_validate_json(key).name == name]
-        return bool(gone and self._store.client.hdel(self._place, *gone))
+        return bool(gone and self._keyspace.client.hdel(self._place, *gone))
 
 
 def _digest(token: str) -> str:

@@ -51,8 +51,8 @@ def check_key(key: str) -> str:
 class Happenings:
     """The events that a swarm was told. Their keys are the swarm's: jobs share them."""
 
-    def __init__(self, store: Keyspace) -> None:
-        self._store = store
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def tell(
         self, key: str, data: str = "", *, by: str, keep_seconds: float = KEEP_SECONDS
@@ -69,9 +69,9 @@ class Happenings:
                 f"an event is kept up to {MAX_KEEP_SECONDS / 86_400:.0f} days, not {keep_seconds:.0f} s"
             )
         data = data.encode("utf-8", "replace").decode()
-        answer = self._store.run("happen", key, data, by, keep_seconds, secrets.token_hex(8))
+        answer = self._keyspace.run("happen", key, data, by, keep_seconds, secrets.token_hex(8))
         if answer[0] == "known":
             at, teller, told = answer[1:]
             return Happening(key=key, new=False, data=told, by=teller, at=float(at)), Signals()
-        told_now = Happening(key=key, new=True, data=data, by=by, at=self._store.now(), woken=answer[2])
+        told_now = Happening(key=key, new=True, data=data, by=by, at=self._keyspace.now(), woken=answer[2])
         return told_now, Signals(publish=answer[1])

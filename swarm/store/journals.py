@@ -1,18 +1,22 @@
-"""Journals as Redis keeps them, read from the beginning, from the end, or from the last cut on; nothing here changes one."""
+"""Journals as Redis keeps them: appending, and reading from the beginning, from the end, or from the last cut on."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from swarm.agent.entries import Compacted, Entry, Started, decode_entry
+from swarm.agent.entries import Compacted, Entry, Started, Verdict, decode_entry, encode_entry
 from swarm.agent.life import Life, fold
 from swarm.agent.snapshot import restore
-from swarm.agent.spec import AgentSpec
-from swarm.core.errors import JournalError, UnknownAgent
-from swarm.store.documents import read_record
-from swarm.store.upkeep import Upkeep
+from swarm.core.errors import JournalError
+from swarm.core.plain import clean, clean_text
+from swarm.core.records import Counters, VerdictView
+from swarm.store.keyspace import Keyspace, check_claim, no_agent
+from swarm.store.prefixes import Prefixes
+from swarm.store.slots import CallEnd, SlotWish, read_slot
+from swarm.store.values import Appended, Claim, Signals
 
 _PAGE = 500
 """Entries fetched at a time."""
@@ -20,16 +24,41 @@ _LAST_PAGE = 100
 _CUT = re.compile(r'^\{[^{}]{0,200}"kind": ?"compacted"')
 
 
-class Journals(Upkeep):
-    """The part of a store that reads what agents have lived, and what they have left of files."""
+@dataclass(frozen=True)
+class StoredEntry:
+    """An entry of a journal as it is stored."""
 
-    def journal(self, agent_id: str, after: int = 0, *, count: int = _PAGE) -> Iterator[Entry]:
+    number: int
+    seq: int
+    """Its place among all journal entries and events of the job."""
+    document: str
+    """JSON."""
+
+
+@dataclass(frozen=True)
+class JournalPage:
+    """Some entries of a journal, and of the same moment how many there are and how many turns they make."""
+
+    entries: list[StoredEntry]
+    turns: int
+    length: int
+
+
+class JournalStore:
+    """The journals of agents, and their outputs that are too long for a journal."""
+
+    def __init__(self, keyspace: Keyspace, prefixes: Prefixes, document: Callable[[str], str | None]) -> None:
+        self._keyspace, self._prefixes, self._document = keyspace, prefixes, document
+
+    def read(self, agent_id: str, after: int = 0, *, count: int = _PAGE) -> Iterator[Entry]:
         """The journal's entries after number `after`, in order, read `count` at a time.
 
         Raises `JournalError` for an entry that cannot be read, or a gap in the numbers.
         """
         while True:
-            page = self.client.xrange(self.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=count)
+            page = self._keyspace.client.xrange(
+                self._keyspace.key("journal", agent_id), f"({after}-0" if after else "-", "+", count=count
+            )
             for entry_id, fields in page:
                 number = int(entry_id.split("-", 1)[0])
                 if number != after + 1:
@@ -39,7 +68,7 @@ class Journals(Upkeep):
             if len(page) < count:
                 return
 
-    def load_life(self, agent_id: str) -> Life:
+    def life(self, agent_id: str) -> Life:
         """What an agent's journal amounts to, at the cost of what has come since its last cut. Raises `JournalError`."""
         newer: list[tuple[int, str]] = []
         for number, document in self._backwards(agent_id):
@@ -49,14 +78,14 @@ class Journals(Upkeep):
                 return life
             newer.append((number, document))
         entries = (self._decode(agent_id, *stored) for stored in reversed(newer))
-        return fold(agent_id, entries, self.journal)
+        return fold(agent_id, entries, self.read)
 
     def _backwards(self, agent_id: str) -> Iterator[tuple[int, str]]:
         """The entries as they are stored, the last one first. Raises `JournalError` for a gap in the numbers."""
         before = 0
         while True:
-            key, last = self.key("journal", agent_id), f"({before}-0" if before else "+"
-            page = self.client.xrevrange(key, last, "-", count=_LAST_PAGE)
+            key, last = self._keyspace.key("journal", agent_id), f"({before}-0" if before else "+"
+            page = self._keyspace.client.xrevrange(key, last, "-", count=_LAST_PAGE)
             for entry_id, fields in page:
                 number = int(entry_id.split("-", 1)[0])
                 if before and number != before - 1:
@@ -70,27 +99,22 @@ class Journals(Upkeep):
 
     def _decode(self, agent_id: str, number: int, document: str) -> Entry:
         entry = decode_entry(document, agent_id=agent_id, number=number)
-        return self._prefixes.put_back(entry, self.find_prefix) if isinstance(entry, Started) else entry
+        return self._prefixes.put_back(entry, self._document) if isinstance(entry, Started) else entry
 
     def _restore(self, agent_id: str, number: int, document: str) -> Life | None:
         entry = decode_entry(document, agent_id=agent_id, number=number)
-        started = next(self.journal(agent_id, count=1), None)
+        started = next(self.read(agent_id, count=1), None)
         if not isinstance(entry, Compacted) or not isinstance(started, Started):
             return None
         owner = started.spec.parent_id if started.spec.fork is not None else None
         opened = int((entry.folded or {}).get("life", {}).get("opened", 1))
-        prefix = next(self.journal(owner or agent_id, opened - 1, count=1), None)
+        prefix = next(self.read(owner or agent_id, opened - 1, count=1), None)
         return restore(agent_id, started if owner else prefix, prefix, entry) if isinstance(prefix, Started) else None
-
-    def find_prefix(self, job_id: str, digest: str) -> str | None:
-        """The system prompt and tools, as JSON, that a journal of the job names."""
-        # Jobs from before there were documents have their own.
-        return self.document(digest) or self.client.hget(self.key("job", job_id, "prefixes"), digest)
 
     def last_commit(self, agent_id: str) -> str:
         """The last commit that an agent's journal names, besides the one that it begins as; empty if there is none."""
         before = "+"
-        while page := self.client.xrevrange(self.key("journal", agent_id), before, count=_PAGE):
+        while page := self._keyspace.client.xrevrange(self._keyspace.key("journal", agent_id), before, count=_PAGE):
             for _, fields in page:
                 if commit := json.loads(fields["e"]).get("commit"):
                     return str(commit)
@@ -99,13 +123,91 @@ class Journals(Upkeep):
 
     def last_entry(self, agent_id: str) -> Entry | None:
         """The journal's last entry; None for an agent that has none. Raises `JournalError`."""
-        for entry_id, fields in self.client.xrevrange(self.key("journal", agent_id), count=1):
+        for entry_id, fields in self._keyspace.client.xrevrange(self._keyspace.key("journal", agent_id), count=1):
             return decode_entry(fields["e"], agent_id=agent_id, number=int(entry_id.split("-")[0]))
         return None
 
-    def spec(self, agent_id: str) -> AgentSpec:
-        """What an agent was started with. Raises `UnknownAgent`, `UnreadableRecord`."""
-        document = self.client.hget(self.key("agent", agent_id), "spec")
-        if document is None:
-            raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
-        return read_record(AgentSpec, document, f"what {agent_id} was started with")
+    def stored(self, agent_id: str, *, after: int = 0, count: int = _PAGE) -> list[StoredEntry]:
+        """The first entries of the agent's journal after that one, unread: also those that this version cannot read."""
+        return self.page(agent_id, after=after, count=count).entries
+
+    def page(
+        self, agent_id: str, *, after: int | None = None, before: int | None = None, count: int = _PAGE
+    ) -> JournalPage:
+        """The first entries of the journal after one, or else the last before one, or of all. Raises `UnknownAgent`."""
+        key, pipeline = self._keyspace.key("journal", agent_id), self._keyspace.client.pipeline(transaction=True)
+        pipeline.hmget(self._keyspace.key("agent", agent_id), "state", "turns", "length")
+        if after is not None:
+            pipeline.xrange(key, f"({after}-0" if after else "-", "+", count=count)
+        else:
+            pipeline.xrevrange(key, f"({before}-0" if before else "+", "-", count=count)
+        (state, turns, length), found = pipeline.execute()
+        if state is None:
+            raise no_agent(agent_id)
+        entries = sorted((read_stored(*each) for each in found), key=lambda stored: stored.number)
+        return JournalPage(entries, int(turns or 0), int(length or 0))
+
+    def append(
+        self,
+        claim: Claim,
+        number: int,
+        entries: Sequence[Entry],
+        *,
+        activity: str = "",
+        counters: Counters | None = None,
+        settle: bool = False,
+        said: str = "",
+        call: CallEnd | None = None,
+        wish: SlotWish | None = None,
+    ) -> Appended:
+        """Append entries, the first as number `number`.
+
+        `call` says how a call of the model has ended, `wish` asks for a slot for the next one.
+
+        `settle` gives back what was reserved; `said` is the text that is left if the agent is ended from outside.
+
+        Raises `NotOwner` or `AgentCancelled`, having changed nothing.
+        """
+        documents, digest, prefix = [], "", ""
+        for entry in entries:
+            if isinstance(entry, Started):
+                entry, digest, prefix = self._prefixes.take_out(entry)
+            documents.append(encode_entry(entry))
+        changed = json.dumps(counters.changed() if counters else {})
+        given = (
+            *(claim.agent_id, claim.generation, number, clean_text(activity), changed, int(settle), clean_text(said)),
+            *("" if call is None else call.encode(), "" if wish is None else wish.encode()),
+        )
+        answer = self._keyspace.run("append", *given, digest, "", *documents)
+        if answer[0] == "document":
+            answer = self._keyspace.run("append", *given, digest, prefix, *documents)
+        check_claim(answer, claim)
+        if answer[0] != "ok":
+            # A repeat: whoever the first attempt woke is in the outbox.
+            return Appended(None, Signals())
+        slot = None if wish is None else read_slot(wish.limit_class, answer[4])
+        return Appended(int(answer[1]), Signals(publish=answer[2]), answer[3], slot)
+
+    def judge_end(self, claim: Claim, number: int, entry: Verdict) -> Appended:
+        """Append a verdict as entry `number`. Raises `NotOwner` or `AgentCancelled`, having changed nothing."""
+        told = clean(entry).model_dump_json(include=set(VerdictView.model_fields))
+        answer = self._keyspace.run("judge_end", claim.agent_id, claim.generation, number, encode_entry(entry), told)
+        check_claim(answer, claim)
+        if answer[0] != "ok":
+            # A repeat.
+            return Appended(None, Signals())
+        return Appended(int(answer[1]), Signals(publish=answer[2]))
+
+    def keep_output(self, claim: Claim, key: str, text: str) -> None:
+        """Keep a text that is too long for the conversation; it lives as long as the agent's record. Raises as `append`."""
+        check_claim(self._keyspace.run("keep_output", claim.agent_id, claim.generation, key, clean_text(text)), claim)
+
+    def load_output(self, agent_id: str, key: str) -> str | None:
+        """A kept text."""
+        value = self._keyspace.client.hget(self._keyspace.key("outputs", agent_id), key)
+        return None if value is None else str(value)
+
+
+def read_stored(entry_id: str, fields: Mapping[str, str]) -> StoredEntry:
+    """An entry of a journal's stream."""
+    return StoredEntry(int(entry_id.split("-")[0]), int(fields.get("seq", 0)), fields["e"])

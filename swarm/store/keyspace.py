@@ -1,18 +1,18 @@
-"""The ground of the store: one client, one prefix, the atomic steps, and the check that every step's answer begins with."""
+"""What every part of the store shares: one client, one prefix, the atomic steps, and the check that every step's answer begins with."""
 
 from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Sequence
 from typing import Any, Self
 
 import redis
 
-from swarm.core.errors import AgentCancelled, NotOwner
+from swarm.core.errors import AgentCancelled, NotOwner, UnknownAgent
 from swarm.store.connection import SOCKET_TIMEOUT_SECONDS
 from swarm.store.library import STEPS, Library
 from swarm.store.outage import Outage, Patient
-from swarm.store.prefixes import Prefixes
 from swarm.store.values import Claim, Signals
 
 
@@ -25,7 +25,6 @@ class Keyspace:
         self.hasty: Any = client
         """The client that never waits, also of a swarm that outlasts outages."""
         self.prefix = prefix
-        self._prefixes = Prefixes()
         # Read now, so that processes that are forked share it.
         STEPS.name  # noqa: B018
 
@@ -43,14 +42,6 @@ class Keyspace:
         """The server's clock, Unix seconds."""
         seconds, micro = self.client.time()
         return float(seconds) + float(micro) / 1e6
-
-    def emit(self, job_id: str, kind: str, agent_id: str, **fields: str) -> None:
-        """Add an event that no other step makes: something for people to see, which decides nothing."""
-        self.run("emit_event", job_id, kind, agent_id, *(part for field in fields.items() for part in field))
-
-    def emit_once(self, job_id: str, kind: str, agent_id: str, *, why: str) -> bool:
-        """The same with a reason, unless the agent's last event of this kind gave the same one; whether it was news."""
-        return bool(self.run("emit_once", job_id, kind, agent_id, why))
 
     def wait_entries(self, kind: str, owner: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
         """The first entries of a stream after that one; if there are none, they are waited for for so long, at most some seconds."""
@@ -71,14 +62,41 @@ class Keyspace:
                 raise NotOwner(told["agent"], told["generation"])
         return answer
 
-    def _effect(self, answer: list[Any], claim: Claim) -> Signals:
-        self._check(answer, claim)
-        # A repeated step has no effects left to carry out but what the outbox holds.
-        return Signals(*answer[1:])
+    def run_now(self, step: str, *arguments: str | int | float) -> Any:
+        """Run one of the swarm's own steps without waiting for a Redis that is away. Raises `redis.RedisError`."""
+        return STEPS.run(self.hasty, step, self.prefix, *arguments)
 
-    def _check(self, answer: list[Any], claim: Claim) -> None:
-        match answer[0]:
-            case "cancelled":
-                raise AgentCancelled(claim.agent_id)
-            case "stale":
-                raise NotOwner(claim.agent_id, claim.generation)
+    def fetch(self, kind: str, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, str | None]]:
+        """Some fields of several hashes of a kind, in one round trip."""
+        if not ids:
+            return []
+        pipeline = self.client.pipeline(transaction=False)
+        for one in ids:
+            pipeline.hmget(self.key(kind, one), names)
+        return [dict(zip(names, values, strict=True)) for values in pipeline.execute()]
+
+
+def check_claim(answer: list[Any], claim: Claim) -> None:
+    """Raise `AgentCancelled` or `NotOwner` if a step answers that the claim holds no more."""
+    match answer[0]:
+        case "cancelled":
+            raise AgentCancelled(claim.agent_id)
+        case "stale":
+            raise NotOwner(claim.agent_id, claim.generation)
+
+
+def effect_of(answer: list[Any], claim: Claim) -> Signals:
+    """The signals that follow a step's code. Raises as `check_claim`."""
+    check_claim(answer, claim)
+    # A repeated step has no effects left to carry out but what the outbox holds.
+    return Signals(*answer[1:])
+
+
+def no_agent(agent_id: str) -> UnknownAgent:
+    """The error for an agent that does not exist."""
+    return UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
+
+
+def no_job(job_id: str) -> UnknownAgent:
+    """The error for a job that does not exist."""
+    return UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")

@@ -1,14 +1,15 @@
 """The atomic steps: Redis Functions, made from the `*.lua` files of packages; each file's head gives its arguments and answers.
 
-A library is one Lua program: the shared parts (`common.lua`, then every `*_common.lua`) of the swarm's own packages and of those that
-it is made for, then the other files, each a step or several in a scope of its own. A shared part, too, keeps to itself what no other file
-names. A capability from outside brings its own:
+A library is one Lua program. First come the shared parts: `common.lua`, whose names are everybody's, then every `NAME_common.lua` of the
+swarm's own packages and of those that the library is made for. Each of these is a module: it sets what others use as fields of the table
+`NAME` (`function purse.serve(job)`), in whichever order, and keeps the rest to itself. Then come the other files, each a step or several
+in a scope of its own. A capability from outside brings its own:
 
     STEPS = Library("my_package")       # my_package/votes.lua: step('vote', function(job, id, choice) … end)
     store.run("vote", job_id, agent_id, "yes", library=STEPS)
 
-Such a library has all of the shared parts (`emit`, `fields`, `deliver`, `wake`, `end_agent` …), so its steps and the swarm's see the
-same data; what it registers with `at_end` holds for the ends that its own steps make, so its keys are kept with `keep_with_job`.
+Such a library has all of the shared parts (`emit`, `fields`, `agents.deliver`, `endings.end_agent` …), so its steps and the swarm's see
+the same data; what it registers with `at_end` holds for the ends that its own steps make, so its keys are kept with `keep_with_job`.
 
 Guarantees: a library and its functions carry the hash of their source in their names, so two versions share one server; a server
 that does not know a library (it was restarted without its data, has taken over, or somebody removed it) is given it, and the call is
@@ -41,7 +42,6 @@ PACKAGES = (
 )
 """Where the swarm's own parts and steps lie. What comes later may use what comes earlier."""
 KEPT_SECONDS = 30 * 86_400.0
-_LOCAL = re.compile(r"^local (function )?(\w+(?:, *\w+)*)", re.MULTILINE)
 _LOADED_AT = re.compile(r"^-- loaded (\d+)$", re.MULTILINE)
 
 
@@ -56,11 +56,11 @@ class Library:
         """The program, without the head that names it."""
         own = [part for package in PACKAGES for part in _read_package(package)]
         brought = [part for package in self._packages for part in _read_package(package)]
-        shared = [text for name, text in own + brought if _is_shared(name)]
-        steps = [text for name, text in (brought or own) if not _is_shared(name)]
-        words = [_find_words(text) for text in [*shared, *steps]]
-        scoped = [_scope(text, words[:at] + words[at + 1 :]) for at, text in enumerate(shared)]
-        return "\n".join([*scoped, *(f"do\n{text}end" for text in steps)])
+        modules = [name.removesuffix("_common.lua") for name, _ in own + brought if name.endswith("_common.lua")]
+        parts = [text for name, text in own + brought if name.endswith("_common.lua")]
+        steps = [text for name, text in (brought or own) if not name.endswith("common.lua")]
+        tables = f"local {', '.join(modules)} = {', '.join(['{}'] * len(modules))}\n"
+        return tables + own[0][1] + "".join(f"do\n{text}end\n" for text in parts + steps)
 
     @cached_property
     def name(self) -> str:
@@ -96,38 +96,11 @@ STEPS = Library()
 """The swarm's own steps."""
 
 
-def _is_shared(name: str) -> bool:
-    return name == "common.lua" or name.endswith("_common.lua")
-
-
 def _read_package(package: str) -> list[tuple[str, str]]:
     """The package's Lua files and their texts, `common.lua` first."""
     files = [entry for entry in resources.files(package).iterdir() if entry.name.endswith(".lua")]
     files.sort(key=lambda entry: (entry.name != "common.lua", entry.name))
     return [(entry.name, entry.read_text(encoding="utf-8")) for entry in files]
-
-
-def _find_words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", re.sub(r"--.*", "", text)))
-
-
-def _scope(text: str, others: list[set[str]]) -> str:
-    """A shared part in a scope of its own, but for what another part names: a program may have 200 local names, no more."""
-    told: list[str] = []
-
-    def declare(found: re.Match[str]) -> str:
-        names = re.split(", *", found[2])
-        outside = [name for name in names if any(name in words for words in others)]
-        if not outside:
-            return found[0]
-        told.extend(outside)
-        inside = "".join(f"local {name}; " for name in names if name not in outside)
-        is_set = found[1] or text[found.end() :].lstrip(" ").startswith("=")
-        return inside + (f"{found[1] or ''}{found[2]}" if is_set else "")
-
-    body = _LOCAL.sub(declare, text)
-    declared = "".join(f"local {name}\n" for name in dict.fromkeys(told))
-    return f"{declared}do\n{body}\nend"
 
 
 def _list_libraries(client: Any) -> list[tuple[str, float]]:

@@ -43,10 +43,9 @@ class Prefixes:
 
     def take_out(self, entry: Started) -> tuple[Started, str, str]:
         """The entry as it is stored, the hash of its prefix and the prefix itself, as JSON; a fork has none of its own."""
-        version = 3 if entry.instructions else 2
         if entry.instructions:
             self._remember_guidance(entry.instructions, entry.guidance)
-            entry = entry.model_copy(update={"v": version, "guidance": ""})
+            entry = entry.model_copy(update={"guidance": ""})
         if not entry.system and not entry.tools:
             return entry, "", ""
         named = self._named.get((entry.system, id(entry.tools)))
@@ -55,29 +54,28 @@ class Prefixes:
             document = json.dumps(prefix, ensure_ascii=False)
             named = _Prefix(digest_of(document), document, **prefix)
             self._remember(named)
-        # A worker that knows no hashes must refuse the entry, not run the agent without its tools.
-        stored = entry.model_copy(update={"v": version, "prefix": named.digest, "system": "", "tools": []})
+        stored = entry.model_copy(update={"prefix": named.digest, "system": "", "tools": []})
         return stored, named.digest, named.document
 
-    def put_back(self, entry: Started, fetch: Callable[[str, str], str | None]) -> Started:
-        """The entry as it was written; `fetch` reads a prefix by job and hash. Raises `JournalError` if there is none."""
+    def put_back(self, entry: Started, fetch: Callable[[str], str | None]) -> Started:
+        """The entry as it was written; `fetch` reads a document by its hash. Raises `JournalError` if there is none."""
         if entry.instructions:
             entry = entry.model_copy(update={"guidance": self._find_guidance(entry, fetch)})
         if not entry.prefix:
             return entry
         known = self._known.get(entry.prefix)
         if known is None:
-            document = fetch(entry.spec.job_id, entry.prefix)
+            document = fetch(entry.prefix)
             if document is None:
                 raise _missing(entry, "system prompt and tools", entry.prefix)
             known = _Prefix(entry.prefix, document, **json.loads(document))
             self._remember(known)
         return entry.model_copy(update={"system": known.system, "tools": known.tools})
 
-    def _find_guidance(self, entry: Started, fetch: Callable[[str, str], str | None]) -> str:
+    def _find_guidance(self, entry: Started, fetch: Callable[[str], str | None]) -> str:
         known = self._guidance.get(entry.instructions)
         if known is None:
-            document = fetch(entry.spec.job_id, entry.instructions)
+            document = fetch(entry.instructions)
             if document is None:
                 raise _missing(entry, "instruction files", entry.instructions)
             known = str(json.loads(document)["text"])

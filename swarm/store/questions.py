@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from swarm.core.errors import ConfigurationError, QuestionClosed, UnknownQuestion
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.rules import Rule
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 from swarm.store.values import Signals
 
 MAX_DETAIL_CHARACTERS = 20_000
@@ -100,8 +100,8 @@ class Question(BaseModel):
 class Questions:
     """The questions of all jobs."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def find(self, question_id: str) -> Question | None:
         """The question, if it was ever asked and has not expired with its job."""
@@ -109,7 +109,7 @@ class Questions:
 
     def open(self, job_id: str | None = None) -> list[Question]:
         """Those that wait for an answer, oldest first; of one job or of all."""
-        return self.load_open(self._store.client.zrange(self._store.key("questions"), 0, -1), job_id)
+        return self.load_open(self._keyspace.client.zrange(self._keyspace.key("questions"), 0, -1), job_id)
 
     def load_open(self, ids: Sequence[str], job_id: str | None = None) -> list[Question]:
         """Of these, those that wait for an answer, in their order; of one job or of all."""
@@ -123,17 +123,17 @@ class Questions:
 
     def ids(self, job_ids: Sequence[str]) -> list[str]:
         """The ids of all questions of these jobs."""
-        pipeline = self._store.client.pipeline(transaction=False)
+        pipeline = self._keyspace.client.pipeline(transaction=False)
         for job_id in job_ids:
-            pipeline.smembers(self._store.key("job", job_id, "questions"))
+            pipeline.smembers(self._keyspace.key("job", job_id, "questions"))
         return [question_id for found in (pipeline.execute() if job_ids else []) for question_id in found]
 
     def _load(self, ids: Iterable[str]) -> list[Question]:
         """Those of them that still exist, in their order, in one round trip."""
         ids = list(ids)
-        pipeline = self._store.client.pipeline(transaction=False)
+        pipeline = self._keyspace.client.pipeline(transaction=False)
         for question_id in ids:
-            pipeline.hgetall(self._store.key("question", question_id))
+            pipeline.hgetall(self._keyspace.key("question", question_id))
         records = zip(ids, pipeline.execute() if ids else [], strict=True)
         return [
             Question(id=question_id, **{_NAMES.get(name, name): value for name, value in record.items()})
@@ -157,11 +157,14 @@ class Questions:
 
     def lasting(self, job_id: str) -> list[Rule]:
         """What lasting approvals allow in a job, oldest first."""
-        return [Rule.model_validate_json(rule) for rule in self._store.permissions(job_id).added]
+        return [
+            Rule.model_validate_json(rule)
+            for rule in self._keyspace.client.lrange(self._keyspace.key("job", job_id, "rules"), 0, -1)
+        ]
 
     def withdraw(self, job_id: str, rule: Rule) -> bool:
         """Take a lasting approval back; False if it is not there. It ends where an agent of the job next gives its process back."""
-        answer: list[str] = self._store.run("withdraw_rule", job_id, rule.model_dump_json())
+        answer: list[str] = self._keyspace.run("withdraw_rule", job_id, rule.model_dump_json())
         return answer == ["ok"]
 
     def expire(self, question_id: str) -> None:
@@ -172,7 +175,7 @@ class Questions:
             pass
 
     def _close(self, question_id: str, *words: str) -> Signals:
-        answer = self._store.run("close_question", question_id, *words)
+        answer = self._keyspace.run("close_question", question_id, *words)
         match answer[0]:
             case "unknown":
                 raise UnknownQuestion(question_id)

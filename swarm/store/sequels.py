@@ -50,33 +50,33 @@ class Due(NamedTuple):
 class Sequels:
     """The sequels of all jobs."""
 
-    def __init__(self, store: Keyspace) -> None:
-        self._store = store
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def know(self, brokers: Iterable[str]) -> None:
         """Say that a worker publishes on these brokers: jobs that name one of them are taken from then on, for a week."""
-        self._store.run("know_brokers", json.dumps(list(brokers)))
+        self._keyspace.run("know_brokers", json.dumps(list(brokers)))
 
     def stranded(self) -> dict[str, int]:
         """Brokers that no worker knows any more, by name, with how many jobs that have ended are still to be told there."""
-        found = iter(self._store.run("stranded_sequels", _SILENT_SECONDS))
+        found = iter(self._keyspace.run("stranded_sequels", _SILENT_SECONDS))
         return {broker: int(jobs) for broker, jobs in zip(found, found, strict=True)}
 
     def known(self) -> list[str]:
         """The brokers that workers know, by name."""
-        return sorted(self._store.client.zrange(self._store.key("brokers"), 0, -1))
+        return sorted(self._keyspace.client.zrange(self._keyspace.key("brokers"), 0, -1))
 
     def due(self, broker: str) -> list[Due]:
         """Take what is to be published on a broker now; what is not settled then is due again later."""
-        found = iter(self._store.run("due_sequels", broker, _AT_ONCE))
+        found = iter(self._keyspace.run("due_sequels", broker, _AT_ONCE))
         return [
             Due(job_id, Sequel.model_validate_json(document)) for job_id, document in zip(found, found, strict=True)
         ]
 
     def settle(self, job_id: str) -> None:
         """The job's sequel need not be published any more."""
-        self._store.run("settle_sequel", job_id, "")
+        self._keyspace.run("settle_sequel", job_id, "")
 
     def put_off(self, job_id: str, seconds: float) -> None:
         """The job's sequel could not be published; it is due again after so long."""
-        self._store.run("settle_sequel", job_id, seconds)
+        self._keyspace.run("settle_sequel", job_id, seconds)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from swarm.core.records import NANO, TERMINAL_STATES
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.telemetry.names import FIGURES, SECONDS
 
 _WORKER_SECONDS = 60.0
@@ -25,7 +25,7 @@ class Sample:
 
 def read_metrics(store: Store) -> list[Sample]:
     """All figures, in two round trips. Raises `redis.RedisError`."""
-    client, key, now = store.client, store.key, store.now()
+    client, key, now = store.keyspace.client, store.keyspace.key, store.now()
     with client.pipeline(transaction=False) as pipeline:
         pipeline.hgetall(key("telemetry"))
         pipeline.hgetall(key("totals"))

@@ -17,7 +17,7 @@ from typing import Any
 from swarm.core.errors import UnknownAgent
 from swarm.core.log import EventLog
 from swarm.core.records import AgentView
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.telemetry.spans import Fold, Span, job_span_id, run_span_id
 
 log = EventLog("swarm.telemetry")
@@ -55,7 +55,7 @@ class Reader:
         left = [job_id for job_id in changed if not self._read_job(job_id)]
         if not left:
             self._feed = feed
-            self._store.client.set(self._store.key("telemetry", "read"), self._store.now())
+            self._store.keyspace.client.set(self._store.keyspace.key("telemetry", "read"), self._store.now())
         return not left
 
     def leave(self) -> None:
@@ -63,16 +63,16 @@ class Reader:
         self._step("leave_reader", self._role, self._who)
 
     def _step(self, name: str, *arguments: str | int) -> Any:
-        return self._store.run(name, *arguments)
+        return self._store.keyspace.run(name, *arguments)
 
     def _look(self) -> tuple[str, list[str]]:
         """Jobs in which something may have happened since, and where the feed has come to."""
-        client, key = self._store.client, self._store.key("feed")
+        client, key = self._store.keyspace.client, self._store.keyspace.key("feed")
         last = client.xrevrange(key, count=1)
         now = last[0][0] if last else "0-0"
         first = client.xrange(key, count=1)
         if not self._feed or (first and _place(first[0][0]) > _place(self._feed)):
-            return now, self._unread(self._store.job_ids())
+            return now, self._unread(self._store.jobs.ids())
         told = {fields["job"]: None for _, fields in client.xrange(key, f"({self._feed}", now)}
         return now, list({**dict.fromkeys(self._folds), **told})
 
@@ -81,10 +81,10 @@ class Reader:
         found = []
         for start in range(0, len(job_ids), BATCH):
             part = job_ids[start : start + BATCH]
-            with self._store.client.pipeline(transaction=False) as pipeline:
+            with self._store.keyspace.client.pipeline(transaction=False) as pipeline:
                 for job_id in part:
-                    pipeline.get(self._store.key("job", job_id, "seq"))
-                    pipeline.hget(self._store.key("job", job_id, "telemetry"), self._mark)
+                    pipeline.get(self._store.keyspace.key("job", job_id, "seq"))
+                    pipeline.hget(self._store.keyspace.key("job", job_id, "telemetry"), self._mark)
                 values = pipeline.execute()
             found += [
                 job_id for at, job_id in enumerate(part) if values[2 * at] and values[2 * at] != values[2 * at + 1]
@@ -97,19 +97,19 @@ class Reader:
 
     def _read_job(self, job_id: str) -> bool:
         """Read a job's journals; whether all of it was taken."""
-        seq = self._store.client.get(self._store.key("job", job_id, "seq"))
+        seq = self._store.keyspace.client.get(self._store.keyspace.key("job", job_id, "seq"))
         if seq is not None and self._seqs.get(job_id) == seq:
             return True
         try:
-            over = self._store.job(job_id).ended
+            over = self._store.jobs.get(job_id).ended
         except UnknownAgent:
             self._forget(job_id)
             return True
-        marks = self._store.client.hgetall(self._store.key("job", job_id, "telemetry"))
+        marks = self._store.keyspace.client.hgetall(self._store.keyspace.key("job", job_id, "telemetry"))
         folds, outbox = self._folds.setdefault(job_id, {}), list[_Told]()
         # Whoever started an agent is older, and comes before it.
         taken = True
-        for agent in self._store.agents(self._find_changed(job_id, folds)):
+        for agent in self._store.agents.find(self._find_changed(job_id, folds)):
             if agent is not None:
                 taken = self._read_agent(agent, folds, marks, outbox) and taken
         if not (self._tell(job_id, outbox) and taken):
@@ -130,10 +130,10 @@ class Reader:
 
     def _find_changed(self, job_id: str, folds: dict[str, Fold]) -> list[str]:
         """The job's agents whose journals have grown, the oldest first."""
-        agent_ids = self._store.agent_ids([job_id])
-        with self._store.client.pipeline(transaction=False) as pipeline:
+        agent_ids = self._store.agents.ids([job_id])
+        with self._store.keyspace.client.pipeline(transaction=False) as pipeline:
             for agent_id in agent_ids:
-                pipeline.hget(self._store.key("agent", agent_id), "length")
+                pipeline.hget(self._store.keyspace.key("agent", agent_id), "length")
             lengths = pipeline.execute() if agent_ids else []
         known = {agent_id: fold.number for agent_id, fold in folds.items()}
         return [one for one, length in zip(agent_ids, lengths, strict=True) if int(length or 0) > known.get(one, 0)]
@@ -143,7 +143,7 @@ class Reader:
         fold = folds.get(agent.id) or folds.setdefault(agent.id, Fold(agent, self._provider, _find_home(agent, folds)))
         counted, told = (int(marks.get(f"{what}:{agent.id}", 0)) for what in ("counted", "told"))
         counts = Counter[str]()
-        while page := self._store.stored_entries(agent.id, after=fold.number):
+        while page := self._store.journals.stored(agent.id, after=fold.number):
             spans: list[Span] = []
             for entry in page:
                 made, added = fold.take(entry)

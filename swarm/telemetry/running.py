@@ -13,8 +13,8 @@ import redis
 
 from swarm.core.log import EventLog, begin_logging
 from swarm.core.settings import Settings, http_address
-from swarm.store.agents import Store
 from swarm.store.connection import connect
+from swarm.store.store import Store
 from swarm.telemetry.metrics import read_metrics
 from swarm.telemetry.reading import Reader
 

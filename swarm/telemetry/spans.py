@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from swarm.core.ids import reply_span_id, span_id
 from swarm.core.records import NANO, AgentView, Usage
-from swarm.store.roster import StoredEntry
+from swarm.store.journals import StoredEntry
 from swarm.telemetry.names import SECONDS
 
 BY_A_TOOL = "(tool)"

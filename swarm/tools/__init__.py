@@ -22,8 +22,8 @@ from swarm.core.records import AgentView
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.tools import ToolRow, row_of
 from swarm.models import Reply
-from swarm.store.agents import Store
 from swarm.store.questions import Ask
+from swarm.store.store import Store
 from swarm.store.values import Signals
 from swarm.tools.outputs import Outputs
 from swarm.workspace import shown

@@ -25,7 +25,7 @@ from swarm.definitions.model import (
     PermissionMode,
     Phase,
 )
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import boolean, choice, number, string, strings
 from swarm.workspace.merging import Strategy
@@ -115,8 +115,8 @@ def _first_sentence(description: str) -> str:
 
 def find_child(store: Store, spec: AgentSpec, who: str, *, teammates: bool = True) -> str:
     """The id of an agent that this one started, by id or name. Raises `UnknownReceiver` for any other."""
-    found = store.directory(spec.job_id).find_agent(who, spec.agent_id)
-    [agent] = store.agents([found.id])
+    found = store.mail.directory(spec.job_id).find_agent(who, spec.agent_id)
+    [agent] = store.agents.find([found.id])
     if agent is None or agent.parent_id != spec.agent_id:
         raise UnknownReceiver(f"{found.name} is not an agent that you started")
     if agent.teammate and not teammates:
@@ -136,7 +136,7 @@ def _await_agents(context: ToolContext, given: dict[str, Any]) -> Condition:
     if given.get("agent_ids"):
         chosen = [find_child(context.store, context.spec, who) for who in dict.fromkeys(given["agent_ids"])]
     else:
-        children = context.store.agents(sorted(context.store.children(context.agent_id)))
+        children = context.store.agents.find(sorted(context.store.agents.children(context.agent_id)))
         chosen = [child.id for child in children if child and child.background and child.at_work]
     if not chosen:
         raise ToolError("None of your agents is at work in the background: there is nothing to wait for.")
@@ -146,7 +146,7 @@ def _await_agents(context: ToolContext, given: dict[str, Any]) -> Condition:
 def _tell_waited(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     assert context.waited is not None
     lines, working = [], 0
-    for agent in context.store.agents(context.waited.children):
+    for agent in context.store.agents.find(context.waited.children):
         if agent is None:
             continue
         working += agent.at_work
@@ -175,7 +175,7 @@ def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     found = find_below(context, given["agent_id"])
     # Below one that has ended, some may have gone on.
     reason = str(given.get("reason") or "stopped by the agent that started it")
-    context.publish(context.store.cancel(found.id, reason, by=(context.agent_id, context.generation)))
+    context.publish(context.store.agents.cancel(found.id, reason, by=(context.agent_id, context.generation)))
     if found.ended:
         return ToolResult(text=f"{found.called} had ended already: {found.state}.")
     return ToolResult(text=f"{found.called} is stopped, and all that it had started.")
@@ -183,7 +183,7 @@ def _stop_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 def find_below(context: ToolContext, who: str) -> AgentView:
     """The agent of that id or name that the caller, or one of its agents, has started. Raises `ToolError` for any other."""
-    found = context.store.directory(context.job_id).find_agent(who, context.agent_id)
+    found = context.store.mail.directory(context.job_id).find_agent(who, context.agent_id)
     record = _below(context).get(found.id)
     if record is None:
         raise ToolError(f"{who!r} is not below you: this is for agents that you, or agents of yours, started.")
@@ -192,7 +192,7 @@ def find_below(context: ToolContext, who: str) -> AgentView:
 
 def _below(context: ToolContext) -> dict[str, AgentView]:
     found: dict[str, AgentView] = {}
-    for agent in context.store.agents_of(context.job_id, answers=False):
+    for agent in context.store.agents.of(context.job_id, answers=False):
         # Parents come first, so one pass finds the whole subtree.
         if agent.parent_id == context.agent_id or agent.parent_id in found:
             found[agent.id] = agent
@@ -211,7 +211,11 @@ def _describe(agent: AgentView, now: float) -> str:
 
 def restate_children(context: ToolContext, life: Life) -> str:
     """The agents that it started: those that are not over, and those that ended last."""
-    records = [record for record in context.store.agents(sorted(context.store.children(context.agent_id))) if record]
+    records = [
+        record
+        for record in context.store.agents.find(sorted(context.store.agents.children(context.agent_id)))
+        if record
+    ]
     over = sorted((record for record in records if record.ended), key=lambda record: record.ended_at or 0.0)
     lines = [
         f"{record.id} ({record.called}): {'idle' if record.idle else record.state}; {record.label}"
@@ -334,7 +338,7 @@ def _merge_agent(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     if context.read_only or context.mode == "plan":
         raise ToolError("You may change nothing here, so nothing can be merged.")
     assert context.merge is not None, "only a running agent merges"
-    return context.merge(context.store.agent(child_id), given.get("strategy", "merge"))
+    return context.merge(context.store.agents.get(child_id), given.get("strategy", "merge"))
 
 
 MERGE_AGENT = Tool(

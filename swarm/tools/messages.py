@@ -11,7 +11,7 @@ from swarm.tools.schemas import boolean, choice, string
 
 def restate_mail(context: ToolContext, life: Life) -> str:
     """Requests that nobody has answered, to it or by it, and how much it has not read."""
-    stored = context.store.client.hgetall(context.store.key("job", context.job_id, "requests"))
+    stored = context.store.keyspace.client.hgetall(context.store.keyspace.key("job", context.job_id, "requests"))
     lines = []
     for request_id, document in sorted(stored.items()):
         request = json.loads(document)
@@ -21,7 +21,7 @@ def restate_mail(context: ToolContext, life: Life) -> str:
             lines.append(f"{request_id}: a {request['kind']} request to you, by {request['from']}: answer it.")
         elif request["from"] == context.agent_id:
             lines.append(f"{request_id}: a {request['kind']} request of yours, to {request['to']}: no answer yet.")
-    [record] = context.store.agents([context.agent_id])
+    [record] = context.store.agents.find([context.agent_id])
     if record is not None and record.unread:
         lines.append(f"{record.unread} unread messages: they follow.")
     return "\n".join(lines)

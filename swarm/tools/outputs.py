@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from swarm.agent.blocks import text_of
 from swarm.agent.entries import Assistant, Compacted, Entry, Finished, Mail, Prompt, ToolFinished
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Claim
 from swarm.workspace import OUTPUT_PREFIX
 
@@ -55,16 +55,16 @@ class Outputs:
 
     def keep(self, key: str, text: str) -> str:
         """Keep `text` and return its handle, `output:KEY`. Raises `NotOwner` or `AgentCancelled`."""
-        self._store.keep_output(self._claim, key, text)
+        self._store.journals.keep_output(self._claim, key, text)
         return f"{OUTPUT_PREFIX}{key}"
 
     def load(self, handle: str) -> str | None:
         """The text kept under `handle`, or None; `output:past` is all that the agent has lived."""
         key = handle.removeprefix(OUTPUT_PREFIX)
         if key == PAST:
-            return tell_past(self._store.journal(self._claim.agent_id))
-        found = self._store.load_output(self._claim.agent_id, key)
-        return self._store.load_output(self._inherited, key) if found is None and self._inherited else found
+            return tell_past(self._store.journals.read(self._claim.agent_id))
+        found = self._store.journals.load_output(self._claim.agent_id, key)
+        return self._store.journals.load_output(self._inherited, key) if found is None and self._inherited else found
 
 
 def fit(outputs: Outputs, key: str, text: str) -> str:

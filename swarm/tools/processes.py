@@ -118,9 +118,7 @@ def run_command(
     shell_id = new_shell_id()
     argv, file = _prepare(ctx, confine, argv)
     with file as output:
-        process = _spawn(
-            ctx, command, argv, shell_id, limit_seconds, output, subprocess.PIPE, lifeline=True, given=given
-        )
+        process = _spawn(ctx, command, argv, shell_id, output, limit_seconds=limit_seconds, given=given)
         assert process.stdin and process.stdout
         report = None
         try:
@@ -173,7 +171,7 @@ def hold_planted(words: list[str]) -> tuple[str, ...]:
 def start_command(ctx: ToolContext, command: str, argv: list[str], shell_id: str, output: Path, report: Path) -> int:
     """Start `command`, which `argv` runs, so that it outlives this call and this process; return its supervisor's process id."""
     with open(output, "wb") as output_file, open(report, "wb") as report_file:
-        process = _spawn(ctx, command, argv, shell_id, 0, output_file, report_file, lifeline=False)
+        process = _spawn(ctx, command, argv, shell_id, output_file, report_file)
     # Somebody has to collect it when it ends, or it stays as a zombie for as long as this process lives.
     threading.Thread(target=process.wait, name=f"reap-{shell_id}", daemon=True).start()
     return process.pid
@@ -184,13 +182,14 @@ def _spawn(
     command: str,
     argv: list[str],
     shell_id: str,
-    limit_seconds: float,
     output: IO[bytes],
-    report: IO[bytes] | int,
+    report: IO[bytes] | None = None,
     *,
-    lifeline: bool,
+    limit_seconds: float = 0,
     given: int | None = None,
 ) -> subprocess.Popen[bytes]:
+    """Start the launcher; without a file for its report it has pipes, and ends when its input is closed."""
+    lifeline = report is None
     environment = clean_environment(os.environ) | {"TMPDIR": str(scratch_folder(ctx))} | ctx.environment
     environment[MARKER] = shell_id
     launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(limit_seconds), str(MAX_OUTPUT_BYTES), str(int(lifeline))]
@@ -199,7 +198,7 @@ def _spawn(
         return subprocess.Popen(
             [*launch, str(given), shutil.which(argv[0], path=environment.get("PATH")) or argv[0], *argv[1:]],
             stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
-            stdout=report,
+            stdout=report or subprocess.PIPE,
             stderr=output,
             cwd=ctx.workspace,
             env=environment,

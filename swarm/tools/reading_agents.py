@@ -20,7 +20,7 @@ _MAX_LINE_CHARACTERS = 600
 
 def _read(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     agent = find_below(context, given["agent_id"])
-    journal = list(context.store.journal(agent.id))
+    journal = list(context.store.journals.read(agent.id))
     told = [(number, text) for number, entry in enumerate(journal, 1) if (text := _tell(entry))]
     if not told:
         return ToolResult(text=f"{_head(agent)}\nIt has not begun.")

@@ -1,6 +1,6 @@
 """A journal's entries as the page shows them: long texts cut, images left out, edits as differences. Pure.
 
-It works on the stored JSON, so entries of newer and older versions are shown as far as they can be understood, and nothing that a
+It works on the stored JSON, so entries of newer versions are shown as far as they can be understood, and nothing that a
 model wrote is interpreted: all of it is text.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from swarm.mailbox import Message
-from swarm.store.roster import StoredEntry
+from swarm.store.journals import StoredEntry
 
 SHOWN_CHARACTERS = 4_000
 """Of one text, unless the whole entry is asked for."""
@@ -29,7 +29,7 @@ def show_entry(
     """One entry as JSON. `turn` is the reply's number, of a `reply`, or that of the turn that it belongs to; `mail` the messages
     that it holds. `cut` names the texts that are shorter than they are, and their lengths; with `full` there are none."""
     document = json.loads(stored.document)
-    shown: dict[str, Any] = {**document, "n": stored.number, "seq": stored.seq or None}
+    shown: dict[str, Any] = {**document, "n": stored.number, "seq": stored.seq}
     match document.get("kind"):
         case "started" | "redefined":
             shown = _show_start(shown)

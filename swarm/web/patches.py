@@ -11,7 +11,7 @@ from swarm.client.swarm import Swarm
 from swarm.core.errors import UnknownAgent
 from swarm.core.records import read_event
 from swarm.mailbox import position_of, to_message
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.streaming.live.reading import Reader
 from swarm.streaming.live.rows import Row
 from swarm.streaming.live.state import Patch
@@ -87,14 +87,14 @@ class Viewed:
         wanted, cursors = self.wanted, self.cursors
         streams: dict[str, tuple[str, str]] = {}
         if wanted.jobs:
-            streams["f"] = (store.key("feed"), cursors.feed)
+            streams["f"] = (store.keyspace.key("feed"), cursors.feed)
         if wanted.job_id and "job" not in self.gone:
-            streams["e"] = (store.key("events", wanted.job_id), cursors.events)
+            streams["e"] = (store.keyspace.key("events", wanted.job_id), cursors.events)
         if wanted.agent_id and "agent" not in self.gone:
-            streams["j"] = (store.key("journal", wanted.agent_id), f"{cursors.journal}-0")
-            streams["m"] = (store.key("mail", wanted.agent_id), cursors.mail)
+            streams["j"] = (store.keyspace.key("journal", wanted.agent_id), f"{cursors.journal}-0")
+            streams["m"] = (store.keyspace.key("mail", wanted.agent_id), cursors.mail)
             if wanted.words:
-                streams["w"] = (store.key("live", wanted.agent_id), self.words)
+                streams["w"] = (store.keyspace.key("live", wanted.agent_id), self.words)
         return streams
 
 
@@ -104,23 +104,27 @@ def find_losses(swarm: Swarm, viewed: Viewed) -> dict[str, list[str]]:
     store, wanted, cursors = swarm.store, viewed.wanted, viewed.cursors
     reset: list[str] = []
     gone = {
-        what: bool(one) and what not in viewed.gone and not store.client.exists(store.key(what, one or ""))
+        what: bool(one)
+        and what not in viewed.gone
+        and not store.keyspace.client.exists(store.keyspace.key(what, one or ""))
         for what, one in (("job", wanted.job_id), ("agent", wanted.agent_id))
     }
     viewed.gone |= {what for what, lost in gone.items() if lost}
-    if wanted.jobs and _is_lost(store, store.key("feed"), cursors.feed):
+    if wanted.jobs and _is_lost(store, store.keyspace.key("feed"), cursors.feed):
         reset.append("jobs")
         cursors.feed = ""
     if (
         wanted.job_id
         and "job" not in viewed.gone
-        and _is_lost(store, store.key("events", wanted.job_id), cursors.events)
+        and _is_lost(store, store.keyspace.key("events", wanted.job_id), cursors.events)
     ):
         reset.append("job")
         cursors.events = ""
     if wanted.agent_id and "agent" not in viewed.gone and cursors.journal:
-        length = int(store.client.hget(store.key("agent", wanted.agent_id), "length") or 0)
-        if length < int(cursors.journal) or _is_behind(store, store.key("mail", wanted.agent_id), cursors.mail):
+        length = int(store.keyspace.client.hget(store.keyspace.key("agent", wanted.agent_id), "length") or 0)
+        if length < int(cursors.journal) or _is_behind(
+            store, store.keyspace.key("mail", wanted.agent_id), cursors.mail
+        ):
             reset.append("agent")
             cursors.journal = cursors.mail = ""
             viewed.turns = None
@@ -131,16 +135,16 @@ def find_losses(swarm: Swarm, viewed: Viewed) -> dict[str, list[str]]:
 def _take_ends(swarm: Swarm, viewed: Viewed) -> None:
     store, wanted, cursors = swarm.store, viewed.wanted, viewed.cursors
     if wanted.jobs:
-        cursors.feed = cursors.feed or _last(store, store.key("feed"))
+        cursors.feed = cursors.feed or _last(store, store.keyspace.key("feed"))
     if wanted.job_id:
-        cursors.events = cursors.events or _last(store, store.key("events", wanted.job_id))
+        cursors.events = cursors.events or _last(store, store.keyspace.key("events", wanted.job_id))
     if wanted.agent_id:
-        cursors.mail = cursors.mail or _last(store, store.key("mail", wanted.agent_id))
-        cursors.journal = cursors.journal or _last(store, store.key("journal", wanted.agent_id)).split("-")[0]
+        cursors.mail = cursors.mail or _last(store, store.keyspace.key("mail", wanted.agent_id))
+        cursors.journal = cursors.journal or _last(store, store.keyspace.key("journal", wanted.agent_id)).split("-")[0]
 
 
 def _last(store: Store, key: str) -> str:
-    found = store.client.xrevrange(key, count=1)
+    found = store.keyspace.client.xrevrange(key, count=1)
     return str(found[0][0]) if found else "0-0"
 
 
@@ -155,7 +159,7 @@ def _is_lost(store: Store, key: str, cursor: str) -> bool:
         return False
     if _is_behind(store, key, cursor):
         return True
-    first = store.client.xrange(key, count=1)
+    first = store.keyspace.client.xrange(key, count=1)
     return bool(first) and position_of(first[0][0]) > position_of(cursor) and first[0][1].get("kind") != "job_started"
 
 
@@ -181,7 +185,7 @@ def _patch_jobs(
         viewed.cursors.feed = came[-1][0]
     ids = list(dict.fromkeys(fields["job"] for _, fields in came))
     if look:
-        ids = list(dict.fromkeys([*ids, *swarm.store.job_ids(_LOOKED_AT_JOBS)]))
+        ids = list(dict.fromkeys([*ids, *swarm.store.jobs.ids(_LOOKED_AT_JOBS)]))
     if not ids:
         return {}
     rows = Reader(swarm.store).jobs(ids[:MOST_JOBS])

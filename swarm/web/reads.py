@@ -44,9 +44,9 @@ def read_about(swarm: Swarm, *, user: str, read_only: bool, now: float) -> dict[
 def read_jobs(swarm: Swarm, count: int = 50, before: str = "") -> dict[str, Any]:
     """The newest jobs, or those made before one, and the feed's cursor of before; `last` is where more begin, if there may be any."""
     store, reader = swarm.store, Reader(swarm.store)
-    last = store.client.xrevrange(store.key("feed"), count=1)
+    last = store.keyspace.client.xrevrange(store.keyspace.key("feed"), count=1)
     count = max(1, min(count, MOST_JOBS))
-    ids = store.job_ids(count, before)
+    ids = store.jobs.ids(count, before)
     more = {"last": ids[-1] if len(ids) == count else None}
     return {"now": store.now(), "feed": last[0][0] if last else "0-0", **more, **show_jobs(swarm, reader.jobs(ids))}
 
@@ -59,8 +59,8 @@ def show_jobs(swarm: Swarm, rows: Mapping[str, Row]) -> dict[str, Any]:
 
 def read_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
     """A job's snapshot: its agents, open questions and inbox. Raises `UnknownAgent`."""
-    snapshot, view = Reader(swarm.store).snapshot(job_id), swarm.store.job(job_id)
-    inbox = [show_message(message) for message in swarm.store.last_mail(job_id, _SHOWN_INBOX)]
+    snapshot, view = Reader(swarm.store).snapshot(job_id), swarm.store.jobs.get(job_id)
+    inbox = [show_message(message) for message in swarm.store.mail.last(job_id, _SHOWN_INBOX)]
     return {
         "now": swarm.store.now(),
         **show_snapshot(snapshot),
@@ -103,7 +103,7 @@ def show_patch(patch: Patch) -> dict[str, Any]:
 
 def show_event(event: Event) -> dict[str, Any]:
     """An event as JSON."""
-    about = {"seq": event.seq or None, "at": event.at, "kind": event.kind, "agent_id": event.agent_id}
+    about = {"seq": event.seq, "at": event.at, "kind": event.kind, "agent_id": event.agent_id}
     return {**about, "fields": event.fields}
 
 

@@ -84,7 +84,7 @@ def stream_job(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
     one agent the entries, mail and words); `reset`, `gone`, `away`, `back`. With `Last-Event-ID` a stream goes on where it broke off,
     at this server or another one. What each holds: docs/http.md.
     """
-    call.swarm.store.job(place["job"])
+    call.swarm.store.jobs.get(place["job"])
     return follow(call, Wanted(job_id=place["job"], agent_id=place["agent"], words=place["words"]), place)
 
 

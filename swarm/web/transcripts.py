@@ -9,7 +9,7 @@ from typing import Any
 from swarm.client.swarm import Swarm
 from swarm.core.errors import UnknownAgent
 from swarm.mailbox import Message, position_of, to_message
-from swarm.store.roster import JournalPage, StoredEntry
+from swarm.store.journals import JournalPage, StoredEntry
 from swarm.streaming.live.reading import Reader
 from swarm.web.entries import is_reply, message_ids, show_entry, show_message
 
@@ -23,10 +23,10 @@ _SPEC = ("prompt", "model", "mode", "workspace", "folders", "network", "name", "
 def read_agent(swarm: Swarm, agent_id: str) -> dict[str, Any]:
     """An agent: its row, those above it, what it was started with, its answer. Raises `UnknownAgent`."""
     store = swarm.store
-    record = store.agent(agent_id)
+    record = store.agents.get(agent_id)
     row = Reader(store).agents([agent_id])[agent_id]
-    spec = json.loads(store.client.hget(store.key("agent", agent_id), "spec") or "{}")
-    first = store.journal_page(agent_id, after=0, count=1).entries
+    spec = json.loads(store.keyspace.client.hget(store.keyspace.key("agent", agent_id), "spec") or "{}")
+    first = store.journals.page(agent_id, after=0, count=1).entries
     tools = show_first(swarm, record.job_id, first[0])["tools"] if first else []
     return {
         "now": store.now(),
@@ -50,7 +50,7 @@ def read_journal(
     turns: int | None = None,
 ) -> dict[str, Any]:
     """A page of an agent's journal; `turns` is how many replies there are before it, where that is known. Raises `UnknownAgent`."""
-    page = swarm.store.journal_page(agent_id, after=after, before=before, count=max(1, min(count, MOST_ENTRIES)))
+    page = swarm.store.journals.page(agent_id, after=after, before=before, count=max(1, min(count, MOST_ENTRIES)))
     kept = _keep_small(page.entries, from_end=after is None)
     earlier = turns_before(page, kept, after=after, turns=turns, before=before)
     entries = show_entries(swarm, agent_id, kept, earlier)
@@ -66,24 +66,24 @@ def read_journal(
 
 def read_entry(swarm: Swarm, agent_id: str, number: int) -> dict[str, Any]:
     """One entry of a journal, uncut. Raises `UnknownAgent` if it is not there."""
-    found = swarm.store.journal_page(agent_id, after=number - 1, count=1).entries if number > 0 else []
+    found = swarm.store.journals.page(agent_id, after=number - 1, count=1).entries if number > 0 else []
     if not found or found[0].number != number:
         raise UnknownAgent(f"agent {agent_id} has no journal entry {number}")
     stored = found[0]
     if number == 1:
-        return {"entry": show_first(swarm, swarm.store.agent(agent_id).job_id, stored, full=True)}
+        return {"entry": show_first(swarm, swarm.store.agents.get(agent_id).job_id, stored, full=True)}
     return {"entry": show_entry(stored, mail=_messages(swarm, agent_id, stored), full=True)}
 
 
 def read_mailbox(swarm: Swarm, agent_id: str) -> dict[str, Any]:
     """The last messages of an agent's mailbox, and the turn in which each was read. Raises `UnknownAgent`."""
     store = swarm.store
-    store.agent(agent_id)
+    store.agents.get(agent_id)
     # The mailbox first: what is read meanwhile is then shown as read.
-    messages = list(store.all_mail(agent_id))
+    messages = list(store.mail.all(agent_id))
     taken: list[tuple[tuple[int, int], int, int]] = []
     turn, after = 1, 0
-    while messages and (page := store.journal_page(agent_id, after=after).entries):
+    while messages and (page := store.journals.page(agent_id, after=after).entries):
         for stored in page:
             turn += is_reply(stored)
             if ids := message_ids(stored):
@@ -98,7 +98,7 @@ def read_mailbox(swarm: Swarm, agent_id: str) -> dict[str, Any]:
 
 def read_output(swarm: Swarm, agent_id: str, key: str) -> dict[str, Any]:
     """A tool's output that was too long for the conversation. Raises `UnknownAgent` if it is not there."""
-    text = swarm.store.load_output(agent_id, key)
+    text = swarm.store.journals.load_output(agent_id, key)
     if text is None:
         raise UnknownAgent(f"agent {agent_id} has kept no output {key!r}")
     return {"text": text}
@@ -128,7 +128,7 @@ def show_entries(
         reply = is_reply(stored)
         turn = None if turn is None else turn + reply
         if stored.number == 1:
-            shown.append(show_first(swarm, swarm.store.agent(agent_id).job_id, stored))
+            shown.append(show_first(swarm, swarm.store.agents.get(agent_id).job_id, stored))
             continue
         # What is no reply belongs to the turn that comes next.
         at = None if turn is None else turn if reply else turn + 1
@@ -140,9 +140,9 @@ def show_first(swarm: Swarm, job_id: str, stored: StoredEntry, *, full: bool = F
     """The first entry, which may name its system prompt and tools by their hash, with them."""
     document = json.loads(stored.document)
     if digest := document.get("prefix"):
-        document |= json.loads(swarm.store.find_prefix(job_id, digest) or "{}")
+        document |= json.loads(swarm.store.jobs.document(digest) or "{}")
     if digest := document.get("instructions"):
-        document["guidance"] = json.loads(swarm.store.document(digest) or "{}").get("text", "")
+        document["guidance"] = json.loads(swarm.store.jobs.document(digest) or "{}").get("text", "")
     return show_entry(StoredEntry(stored.number, stored.seq, json.dumps(document)), full=full)
 
 
@@ -151,7 +151,7 @@ def _messages(swarm: Swarm, agent_id: str, stored: StoredEntry) -> list[Message]
     if not ids:
         return []
     wanted = set(ids)
-    found = swarm.store.client.xrange(swarm.store.key("mail", agent_id), ids[0], ids[-1])
+    found = swarm.store.keyspace.client.xrange(swarm.store.keyspace.key("mail", agent_id), ids[0], ids[-1])
     return [to_message(*each) for each in found if each[0] in wanted]
 
 
@@ -159,7 +159,7 @@ def _path(swarm: Swarm, parent_id: str | None) -> list[str]:
     path: list[str] = []
     while parent_id is not None:
         path.insert(0, parent_id)
-        [parent] = swarm.store.agents([parent_id])
+        [parent] = swarm.store.agents.find([parent_id])
         parent_id = None if parent is None else parent.parent_id
     return path
 

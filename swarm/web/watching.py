@@ -140,7 +140,7 @@ class Watch:
         """Let the worker know that somebody wants the words of the agent as they come."""
         agent_id = self._viewed.wanted.agent_id
         if self._viewed.wanted.words and agent_id and time.monotonic() - self._renewed_at >= _RENEW_SECONDS:
-            await self._client.set(self._swarm.store.key("watch", agent_id), "1", ex=_WATCH_SECONDS)
+            await self._client.set(self._swarm.store.keyspace.key("watch", agent_id), "1", ex=_WATCH_SECONDS)
             self._renewed_at = time.monotonic()
 
     def _tell_losses(self, losses: dict[str, list[str]]) -> list[Told]:

@@ -110,7 +110,7 @@ class Blows:
                 if worker is not None:
                     self.dealt.append(Blow(kind, at, worker.process.pid, at))
             case "cut":
-                self._fleet.swarm.store.client.client_kill_filter(_type="normal", skipme=True)
+                self._fleet.swarm.store.keyspace.client.client_kill_filter(_type="normal", skipme=True)
                 self.dealt.append(Blow(kind, at, None, at))
             case _:
                 self._hit_redis(kind)

@@ -18,7 +18,6 @@ import redis
 
 from swarm import Job
 from swarm.core.errors import SwarmError
-from swarm.rehearsal.server import RehearsalServer
 from tests.chaos import blows, leftovers
 from tests.chaos.check import dump
 from tests.chaos.crashing_worker import CrashingWorker, orders_folder
@@ -29,6 +28,7 @@ from tests.chaos.recovery import Happening, read_happenings, recoveries
 from tests.chaos.section import Section
 from tests.fleet import Fleet, Worker
 from tests.redis_servers import Group, OwnServer
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 _REPOSITORY = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ class Campaign:
         self._chance = random.Random(plan.seed)
         hit = server or blows.LocalServer(self.fleet)
         self._blows = blows.Blows(self.fleet, hit, self._chance, self._hire, spare_one=plan.spare_one)
-        self._client = server.client if server else lambda: self.fleet.swarm.store.client
+        self._client = server.client if server else lambda: self.fleet.swarm.store.keyspace.client
         self._planned: list[str] = []
         self._next_at = 0.0
         self._happenings: list[Happening] = []
@@ -166,7 +166,7 @@ class Campaign:
     def _listen(self, job: Job) -> None:
         # The stream of a long job is trimmed before its end. Messages are many, and no sign of life.
         store = self.fleet.swarm.store
-        while rows := store.client.xrange(store.key("events", job.id), self._seen, count=1000):
+        while rows := store.keyspace.client.xrange(store.keyspace.key("events", job.id), self._seen, count=1000):
             self._seen = f"({rows[-1][0]}"
             self._happenings += read_happenings([row for row in rows if row[1]["kind"] != "message"])
 
@@ -179,7 +179,7 @@ class Campaign:
         log = self.fleet.workspace / "effects.log"
         effects = log.read_text().splitlines() if log.exists() else []
         path = self._folder / f"{self.plan.name}-{number}.jsonl.gz"
-        left = dump.take(self.fleet.swarm.store.client, job.id, effects=effects)
+        left = dump.take(self.fleet.swarm.store.keyspace.client, job.id, effects=effects)
         dump.write(path, [left])
         verdict = run_checker(path, expect_failed=1 if self.plan.poison else 0, waive=self.plan.waive)
         self.section.add(verdict)

@@ -95,7 +95,7 @@ def orders_folder(fleet: Fleet) -> Path:
 def install() -> None:
     """Wrap the steps; from then on this process and its children obey."""
     from swarm.models.anthropic import AnthropicModel
-    from swarm.store.agents import Store
+    from swarm.store.store import Store
     from swarm.workspace import copies
     from swarm.workspace.repository import Repository
 

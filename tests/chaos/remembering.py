@@ -70,7 +70,7 @@ def play(
             "---\nname: scribe\ndescription: d\ntools: Read\nmemory: team\n---\nWrite.\n"
         )
         shelf = find_places(fleet.workspace.resolve(), fleet.settings.memory_owner).shelf("team", "")
-        memories = Memories(fleet.swarm.store)
+        memories = Memories(fleet.swarm.store.keyspace)
         for page in range(pages):
             memories.change(shelf, "create", f"page-{page}.md", Author(), text="END\n")
         calls = ", ".join(

@@ -40,7 +40,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
             worker.children()[0].kill()
             job.wait(60)
             log = fleet.workspace / "effects.log"
-            left.append(take(fleet.swarm.store.client, job.id, effects=log.read_text().splitlines()))
+            left.append(take(fleet.swarm.store.keyspace.client, job.id, effects=log.read_text().splitlines()))
             log.write_text("")
     write(path, left)
     return path
@@ -228,7 +228,7 @@ def test_the_command_fails_because_of_what_is_planted(jobs: tuple[Job, Job], pla
 def test_the_checker_reads_a_redis_itself(at_work: Fleet) -> None:
     job = at_work.submit(TREE.prompt, at_work.rehearse(TREE.scenario))
     job.wait(60)
-    client = at_work.swarm.store.client
+    client = at_work.swarm.store.keyspace.client
     path = client.connection_pool.connection_kwargs["path"]
     command = [sys.executable, "-m", "tests.chaos.check", f"unix://{path}?db=0", "--job", job.id, "--json"]
     ran = subprocess.run(command, cwd=FOLDER.parents[2], capture_output=True, text=True)

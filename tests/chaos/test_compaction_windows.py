@@ -49,12 +49,12 @@ def test_dying_around_a_summary_costs_at_most_the_summary(line: Line, name: str,
     left = line.see_through(job)
     assert done.exists(), "it died there"
     agent_id, store = root_agent_id(job.id), line.fleet.swarm.store
-    entries = list(store.journal(agent_id))
+    entries = list(store.journals.read(agent_id))
     cuts = [entry for entry in entries if isinstance(entry, Compacted)]
     assert cuts and job.view().text == "all read"
     assert {cut.form for cut in cuts} == {"block" if blocks else "text"}
     assert int(server.stats()["requests"]) == int(left.record["turns"]) + len(cuts) + again
     assert set(server.stats()["by_status"]) == {"200"}, "the server, which looks closely, has refused nothing"
-    assert store.load_life(agent_id) == fold(agent_id, entries)
+    assert store.journals.life(agent_id) == fold(agent_id, entries)
     view = job.view()
     assert view.usage.total_tokens == sum(fold(agent_id, entries).usage.model_dump().values())

@@ -15,12 +15,12 @@ import psutil
 import pytest
 
 from swarm import Job
-from swarm.rehearsal.server import RehearsalServer
 from tests.chaos.check.dump import Job as Left
 from tests.chaos.check.dump import take
 from tests.chaos.check.judge import judge
 from tests.chaos.crashing_worker import CrashingWorker, Order, crashing_environment, orders_folder
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 WRITING = "TREE depth=1 fanout=2 steps=1 write=1"
@@ -65,7 +65,9 @@ class Line:
     def left_of(self, job: Job) -> Left:
         """What a job that is over has left."""
         log = self.fleet.workspace / "effects.log"
-        return take(self.fleet.swarm.store.client, job.id, effects=log.read_text().splitlines() if log.exists() else [])
+        return take(
+            self.fleet.swarm.store.keyspace.client, job.id, effects=log.read_text().splitlines() if log.exists() else []
+        )
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def play(fleet: Fleet, count: int, *, latency: float) -> None:
             with output.open("ab") as file:
                 file.write(b'{"map": "' + made.id.encode())
         else:
-            os.kill(int(fleet.swarm.store.client.info("server")["process_id"]), signal.SIGKILL)
+            os.kill(int(fleet.swarm.store.keyspace.client.info("server")["process_id"]), signal.SIGKILL)
             fleet.restart_redis()
         command = start(fleet, model, "--resume", made.id, "--output", str(output))
     _, told = command.communicate(timeout=110)

@@ -9,7 +9,7 @@ import pytest
 from swarm.agent.entries import Assistant, ToolFinished, encode_entry
 from swarm.core.errors import MailboxFull
 from swarm.models import Usage
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import OutgoingMessage
 from tests.chaos.check.judge import judge
 from tests.chaos.crashing_worker import Order
@@ -62,7 +62,7 @@ def _letters(family: Family, to: Sequence[str], *, full: str = "") -> list[Outgo
 def _call(family: Family, store: Store, count: int) -> None:
     calls = [{"type": "tool_use", "id": f"send-{n}", "name": "SendMessage", "input": {}} for n in range(count)]
     reply = Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="m")
-    store.append(family.claim, family.length + 1, [reply])
+    store.journals.append(family.claim, family.length + 1, [reply])
     family.length += 1
 
 
@@ -73,15 +73,15 @@ def test_letters_are_sent_up_to_the_first_that_is_refused(store: Store, unmanned
     _call(family, store, 4)
     letters = _letters(family, [one, one, other, one], full=other)
     names = {one: "one", other: "other"}
-    sent = store.send_from(family.claim, family.length + 1, letters, names)
+    sent = store.mail.send_from(family.claim, family.length + 1, letters, names)
     assert sent.count == 2
-    assert [message.body for message in store.mail(one)] == ["letter 0", "letter 1"]
-    again = store.send_from(family.claim, family.length + 3, letters[2:], names)
+    assert [message.body for message in store.mail.read(one)] == ["letter 0", "letter 1"]
+    again = store.mail.send_from(family.claim, family.length + 3, letters[2:], names)
     assert again.count == 0 and isinstance(again.refusal, MailboxFull) and again.refusal.receiver == "other"
-    last = store.send_from(family.claim, family.length + 3, letters[3:], names)
+    last = store.mail.send_from(family.claim, family.length + 3, letters[3:], names)
     assert last.count == 1
-    assert [message.body for message in store.mail(one)] == ["letter 0", "letter 1", "letter 3"]
-    assert not store.mail(other)
-    results = [entry.tool_use_id for entry in store.journal(family.root) if isinstance(entry, ToolFinished)]
+    assert [message.body for message in store.mail.read(one)] == ["letter 0", "letter 1", "letter 3"]
+    assert not store.mail.read(other)
+    results = [entry.tool_use_id for entry in store.journals.read(family.root) if isinstance(entry, ToolFinished)]
     assert results == ["send-0", "send-1", "send-3"]
-    assert store.agent(family.root).tools == 3 and store.agent(one).unread == 3
+    assert store.agents.get(family.root).tools == 3 and store.agents.get(one).unread == 3

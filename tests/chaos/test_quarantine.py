@@ -45,7 +45,7 @@ def test_an_agent_that_kills_its_worker_five_times_is_failed_and_its_parent_told
     assert "killed its worker 5 times" in told[True] and "well done" in told[False]
     assert (view.state, root.deaths) == ("completed", 0)
     assert fleet.swarm.journal(poisoned.id)[-1].kind == "finished"
-    assert not judge([take(fleet.swarm.store.client, job.id)], expect_failed=1).faults
+    assert not judge([take(fleet.swarm.store.keyspace.client, job.id)], expect_failed=1).faults
 
 
 @pytest.mark.long

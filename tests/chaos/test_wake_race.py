@@ -23,7 +23,7 @@ from swarm.agent.entries import (
 from swarm.agent.journaled import Condition
 from swarm.core.errors import AgentCancelled, NotOwner
 from swarm.core.records import TERMINAL_STATES
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Busy, Claim, Counters, GoOn, Granted, Refused, Signals, Wish
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
@@ -34,7 +34,7 @@ class Family(StoredJob):
 
     def __init__(self, store: Store, unmanned: Fleet, children: int = 2, **limits: Any) -> None:
         super().__init__(store, unmanned, **limits)
-        self.exact = type(store.client) is redis.Redis
+        self.exact = type(store.keyspace.client) is redis.Redis
         """Whether answers tell what a step did: of a repeated step, the outbox alone tells."""
         self.root = self.spec.agent_id
         self.claim = self.take_claim(self.root)
@@ -49,7 +49,7 @@ class Family(StoredJob):
     # -- steps ---------------------------------------------------------------------------------------------
 
     def start_child(self, index: int) -> None:
-        claim = self.store.claim(self.children[index], f"worker-{index}", 60)
+        claim = self.store.agents.claim(self.children[index], f"worker-{index}", 60)
         if isinstance(claim, Claim):
             self.claims[index] = claim
 
@@ -58,23 +58,23 @@ class Family(StoredJob):
         if claim is None:
             return None
         try:
-            self.store.append(claim, 1, [Prompt(text="lived")], counters=Counters(turns=1, input=10, cost=7))
-            return self.store.finish(claim, 2, Finished(state="completed", text="done"))
+            self.store.journals.append(claim, 1, [Prompt(text="lived")], counters=Counters(turns=1, input=10, cost=7))
+            return self.store.agents.finish(claim, 2, Finished(state="completed", text="done"))
         except AgentCancelled:
             return None
 
     def park(self, condition: Condition) -> Signals | GoOn:
-        effect = self.store.park(self.claim, self.length + 1, Parked(condition=condition), condition)
+        effect = self.store.agents.park(self.claim, self.length + 1, Parked(condition=condition), condition)
         self.length += isinstance(effect, Signals)
         return effect
 
     # -- looks ---------------------------------------------------------------------------------------------
 
     def state(self, agent_id: str | None = None) -> str:
-        return self.store.agent(agent_id or self.root).state
+        return self.store.agents.get(agent_id or self.root).state
 
     def in_outbox(self) -> bool:
-        return self.store.client.zscore(self.store.key("ready"), self.root) is not None
+        return self.store.keyspace.client.zscore(self.store.keyspace.key("ready"), self.root) is not None
 
     def check_publish(self, effect: Signals | GoOn | None, *, expected: bool) -> None:
         """The step put the root on the queue, or did not."""
@@ -84,7 +84,7 @@ class Family(StoredJob):
 
     def check_nothing_waits(self) -> None:
         """No trace of a wait is left."""
-        client, key = self.store.client, self.store.key
+        client, key = self.store.keyspace.client, self.store.keyspace.key
         assert not client.exists(key("await", self.root))
         assert client.zscore(key("timers"), self.root) is None
         assert client.hmget(key("agent", self.root), "wait_mode", "wait_mail") == [None, None]
@@ -138,13 +138,13 @@ def test_the_parent_is_woken_once_whenever_its_children_end(
         assert family.state() == state
     family.check_nothing_waits()
     if state == "queued":
-        again = store.claim(family.root, "other", 60)
+        again = store.agents.claim(family.root, "other", 60)
         assert isinstance(again, Claim) and again.generation == 2
-        assert store.claim(family.root, "third", 60) == Refused("running"), "a doubled wake-up runs nothing"
-    record, job = store.agent(family.root), store.job(family.spec.job_id)
+        assert store.agents.claim(family.root, "third", 60) == Refused("running"), "a doubled wake-up runs nothing"
+    record, job = store.agents.get(family.root), store.jobs.get(family.spec.job_id)
     assert record.below == Counters(turns=2, input=20, cost=14)
     assert (job.sums, job.agents) == (Counters(turns=2, input=20, cost=14), 3)
-    assert len(list(store.journal(family.root))) == family.length
+    assert len(list(store.journals.read(family.root))) == family.length
 
 
 @pytest.mark.parametrize("order", interleavings(["park"], ["start 0", "finish 0"], ["cancel"]), ids=by_name)
@@ -162,14 +162,14 @@ def test_a_child_that_is_cancelled_wakes_its_parent_like_one_that_ends(
             case "finish 0":
                 family.finish_child(0)
             case "cancel":
-                store.cancel(child, "not needed")
+                store.agents.cancel(child, "not needed")
             case "park":
                 assert isinstance(family.park(Condition(children=[child])), GoOn) == over
         if before == "parked" and family.state(child) in TERMINAL_STATES:
             assert family.state() == "queued" and family.in_outbox()
     cancelled_first = order.index("cancel") < order.index("finish 0")
     assert family.state(child) == ("cancelled" if cancelled_first else "completed")
-    ends = [entry for entry in store.journal(child) if isinstance(entry, Finished)]
+    ends = [entry for entry in store.journals.read(child) if isinstance(entry, Finished)]
     assert len(ends) == 1
     assert family.state() in ("queued", "running")
     family.check_nothing_waits()
@@ -185,7 +185,7 @@ def test_a_parent_that_is_cancelled_is_never_woken(store: Store, unmanned: Fleet
             case "finish 0":
                 family.finish_child(0)
             case "cancel":
-                store.cancel(family.root, "enough")
+                store.agents.cancel(family.root, "enough")
             case "park" if order.index("cancel") < order.index("park"):
                 with pytest.raises(AgentCancelled):
                     family.park(Condition(children=family.children))
@@ -194,10 +194,12 @@ def test_a_parent_that_is_cancelled_is_never_woken(store: Store, unmanned: Fleet
         if order.index("cancel") <= order.index(step):
             assert family.state() == "cancelled" and not family.in_outbox()
     assert family.state(family.children[0]) in ("cancelled", "completed")
-    assert store.claim(family.root, "worker", 60) == Refused("cancelled")
+    assert store.agents.claim(family.root, "worker", 60) == Refused("cancelled")
     family.check_nothing_waits()
-    assert not store.client.exists(
-        store.key("leases"), store.key("ready"), store.key("job", family.spec.job_id, "running")
+    assert not store.keyspace.client.exists(
+        store.keyspace.key("leases"),
+        store.keyspace.key("ready"),
+        store.keyspace.key("job", family.spec.job_id, "running"),
     )
 
 
@@ -220,8 +222,8 @@ def test_a_deadline_and_a_childs_end_wake_once_between_them(
                 child_ended = True
             case "time":
                 time_is_up = True
-                store.client.zadd(store.key("timers"), {family.root: 1}, xx=True)
-                store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+                store.keyspace.client.zadd(store.keyspace.key("timers"), {family.root: 1}, xx=True)
+                store.leases.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
             case "park":
                 until = time.time() + (-1 if time_is_up else 3600)
                 effect = family.park(Condition(children=family.children, until=until))
@@ -243,21 +245,21 @@ def test_a_deadline_and_a_childs_end_wake_once_between_them(
 
 def test_of_two_deliveries_of_one_wake_up_one_runs(store: Store, unmanned: Fleet) -> None:
     family = Family(store, unmanned, children=1)
-    first = store.claim(family.children[0], "one", 60)
+    first = store.agents.claim(family.children[0], "one", 60)
     assert isinstance(first, Claim)
-    assert store.claim(family.children[0], "two", 60) == Refused("running")
-    assert store.claim(family.children[0], "one", 60) == Refused("running"), "not even on the same worker"
-    assert store.agent(family.children[0]).generation == 1
+    assert store.agents.claim(family.children[0], "two", 60) == Refused("running")
+    assert store.agents.claim(family.children[0], "one", 60) == Refused("running"), "not even on the same worker"
+    assert store.agents.get(family.children[0]).generation == 1
 
 
 def test_only_the_claim_of_the_worker_that_died_is_ended(store: Store, unmanned: Fleet) -> None:
     family = Family(store, unmanned, children=0)
     for worker, rescued in (("another", []), ("worker", [family.root])):
-        rescue = store.rescue(max_deaths=5, outbox_age_seconds=0, batch=0, dead=[(family.root, worker)])
+        rescue = store.leases.rescue(max_deaths=5, outbox_age_seconds=0, batch=0, dead=[(family.root, worker)])
         if family.exact:
             assert list(rescue.rescued) == rescued
         assert family.state() == ("queued" if rescued else "running")
-    assert store.agent(family.root).deaths == 1
+    assert store.agents.get(family.root).deaths == 1
 
 
 def test_beyond_the_cap_agents_wait_and_each_leaver_lets_one_in(store: Store, unmanned: Fleet) -> None:
@@ -266,7 +268,11 @@ def test_beyond_the_cap_agents_wait_and_each_leaver_lets_one_in(store: Store, un
     family.start_child(1)
     assert not family.claims and family.state(family.children[0]) == "queued"
     family.park(Condition(children=family.children))
-    let_in = [child for child in family.children if store.client.zscore(store.key("ready"), child) is not None]
+    let_in = [
+        child
+        for child in family.children
+        if store.keyspace.client.zscore(store.keyspace.key("ready"), child) is not None
+    ]
     assert len(let_in) == 1
     index = family.children.index(let_in[0])
     family.start_child(index)
@@ -292,8 +298,8 @@ class Loss:
 
 
 def _expire(family: Family) -> None:
-    family.store.client.zadd(family.store.key("leases"), {family.root: 1}, xx=True)
-    family.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+    family.store.keyspace.client.zadd(family.store.keyspace.key("leases"), {family.root: 1}, xx=True)
+    family.store.leases.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
 
 
 def _reclaim(family: Family) -> None:
@@ -302,16 +308,16 @@ def _reclaim(family: Family) -> None:
 
 
 def _quarantine(family: Family) -> None:
-    family.store.client.zadd(family.store.key("leases"), {family.root: 1}, xx=True)
-    family.store.rescue(max_deaths=1, outbox_age_seconds=float("inf"))
+    family.store.keyspace.client.zadd(family.store.keyspace.key("leases"), {family.root: 1}, xx=True)
+    family.store.leases.rescue(max_deaths=1, outbox_age_seconds=float("inf"))
     assert family.state() == "failed"
 
 
 def _time_out(family: Family) -> None:
     # The limit, half of the grace, and all of it.
     for _ in range(3):
-        family.store.client.zadd(family.store.key("deadlines"), {family.spec.job_id: 1}, xx=True)
-        family.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+        family.store.keyspace.client.zadd(family.store.keyspace.key("deadlines"), {family.spec.job_id: 1}, xx=True)
+        family.store.leases.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
     assert family.state() == "timed_out"
 
 
@@ -320,35 +326,35 @@ LOSSES = [
     Loss("claimed by another", _reclaim),
     Loss("quarantined", _quarantine),
     Loss("timed out", _time_out),
-    Loss("cancelled", lambda family: family.store.cancel(family.root, "enough"), AgentCancelled),
+    Loss("cancelled", lambda family: family.store.agents.cancel(family.root, "enough"), AgentCancelled),
 ]
 
 WRITES: dict[str, Callable[[Family], Any]] = {
-    "append": lambda f: f.store.append(f.claim, f.length + 1, [Prompt(text="x")], counters=Counters(turns=1)),
-    "append two": lambda f: f.store.append(f.claim, f.length + 1, [Prompt(text="x"), Prompt(text="y")]),
-    "reserve": lambda f: f.store.reserve(f.claim, Wish(100, 100)),
-    "spawn": lambda f: f.store.spawn(
+    "append": lambda f: f.store.journals.append(f.claim, f.length + 1, [Prompt(text="x")], counters=Counters(turns=1)),
+    "append two": lambda f: f.store.journals.append(f.claim, f.length + 1, [Prompt(text="x"), Prompt(text="y")]),
+    "reserve": lambda f: f.store.agents.reserve(f.claim, Wish(100, 100)),
+    "spawn": lambda f: f.store.agents.spawn(
         f.claim, f.length + 1, Spawned(children={"late": "agent-late"}), [f.child_spec("late", agent_id="agent-late")]
     ),
     "park": lambda f: f.park(Condition(children=f.children)),
-    "finish": lambda f: f.store.finish(f.claim, f.length + 1, Finished(state="completed", text="late")),
-    "hand over": lambda f: f.store.hand_over(f.claim, "late"),
+    "finish": lambda f: f.store.agents.finish(f.claim, f.length + 1, Finished(state="completed", text="late")),
+    "hand over": lambda f: f.store.agents.hand_over(f.claim, "late"),
 }
 
 
 def _everything(store: Store) -> dict[str, Any]:
     """All that this swarm keeps."""
     kept: dict[str, Any] = {}
-    for key in store.client.scan_iter(store.key("*"), count=1000):
-        match store.client.type(key):
+    for key in store.keyspace.client.scan_iter(store.keyspace.key("*"), count=1000):
+        match store.keyspace.client.type(key):
             case "hash":
-                kept[key] = store.client.hgetall(key)
+                kept[key] = store.keyspace.client.hgetall(key)
             case "stream":
-                kept[key] = store.client.xrange(key)
+                kept[key] = store.keyspace.client.xrange(key)
             case "zset":
-                kept[key] = store.client.zrange(key, 0, -1, withscores=True)
+                kept[key] = store.keyspace.client.zrange(key, 0, -1, withscores=True)
             case "set":
-                kept[key] = store.client.smembers(key)
+                kept[key] = store.keyspace.client.smembers(key)
     return kept
 
 
@@ -387,27 +393,27 @@ def test_a_segment_that_has_left_can_write_no_more(store: Store, unmanned: Fleet
 def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned: Fleet) -> None:
     """One whole life; with the repeating client each of its steps is sent twice."""
     family = Family(store, unmanned, children=1, max_tokens=1000)
-    client, key = store.client, store.key
-    store.submit(family.spec, catalogue="{}", retention_seconds=60)
+    client, key = store.keyspace.client, store.keyspace.key
+    store.jobs.submit(family.spec, catalogue="{}", retention_seconds=60)
     assert client.hget(key("job", family.spec.job_id), "agents") == "2"
-    assert isinstance(store.reserve(family.claim, Wish(400, 0)), Granted)
+    assert isinstance(store.agents.reserve(family.claim, Wish(400, 0)), Granted)
     counters = Counters(turns=1, input=300, cost=5)
-    store.append(family.claim, 2, [Prompt(text="reply")], counters=counters, settle=True)
-    job = store.job(family.spec.job_id)
+    store.journals.append(family.claim, 2, [Prompt(text="reply")], counters=counters, settle=True)
+    job = store.jobs.get(family.spec.job_id)
     assert (job.sums, job.reserved_tokens) == (Counters(turns=1, input=300, cost=5), 0)
     family.length = 2
     family.start_child(0)
     assert family.park(Condition(children=family.children)) is not None
     family.finish_child(0)
     claim = family.take_claim(family.root)
-    store.hand_over(claim, "a deploy")
+    store.agents.hand_over(claim, "a deploy")
     claim = family.take_claim(family.root)
     assert claim.generation == 3
-    store.finish(claim, 4, Finished(state="completed", text="all"))
-    assert [entry.kind for entry in store.journal(family.root)] == ["spawned", "prompt", "parked", "finished"]
-    job = store.job(family.spec.job_id)
+    store.agents.finish(claim, 4, Finished(state="completed", text="all"))
+    assert [entry.kind for entry in store.journals.read(family.root)] == ["spawned", "prompt", "parked", "finished"]
+    job = store.jobs.get(family.spec.job_id)
     assert (job.state, job.sums.turns, job.sums.input, job.agents) == ("completed", 2, 310, 2)
-    assert store.agent(family.root).below.input == 10
+    assert store.agents.get(family.root).below.input == 10
     events = [fields["kind"] for _, fields in client.xrange(key("events", family.spec.job_id))]
     assert events.count("spawned") == events.count("parked") == events.count("woken") == events.count("job_ended") == 1
     assert events.count("running") == 4 and events.count("ended") == 2
@@ -418,7 +424,7 @@ def test_every_step_counts_once_however_often_it_is_sent(store: Store, unmanned:
 def test_what_an_ended_agent_had_set_aside_is_given_back(store: Store, unmanned: Fleet) -> None:
     family = Family(store, unmanned, children=1, max_tokens=1000)
     family.start_child(0)
-    assert isinstance(store.reserve(family.claims[0], Wish(800, 0)), Granted)
-    assert isinstance(store.reserve(family.claim, Wish(800, 0)), Busy)
-    store.cancel(family.children[0], "not needed")
-    assert isinstance(store.reserve(family.claim, Wish(800, 0)), Granted)
+    assert isinstance(store.agents.reserve(family.claims[0], Wish(800, 0)), Granted)
+    assert isinstance(store.agents.reserve(family.claim, Wish(800, 0)), Busy)
+    store.agents.cancel(family.children[0], "not needed")
+    assert isinstance(store.agents.reserve(family.claim, Wish(800, 0)), Granted)

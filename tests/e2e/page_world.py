@@ -140,11 +140,13 @@ class Grove(StoredJob):
 
     def _begin(self, spec: AgentSpec) -> Claim:
         claim = self.take_claim(spec.agent_id)
-        self.store.append(claim, 1, [Started(spec=spec)])
+        self.store.journals.append(claim, 1, [Started(spec=spec)])
         return claim
 
     def live(self, number: int) -> None:
         """Something happens in this branch; what, is in its row."""
         self._lengths[number] += 1
         happened = f"step {self._lengths[number]}"
-        self.store.append(self.claims[number], self._lengths[number], [Prompt(text="go on")], activity=happened)
+        self.store.journals.append(
+            self.claims[number], self._lengths[number], [Prompt(text="go on")], activity=happened
+        )

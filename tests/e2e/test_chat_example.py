@@ -26,7 +26,7 @@ def test_a_conversation_over_a_restart_of_the_server(fleet: Fleet) -> None:
     browser_program = need_program("chromium")
     from playwright.sync_api import expect, sync_playwright
 
-    token = ApiKeys(fleet.swarm.store).create("chat", SCOPES)
+    token = ApiKeys(fleet.swarm.store.keyspace).create("chat", SCOPES)
     (fleet.workspace / ".claude").mkdir()
     (fleet.workspace / ".claude" / "settings.json").write_text('{"permissions": {"ask": ["Bash(git push:*)"]}}')
     fleet.start_worker(1, SWARM_BASE_URL=fleet.rehearse(SCENARIO).url)

@@ -37,7 +37,7 @@ def test_a_command_that_waits_for_a_hung_redis_names_its_job_and_goes_on(world: 
 
 def test_a_job_that_redis_has_lost_ends_the_command_with_a_code_of_its_own(world: World, fleet: Fleet) -> None:
     watching = _start(world, fleet)
-    fleet.swarm.store.client.flushall()
+    fleet.swarm.store.keyspace.client.flushall()
     _, said = watching.communicate(timeout=30)
     assert watching.returncode == 3
     assert b"is lost" in said

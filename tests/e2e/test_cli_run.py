@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swarm.rehearsal.scenario import parse_scenario
-from swarm.rehearsal.server import RehearsalServer
 from tests.e2e.cli_world import World, wait_for_line
+from tests.rehearsal import RehearsalServer, parse_scenario
 
 HELLO = b"Hello! This answer is rehearsed; it came from a local script and no model was asked.\n"
 SLOW = "TREE depth=1 fanout=2 steps=25 think=700"

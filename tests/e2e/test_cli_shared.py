@@ -27,7 +27,7 @@ def swarm(unmanned: Fleet, world: JobWorld, *arguments: str) -> subprocess.Compl
         text=True,
         timeout=60,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "SWARM_REDIS_URL": unmanned.url, "SWARM_KEY_PREFIX": world.store.prefix},
+        env={**os.environ, "SWARM_REDIS_URL": unmanned.url, "SWARM_KEY_PREFIX": world.store.keyspace.prefix},
     )
 
 

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from swarm.rehearsal.scenario import load_scenario
-from swarm.rehearsal.server import RehearsalServer
 from tests.e2e.cli_world import World
+from tests.rehearsal import RehearsalServer, load_scenario
 from tests.waiting import wait_for
 
 

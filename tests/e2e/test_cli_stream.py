@@ -6,10 +6,10 @@ import json
 import subprocess
 import sys
 
-from swarm.rehearsal.server import RehearsalServer
 from swarm.streaming.events import STREAM_EVENT
 from tests.e2e.cli_world import ROOT, World
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 
 TREE = "TREE depth=1 fanout=2 steps=1"
 

@@ -22,8 +22,8 @@ AXE = (Path(__file__).parent / "vendor/axe.min.js").read_text()
 def remember(site: Site, job_id: str) -> None:
     """A page of the project's memory, as the job has written it."""
     store = site.fleet.swarm.store
-    places = Places.model_validate_json(store.client.hget(store.key("job", job_id), "memory"))
-    Memories(store).change(places.shelf("team", ""), "write", "a.md", Author(EVIL, job=job_id), text=EVIL)
+    places = Places.model_validate_json(store.keyspace.client.hget(store.keyspace.key("job", job_id), "memory"))
+    Memories(store.keyspace).change(places.shelf("team", ""), "write", "a.md", Author(EVIL, job=job_id), text=EVIL)
 
 
 def test_no_module_of_the_page_makes_markup_or_code_of_text() -> None:

@@ -72,11 +72,11 @@ def test_an_agent_that_nobody_can_run_says_what_it_waits_for(browser: Any, unman
     store = unmanned.swarm.store
     job = StoredJob(store, unmanned, max_depth=2)
     root = job.take_claim(job.spec.agent_id)
-    store.append(root, 1, [Started(spec=job.spec)])
+    store.journals.append(root, 1, [Started(spec=job.spec)])
     spec = job.child_spec("picky")
     requiring = spec.definition.model_copy(update={"requires": ["gpu"]})
     job.spawn_all(root, 2, {"picky": spec.model_copy(update={"definition": requiring})})
-    store.announce("plain", Has(), 30.0)
+    store.fleet.announce("plain", Has(), 30.0)
     with opened_tab(browser, quiet) as tab:
         tab.open(f"#/{job.job_id}")
         expect(tab.role("treeitem").nth(1)).to_contain_text("it has not the tag gpu")
@@ -129,6 +129,6 @@ def test_a_row_tells_how_an_agents_own_copy_stands(browser: Any, unmanned: Fleet
         tab.open(f"#/{job.job_id}")
         row = tab.role("treeitem").nth(1)
         expect(row).to_contain_text("in its own copy")
-        job.store.finish(claim, 1, Finished(state="completed", text="done"))
-        job.store.emit_once(job.job_id, "merge", child.agent_id, why="conflict")
+        job.store.agents.finish(claim, 1, Finished(state="completed", text="done"))
+        job.store.events.emit_once(job.job_id, "merge", child.agent_id, why="conflict")
         expect(row).to_contain_text("not merged: it conflicts")

@@ -33,7 +33,7 @@ asyncio.run(Upkeep(depot, jobs, retention_seconds=3600, young_seconds=0).look())
 """
 _STATION_LOOKS = """
 from swarm.core.settings import load_settings
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.connection import connect
 from swarm.workspace import cleaning
 cleaning.FORGOTTEN_SECONDS = -1
@@ -186,7 +186,7 @@ class HostNetwork:
 
     def kill_hub(self) -> None:
         """`kill -9` the hub, and remove its log."""
-        self.store.run("kill", "-9", self.store.path(f"{DISK}/hub.pid").read_text().strip())
+        self.store.keyspace.run("kill", "-9", self.store.path(f"{DISK}/hub.pid").read_text().strip())
         self.store.path(f"{DISK}/hub.log").unlink()
 
     def mend(self) -> None:

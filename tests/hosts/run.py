@@ -101,7 +101,7 @@ def show_moves(moves: Sequence[tuple[float, float]], files: int) -> str:
 
 def clean_up(network: HostNetwork) -> list[str]:
     """Have the jobs forgotten, the hub and the stations look, and tell what is left there."""
-    client, prefix = network.swarm.store.client, network.swarm.store.key("")
+    client, prefix = network.swarm.store.keyspace.client, network.swarm.store.keyspace.key("")
     for key in client.scan_iter(f"{prefix}*"):
         name = str(key).removeprefix(prefix)
         if name.startswith(("job:", "agent:")):

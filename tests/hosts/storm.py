@@ -76,7 +76,7 @@ class Storm:
         station.host.cut_power()
         store = self.network.swarm.store
         for one in running:
-            until = store.client.zscore(store.key("leases"), one.id)
+            until = store.keyspace.client.zscore(store.keyspace.key("leases"), one.id)
             now = self.network.swarm.agent(one.id)
             if station.ran(now) and now.state == "running" and until is not None:
                 self.falls.append(Fall(one.id, now.generation, float(until)))
@@ -117,7 +117,7 @@ class Storm:
 
 def measure_moves(network: HostNetwork, job: Job, falls: list[Fall]) -> list[tuple[float, float]]:
     """Of agents that fell: from the end of the lease, and from the next claim, until their files were there and they went on."""
-    events = network.swarm.store.client.xrange(network.swarm.store.key("events", job.id))
+    events = network.swarm.store.keyspace.client.xrange(network.swarm.store.keyspace.key("events", job.id))
     logs = "\n".join(station.whole_log() for station in network.stations)
     moves = []
     for fall in falls:

@@ -20,8 +20,8 @@ from swarm.agent.spec import AgentSpec
 from swarm.client.correspondence import Correspondence
 from swarm.models import Block, Usage
 from swarm.runtime.messaging import Messaging
-from swarm.store.agents import Store
 from swarm.store.outage import Outage
+from swarm.store.store import Store
 from swarm.store.values import Claim, GoOn, Signals
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
@@ -52,7 +52,7 @@ class Desk:
         self.journal.append([Assistant(content=calls, stop_reason="tool_use", usage=Usage(), model="model")])
         before = self.journal.life.length
         self.messaging.send(calls)
-        results = [entry for entry in self.store.journal(self.id, before) if isinstance(entry, ToolFinished)]
+        results = [entry for entry in self.store.journals.read(self.id, before) if isinstance(entry, ToolFinished)]
         assert [result.tool_use_id for result in results] == [call["id"] for call in calls]
         assert self.journal.life.length == before + len(calls)
         return results
@@ -62,16 +62,16 @@ class Desk:
         before = self.journal.life.length
         while self.messaging.take_mail():
             pass
-        return "\n\n".join(entry.text for entry in self.store.journal(self.id, before) if isinstance(entry, Mail))
+        return "\n\n".join(entry.text for entry in self.store.journals.read(self.id, before) if isinstance(entry, Mail))
 
     def park(self, condition: Condition) -> Signals | GoOn:
         """Give the process back."""
-        return self.store.park(self.claim, self.journal.next_number, Parked(condition=condition), condition)
+        return self.store.agents.park(self.claim, self.journal.next_number, Parked(condition=condition), condition)
 
     def finish(self, *, unless_mail: bool = True) -> Signals | GoOn:
         """End."""
         entry = Finished(state="completed", text="done")
-        return self.store.finish(self.claim, self.journal.next_number, entry, unless_mail=unless_mail)
+        return self.store.agents.finish(self.claim, self.journal.next_number, entry, unless_mail=unless_mail)
 
 
 def make_person(store: Store, job_id: str) -> Correspondence:
@@ -112,11 +112,11 @@ class Office(StoredJob):
 
     def unread(self, name: str) -> int:
         """What its record says."""
-        return self.store.agent(self.ids[name]).unread
+        return self.store.agents.get(self.ids[name]).unread
 
     def bodies(self, name: str) -> list[str]:
         """Everything in a mailbox."""
-        return [message.body for message in self.store.all_mail(self.ids.get(name, name))]
+        return [message.body for message in self.store.mail.all(self.ids.get(name, name))]
 
     def _begin(self, spec: AgentSpec) -> Desk:
         desk = Desk(self.store, self.take_claim(spec.agent_id))

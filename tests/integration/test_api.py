@@ -36,7 +36,7 @@ class Client:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.app = make_app(fleet.settings)
-        self.keys = ApiKeys(fleet.swarm.store)
+        self.keys = ApiKeys(fleet.swarm.store.keyspace)
         self.token = self.keys.create("tester", SCOPES)
 
     def call(self, method: str, path: str, *, token: str | None = None, **given: Any) -> httpx.Response:
@@ -158,7 +158,7 @@ def test_an_agent_is_told_to_have_its_conversation_summarized(client: Client) ->
     root = client.fleet.swarm.job(job).agents()[0].id
     noted = client.call("POST", f"/v1/agents/{root}/compact", json={"focus": "the names"})
     assert noted.status_code == 200 and noted.json()["id"] == root
-    assert "the names" in client.fleet.swarm.store.wanted_summary(root)
+    assert "the names" in client.fleet.swarm.store.agents.wanted_summary(root)
     assert client.call("POST", f"/v1/agents/{root}/compact", json={"focus": "x" * 3_000}).status_code == 400
     client.fleet.swarm.cancel(root)
     assert client.call("POST", f"/v1/agents/{root}/compact", json={}).status_code == 409
@@ -193,7 +193,7 @@ def test_however_many_wait_the_others_are_served(client: Client) -> None:
             waiting = [asyncio.create_task(http.get(f"/v1/jobs/{job}", params={"wait_seconds": 50})) for _ in range(60)]
             async with asyncio.timeout(30):
                 # Each waits in one short blocking read after the other.
-                while int(client.fleet.swarm.store.client.info("clients")["blocked_clients"]) < 50:
+                while int(client.fleet.swarm.store.keyspace.client.info("clients")["blocked_clients"]) < 50:
                     await asyncio.sleep(0.05)
             assert (await http.post(f"/v1/jobs/{job}/cancel", json={})).status_code == 200
             return await asyncio.gather(*waiting)
@@ -215,7 +215,7 @@ def test_a_key_that_is_taken_back_is_refused_at_once(client: Client) -> None:
     assert client.call("GET", "/v1/jobs", token=token).status_code == 200
     assert client.keys.remove("brief") and not client.keys.remove("brief")
     assert client.call("GET", "/v1/jobs", token=token).status_code == 401
-    stored = str(client.fleet.swarm.store.client.hgetall("swarm:api_keys"))
+    stored = str(client.fleet.swarm.store.keyspace.client.hgetall("swarm:api_keys"))
     assert client.token not in stored and token not in stored
 
 

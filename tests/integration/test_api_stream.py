@@ -39,7 +39,7 @@ def events(url: str, token: str, path: str, last: str = "") -> Iterator[tuple[st
 
 
 def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(at_work: Fleet) -> None:
-    token = ApiKeys(at_work.swarm.store).create("streamer", SCOPES)
+    token = ApiKeys(at_work.swarm.store.keyspace).create("streamer", SCOPES)
     job = at_work.submit("go", at_work.rehearse(SCENARIO))
     root = job.agents()[0].id
     path = f"jobs/{job.id}/stream?agent={root}&journal=0&words=true"
@@ -74,7 +74,7 @@ def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(at_wo
 
 
 def test_events_are_read_page_by_page(at_work: Fleet) -> None:
-    token = ApiKeys(at_work.swarm.store).create("pager", ["read"])
+    token = ApiKeys(at_work.swarm.store.keyspace).create("pager", ["read"])
     job = at_work.submit("go", at_work.rehearse(SCENARIO))
     with serving(at_work) as url, httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         kinds: list[str] = []

@@ -24,8 +24,7 @@ from swarm.runtime.approvals import Approvals
 from swarm.runtime.segment import Waits
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park
-from swarm.store.agents import Store
-from swarm.store.questions import Questions
+from swarm.store.store import Store
 from swarm.store.values import Claim, OutgoingMessage, Signals
 from swarm.tools.asking import ASK_USER, EXIT_PLAN_MODE
 from tests.fleet import Fleet
@@ -50,7 +49,7 @@ class Asker:
         )
         self.world.ids["ada"] = self.id
         self._spawn(store, child)
-        claim = store.claim(self.id, "worker", 60)
+        claim = store.agents.claim(self.id, "worker", 60)
         assert isinstance(claim, Claim)
         self.segment = segment = make_segment(claim, store)
         self.journal = segment.journal
@@ -67,7 +66,7 @@ class Asker:
     def _spawn(self, store: Store, child: AgentSpec) -> None:
         entry = Spawned(children={"asker": self.id})
         claim = self.world.claims["root"]
-        assert isinstance(store.spawn(claim, self.world.lengths["root"] + 1, entry, [child]), Signals)
+        assert isinstance(store.agents.spawn(claim, self.world.lengths["root"] + 1, entry, [child]), Signals)
 
     def ask(self) -> str:
         """Ask for approval, and park on the question; answers its id."""
@@ -104,10 +103,10 @@ def _verdict(planner: Asker, asked_id: str) -> OutgoingMessage:
 def test_a_lead_approves_a_plan_where_no_person_is_there(store: Store, unmanned: Fleet) -> None:
     planner = _planner(store, unmanned)
     asked_id = planner.ask()
-    store.rescue(max_deaths=5, outbox_age_seconds=60)
+    store.leases.rescue(max_deaths=5, outbox_age_seconds=60)
     assert planner.world.state("ada") == "parked"
-    store.send(_verdict(planner, asked_id), [Receiver(planner.id, "ada", "parked")])
-    question = Questions(store).find(asked_id)
+    store.mail.send(_verdict(planner, asked_id), [Receiver(planner.id, "ada", "parked")])
+    question = store.questions.find(asked_id)
     assert question is not None and (question.state, question.answer) == ("answered", "allow")
     assert planner.world.state("ada") == "queued"
 
@@ -115,9 +114,9 @@ def test_a_lead_approves_a_plan_where_no_person_is_there(store: Store, unmanned:
 def test_a_lead_is_told_when_the_person_was_faster(store: Store, unmanned: Fleet) -> None:
     planner = _planner(store, unmanned)
     asked_id = planner.ask()
-    Questions(store).answer(asked_id, "deny", by="user")
+    store.questions.answer(asked_id, "deny", by="user")
     with pytest.raises(StaleRequest, match="closed already: answered"):
-        store.send(_verdict(planner, asked_id), [Receiver(planner.id, "ada", "queued")])
+        store.mail.send(_verdict(planner, asked_id), [Receiver(planner.id, "ada", "queued")])
 
 
 def test_plan_mode_from_above_cannot_be_asked_away(store: Store, unmanned: Fleet) -> None:
@@ -140,20 +139,20 @@ def test_a_plan_file_that_leads_out_of_the_workspace_is_not_read(store: Store, u
 def test_a_question_whose_time_is_over_is_closed_before_its_agent_looks(store: Store, unmanned: Fleet) -> None:
     planner = _planner(store, unmanned)
     asked_id = planner.ask()
-    store.client.zadd(store.key("timers"), {planner.id: 1})
-    store.rescue(max_deaths=5, outbox_age_seconds=60)
+    store.keyspace.client.zadd(store.keyspace.key("timers"), {planner.id: 1})
+    store.leases.rescue(max_deaths=5, outbox_age_seconds=60)
     assert planner.world.state("ada") == "queued"
-    store.cancel(planner.id, "enough")
-    question = Questions(store).find(asked_id)
+    store.agents.cancel(planner.id, "enough")
+    question = store.questions.find(asked_id)
     assert question is not None and question.state == "expired"
-    assert store.client.zcard(store.key("questions")) == 0
+    assert store.keyspace.client.zcard(store.keyspace.key("questions")) == 0
 
 
 def test_an_answer_with_a_mode_that_does_not_exist_is_refused(store: Store, unmanned: Fleet) -> None:
     planner = _planner(store, unmanned)
     asked_id = planner.ask()
     with pytest.raises(ConfigurationError, match="no permission mode"):
-        Questions(store).answer(asked_id, "allow", mode="root", by="user")
+        store.questions.answer(asked_id, "allow", mode="root", by="user")
     assert planner.world.state("ada") == "parked"
 
 
@@ -161,11 +160,11 @@ def test_an_answer_that_is_sent_again_after_a_broken_connection_is_no_other_answ
     store = open_store(unmanned, Repeating)
     planner = _planner(store, unmanned)
     asked_id = planner.ask()
-    Questions(store).answer(asked_id, "allow", by="user", always=True)
+    store.questions.answer(asked_id, "allow", by="user", always=True)
     for words in ({"answer": "deny"}, {"answer": "allow", "reason": "why not"}, {"answer": "allow", "mode": "plan"}):
         with pytest.raises(QuestionClosed):
-            Questions(store).answer(asked_id, by="user", always=True, **words)
+            store.questions.answer(asked_id, by="user", always=True, **words)
     with pytest.raises(QuestionClosed):
-        Questions(store).answer(asked_id, "allow", by="user")
-    question = Questions(store).find(asked_id)
+        store.questions.answer(asked_id, "allow", by="user")
+    question = store.questions.find(asked_id)
     assert question is not None and question.answer == "allow"

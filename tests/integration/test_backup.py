@@ -28,9 +28,11 @@ def test_what_is_restored_from_a_copy_goes_on_where_the_copy_was_made(tmp_path: 
         made = lost.swarm.map("do {it}", ["n1", "n2", "n3"], base_url=server.url, workspace=tmp_path, max_running=2)
         store = lost.swarm.store
         # One line is at work when the copy is made, one waits for a worker, one for its turn.
-        assert isinstance(store.claim(store.called()[0], "a worker of then", 2.0), Claim)
-        store.client.bgrewriteaof()
-        wait_for("the file is written anew", lambda: not store.client.info("persistence")["aof_rewrite_in_progress"])
+        assert isinstance(store.agents.claim(store.leases.called()[0], "a worker of then", 2.0), Claim)
+        store.keyspace.client.bgrewriteaof()
+        wait_for(
+            "the file is written anew", lambda: not store.keyspace.client.info("persistence")["aof_rewrite_in_progress"]
+        )
         copy = tmp_path / "copy"
         shutil.copytree(lost.settings.state_folder() / "redis" / "appendonlydir", copy)
         stop_redis(lost.settings)

@@ -12,9 +12,9 @@ import pytest
 from swarm import Swarm
 from swarm.capabilities.batching.batches import Batches
 from swarm.core.errors import ConfigurationError
-from swarm.rehearsal.server import RehearsalServer
 from swarm.tasks.batching import SETTLED_SECONDS
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 ECHO = """
@@ -63,7 +63,7 @@ def test_patient_lines_go_together_at_half_the_price(fleet_of_batches: Fleet) ->
     # An answer that would be sent back takes another request.
     [refused] = unfit.results()
     assert refused.state == "failed" and "does not fit its schema" in refused.reason
-    assert not list(fleet.swarm.store.client.scan_iter(fleet.swarm.store.key("batch", "lot:*")))
+    assert not list(fleet.swarm.store.keyspace.client.scan_iter(fleet.swarm.store.keyspace.key("batch", "lot:*")))
 
 
 def test_a_batch_of_which_nothing_was_heard_is_found_and_what_failed_in_it_goes_with_the_next(
@@ -99,15 +99,15 @@ def test_a_batch_outlives_its_workers_and_one_that_was_never_sent_is_sent(fleet_
         worker.kill()
     # A worker takes requests to send them, and dies before it does.
     late = patient(fleet, server, 1)
-    job = fleet.swarm.job(fleet.swarm.store.jobs(1)[0].id).view()
-    claim = store.claim(job.root_id, "worker", 60)
+    job = fleet.swarm.job(fleet.swarm.store.jobs.newest(1)[0].id).view()
+    claim = store.agents.claim(job.root_id, "worker", 60)
     body = {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "do n0"}]}
-    assert Batches(store).ask(claim, f"{job.root_id}-0", server.url, json.dumps(body)) == "asked"  # type: ignore[arg-type]
-    taken = Batches(store).make_lot(0.0)
+    assert Batches(store.keyspace).ask(claim, f"{job.root_id}-0", server.url, json.dumps(body)) == "asked"  # type: ignore[arg-type]
+    taken = Batches(store.keyspace).make_lot(0.0)
     assert taken is not None and list(taken[1]) == [f"{job.root_id}-0"]
-    store.client.hincrbyfloat(store.key("batch", "lot", taken[0].id), "made", -SETTLED_SECONDS)
-    store.client.zadd(store.key("batch", "lots"), {taken[0].id: 0})
-    store.hand_over(claim, "its worker died")  # type: ignore[arg-type]
+    store.keyspace.client.hincrbyfloat(store.keyspace.key("batch", "lot", taken[0].id), "made", -SETTLED_SECONDS)
+    store.keyspace.client.zadd(store.keyspace.key("batch", "lots"), {taken[0].id: 0})
+    store.agents.hand_over(claim, "its worker died")  # type: ignore[arg-type]
     fleet.start_worker(2)
     assert made.wait().completed == 4 and late.wait().completed == 1
     assert server.stats()["batches"] == {"batches": 2, "requests": 5, "repeated": []}

@@ -17,7 +17,7 @@ from swarm.agent.journaled import Condition
 from swarm.capabilities.team.board import MAX_TASKS, MAX_TEXT_BYTES, Board, NothingOpen
 from swarm.core.errors import BoardRefused
 from swarm.mailbox import render_mail
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import GoOn
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
@@ -41,7 +41,9 @@ def test_tasks_are_numbered_from_one_and_know_what_they_wait_for(world: JobWorld
     assert (one.subject, one.role, one.state, one.by_name) == ("design the API", "design", "pending", "root")
     assert (two.blocked_by, two.waits_for, two.role) == ([1], [1], None)
     assert world.board.texts([1, 2])[1].description == "all of it"
-    events = [fields for _, fields in world.store.client.xrange(world.store.key("events", world.job_id))]
+    events = [
+        fields for _, fields in world.store.keyspace.client.xrange(world.store.keyspace.key("events", world.job_id))
+    ]
     assert [e["task"] for e in events if e["kind"] == "board" and e["change"] == "added"] == ["1", "2"]
 
 
@@ -188,10 +190,10 @@ def test_the_tasks_of_an_owner_that_ends_go_back_at_once(world: JobWorld, how: s
         case "completed":
             world.end("ada")
         case "cancelled":
-            world.store.cancel(world.ids["ada"], "enough")
+            world.store.agents.cancel(world.ids["ada"], "enough")
         case "quarantined":
-            world.store.client.zadd(world.store.key("leases"), {world.ids["ada"]: 1})
-            world.store.rescue(max_deaths=1, outbox_age_seconds=float("inf"))
+            world.store.keyspace.client.zadd(world.store.keyspace.key("leases"), {world.ids["ada"]: 1})
+            world.store.leases.rescue(max_deaths=1, outbox_age_seconds=float("inf"))
             assert world.state("ada") == "failed"
         case "lead ended":
             world.end("root")
@@ -206,8 +208,8 @@ def test_a_worker_that_dies_takes_no_task_from_its_agent(world: JobWorld) -> Non
     world.start("ada")
     world.add("x")
     world.take("ada")
-    world.store.client.zadd(world.store.key("leases"), {world.ids["ada"]: 1})
-    world.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+    world.store.keyspace.client.zadd(world.store.keyspace.key("leases"), {world.ids["ada"]: 1})
+    world.store.leases.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
     assert world.state("ada") == "queued"
     assert world.task(1).owner_name == "ada"
     world.run("ada")
@@ -316,7 +318,8 @@ def test_of_changes_at_the_same_time_none_makes_a_circle(unmanned: Fleet) -> Non
     worlds = [JobWorld(open_store(unmanned), unmanned)]
     # A second client of the same job.
     other = Board(
-        Store(redis.Redis.from_url(unmanned.url, decode_responses=True), worlds[0].store.prefix), worlds[0].job_id
+        Store(redis.Redis.from_url(unmanned.url, decode_responses=True), worlds[0].store.keyspace.prefix).keyspace,
+        worlds[0].job_id,
     )
     board, root, refused = worlds[0].board, worlds[0].root, []
     for n in range(60):
@@ -383,7 +386,9 @@ def test_completing_wakes_whoever_waits_for_all_or_for_any(world: JobWorld) -> N
     world.complete("ada", 2)
     assert world.state("all") == "queued"
     for name in ("all", "any"):
-        assert world.store.client.hget(world.store.key("agent", world.ids[name]), "wait_tasks") is None
+        assert (
+            world.store.keyspace.client.hget(world.store.keyspace.key("agent", world.ids[name]), "wait_tasks") is None
+        )
 
 
 def test_what_holds_already_is_not_waited_for(world: JobWorld) -> None:
@@ -405,8 +410,8 @@ def test_waiting_for_tasks_ends_with_its_time_and_a_later_completion_wakes_nobod
     world.add("x")
     until = world.store.now() + 1000
     world.park("root", Condition(tasks=["1"], until=until))
-    world.store.client.zadd(world.store.key("timers"), {world.root: 1})
-    world.store.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
+    world.store.keyspace.client.zadd(world.store.keyspace.key("timers"), {world.root: 1})
+    world.store.leases.rescue(max_deaths=5, outbox_age_seconds=float("inf"))
     assert world.state("root") == "queued"
     world.take("ada", 1)
     effect = world.board.complete(world.ids["ada"], world.cause(), 1, "done")[1]
@@ -465,7 +470,7 @@ def test_an_offer_that_is_not_taken_goes_to_the_next(world: JobWorld) -> None:
     world.wake_and_read("ada")
     world.rest("ada")
     assert world.is_idle("ada") and world.state("ben") == "queued"
-    world.store.cancel(world.ids["ben"], "enough")
+    world.store.agents.cancel(world.ids["ben"], "enough")
     assert world.state("cleo") == "queued"
     world.wake_and_read("cleo")
     world.rest("cleo")
@@ -484,7 +489,7 @@ def test_a_task_that_came_back_is_offered_again_but_not_to_who_gave_it_back(worl
     assert not isinstance(world.rest("ada"), GoOn) and world.is_idle("ada")
     world.wake_and_read("ben")
     world.take("ben", 1)
-    world.store.cancel(world.ids["ben"], "enough")
+    world.store.agents.cancel(world.ids["ben"], "enough")
     assert world.state("ada") == "queued" and world.task(1).state == "pending"
 
 
@@ -493,7 +498,7 @@ def test_an_idle_notice_names_what_was_claimed_and_not_completed(world: JobWorld
     world.add("x")
     world.take("ada", 1)
     world.rest("ada")
-    [notice] = world.store.mail(world.root)
+    [notice] = world.store.mail.read(world.root)
     assert "<reason>it has not completed what it claimed: task 1</reason>" in render_mail([notice])
     assert world.task(1).owner_name == "ada"
 
@@ -511,10 +516,10 @@ def test_everything_of_a_job_expires_with_it(world: JobWorld) -> None:
     world.take("ada", 1)
     world.pad.write(world.root, world.cause(), "plan/a.md", "text")
     world.end("root")
-    prefix = world.store.key("job", world.job_id)
-    kept = list(world.store.client.scan_iter(f"{prefix}*", count=1000))
+    prefix = world.store.keyspace.key("job", world.job_id)
+    kept = list(world.store.keyspace.client.scan_iter(f"{prefix}*", count=1000))
     assert {f"{prefix}:board", f"{prefix}:page:plan/a.md", f"{prefix}:answers", f"{prefix}:team"} <= set(kept)
-    assert [key for key in kept if world.store.client.ttl(key) < 0] == []
+    assert [key for key in kept if world.store.keyspace.client.ttl(key) < 0] == []
 
 
 # -- any size ------------------------------------------------------------------------------------------------
@@ -522,7 +527,7 @@ def test_everything_of_a_job_expires_with_it(world: JobWorld) -> None:
 
 def test_a_step_on_a_board_that_is_full_and_dense_takes_no_longer_than_on_a_small_one(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned)
-    client = world.store.client
+    client = world.store.keyspace.client
     for number in range(1, 401):
         world.add(f"task {number}", blocked_by=list(range(1, number)))
     client.config_set("slowlog-log-slower-than", 0)
@@ -542,7 +547,7 @@ def test_a_step_on_a_board_that_is_full_and_dense_takes_no_longer_than_on_a_smal
 
 def test_a_task_that_many_wait_for_opens_them_in_a_short_step_beside_many_idle_teammates(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, max_agents=1_000)
-    client = world.store.client
+    client = world.store.keyspace.client
     for mate in range(150):
         world.start(f"m{mate}", role="tester")
         world.rest(f"m{mate}")

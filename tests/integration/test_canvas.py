@@ -64,7 +64,7 @@ def world() -> Iterator[World]:
 def job_of(world: World, step_id: str) -> Job:
     """The job of a step that says it has one: it says so first."""
     swarm, job_id = world.fleet.swarm, job_id_of(step_id)
-    wait_for("the step's job is there", lambda: swarm.store.has_job(job_id))
+    wait_for("the step's job is there", lambda: swarm.store.jobs.exists(job_id))
     return swarm.job(job_id)
 
 
@@ -156,7 +156,7 @@ def test_any_task_can_follow_a_job_however_it_ends(world: World) -> None:
     wait_for("it has gone on", lambda: job.view().ended and job.view().turns == 2)
     assert world.shop.wait(world.task("fetch", 4).apply_async()) == "SUCCESS"
     assert world.shop.noted()["told"] == before
-    assert world.fleet.swarm.store.client.zcard("swarm:sequels:shop") == 0
+    assert world.fleet.swarm.store.keyspace.client.zcard("swarm:sequels:shop") == 0
 
 
 def test_what_cannot_be_published_is_refused_at_once(world: World) -> None:

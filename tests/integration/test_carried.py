@@ -305,14 +305,14 @@ def test_whoever_lost_the_agent_on_the_same_host_keeps_nothing_in_its_successors
     root = job.view().root_id
     lives = []
     for _ in range(2):
-        claim = store.claim(root, "worker", 60)
+        claim = store.agents.claim(root, "worker", 60)
         assert isinstance(claim, Claim)
         files = keeping_of(make_segment(claim, store, hubbed.settings), lambda: False)
         files.enter()
         files.begin({"id": "call"})
         lives.append((claim, files))
         if len(lives) == 1:
-            store.hand_over(claim, "it was taken for dead")
+            store.agents.hand_over(claim, "it was taken for dead")
     (_, stale), (_, owner) = lives
     finished = ToolFinished(tool_use_id="call", text="done")
     checkout = hubbed.settings.checkouts_folder() / root / hubbed.workspace.name

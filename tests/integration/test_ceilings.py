@@ -15,8 +15,8 @@ from swarm.core.settings import Settings, load_settings
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.modes import MODES
-from swarm.rehearsal.server import RehearsalServer
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 WRITE = """
@@ -42,9 +42,9 @@ def _forge(fleet: Fleet, server: RehearsalServer, forged: dict[str, Any], **opti
     options = {"ask_seconds": 0, **options}
     job = fleet.swarm.submit("go", agent="general-purpose", workspace=fleet.workspace, base_url=server.url, **options)
     store = fleet.swarm.store
-    key = store.key("agent", root_agent_id(job.id))
-    spec = {**json.loads(store.client.hget(key, "spec")), **forged}  # type: ignore[arg-type]
-    store.client.hset(key, "spec", json.dumps(spec))
+    key = store.keyspace.key("agent", root_agent_id(job.id))
+    spec = {**json.loads(store.keyspace.client.hget(key, "spec")), **forged}  # type: ignore[arg-type]
+    store.keyspace.client.hset(key, "spec", json.dumps(spec))
     return job
 
 

@@ -24,7 +24,6 @@ from swarm.agent.life import Life, fold
 from swarm.core.errors import AgentCancelled, ConfigurationError, UnknownAgent
 from swarm.core.ids import root_agent_id
 from swarm.models.anthropic import AnthropicModel
-from swarm.rehearsal.server import RehearsalServer
 from swarm.replay.going_on import Wanted, go_on
 from swarm.replay.past import read_past
 from swarm.runtime.loop import Loop
@@ -32,6 +31,7 @@ from swarm.runtime.segment import Ended, Outcome, Waits
 from swarm.store.values import Claim
 from swarm.web.transcripts import read_journal
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.segments import make_segment
 
 PAGE = "".join(f"line {number} of a page that is read again and again\n" for number in range(150))
@@ -92,7 +92,7 @@ class Play:
     def run(self, *, later: float = 0.0) -> Outcome:
         """A segment; `later`: the time is so many seconds later."""
         store = self.fleet.swarm.store
-        claim = store.claim(self.agent_id, "test", 600.0)
+        claim = store.agents.claim(self.agent_id, "test", 600.0)
         assert isinstance(claim, Claim), claim
         clock = claim.clock
         claim = replace(claim, clock=lambda: clock() + later)
@@ -116,7 +116,7 @@ class Play:
 
     def life(self) -> Life:
         """What is loaded from the last cut on, which is what all of the journal tells."""
-        life = self.fleet.swarm.store.load_life(self.agent_id)
+        life = self.fleet.swarm.store.journals.life(self.agent_id)
         assert life == fold(self.agent_id, self.journal())
         return life
 
@@ -304,7 +304,7 @@ def test_what_binds_is_in_the_next_request(short: Fleet) -> None:
         "Teal, by order",
     ):
         assert fact in after, fact
-    [child] = play.fleet.swarm.store.children(play.agent_id)
+    [child] = play.fleet.swarm.store.agents.children(play.agent_id)
     assert child in after and "painter" in after and "queued" in after
     assert "running: sleep 29" in after
     assert len(play.cuts()) == 1 or play.cuts()[1].trigger == "auto", "a request by a person is carried out once"
@@ -352,14 +352,14 @@ def test_forks_of_one_whose_conversation_was_cut_begin_with_what_it_saw(short: F
     play = Play(short, reading(12, more))
     outcome = play.run()
     assert isinstance(outcome, Waits) and play.cuts()
-    [child] = play.fleet.swarm.store.children(play.agent_id)
+    [child] = play.fleet.swarm.store.agents.children(play.agent_id)
     parent, play.agent_id = play.agent_id, child
     outcome = play.run()
     assert isinstance(outcome, Ended) and outcome.state == "completed", outcome
     first = play.bodies[-1]
     assert first["messages"][0]["content"][0]["type"] == "compaction"
-    life = short.swarm.store.load_life(child)
-    assert life == fold(child, short.swarm.journal(child), short.swarm.store.journal)
+    life = short.swarm.store.journals.life(child)
+    assert life == fold(child, short.swarm.journal(child), short.swarm.store.journals.read)
     play.agent_id = parent
     assert isinstance(play.run(), Ended)
 

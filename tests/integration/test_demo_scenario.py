@@ -20,9 +20,8 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.records import AgentView, JobView
 from swarm.local.stack import temporary_stack
 from swarm.rehearsal.demo import Demo, prepare_demo
-from swarm.rehearsal.scenario import Scenario, load_scenario
-from swarm.rehearsal.server import RehearsalServer
 from swarm.tools.registry import validate_input
+from tests.rehearsal import RehearsalServer, SimulatedScenario, load_scenario
 from tests.tool_world import make_world, tool_named
 
 _PLACE = re.compile(r"`([\w/.]+\.(?:py|md)):(\d+)`(?:\s+`([^`]+)`)?")
@@ -44,7 +43,7 @@ class Played:
 
 
 @pytest.fixture
-def scenario() -> Scenario:
+def scenario() -> SimulatedScenario:
     return load_scenario("demo")
 
 
@@ -65,7 +64,7 @@ def git(demo: Demo, *arguments: str) -> str:
     return ran.stdout
 
 
-def edit_as_the_scenario_does(demo: Demo, scenario: Scenario) -> None:
+def edit_as_the_scenario_does(demo: Demo, scenario: SimulatedScenario) -> None:
     """Make the demo's changes with the real tools, without any agent."""
     world = make_world(demo.workspace.parent)
     world.ctx.workspace = demo.workspace.resolve()
@@ -74,7 +73,7 @@ def edit_as_the_scenario_does(demo: Demo, scenario: Scenario) -> None:
         world.call("Edit", **call.input)
 
 
-def texts_of(scenario: Scenario) -> list[str]:
+def texts_of(scenario: SimulatedScenario) -> list[str]:
     replies = [rule.reply for rule in scenario.rules]
     prompts = [str(call.input["prompt"]) for reply in replies for call in reply.tools if call.name == "Agent"]
     return [*(reply.text for reply in replies if reply.text), *prompts]
@@ -120,14 +119,14 @@ def test_environment_of_another_repository_does_not_reach_the_copy(tmp_path: Pat
     assert not (other / ".git" / "index").exists()
 
 
-def test_scenario_makes_only_calls_that_the_tools_accept(scenario: Scenario) -> None:
+def test_scenario_makes_only_calls_that_the_tools_accept(scenario: SimulatedScenario) -> None:
     calls = [call for rule in scenario.rules for call in rule.reply.tools]
     assert {call.name for call in calls} >= {"Agent", "Bash", "Edit", "Glob", "Grep", "Read"}
     for call in calls:
         validate_input(tool_named(call.name), call.input)
 
 
-def test_every_place_that_the_scenario_names_is_there(scenario: Scenario, tmp_path: Path) -> None:
+def test_every_place_that_the_scenario_names_is_there(scenario: SimulatedScenario, tmp_path: Path) -> None:
     before, after = prepare_demo(tmp_path / "before"), prepare_demo(tmp_path / "after")
     edit_as_the_scenario_does(after, scenario)
     places = [found for text in texts_of(scenario) for found in _PLACE.findall(text)]
@@ -137,7 +136,7 @@ def test_every_place_that_the_scenario_names_is_there(scenario: Scenario, tmp_pa
         assert any(line and code in line for line in lines), f"{path}:{number} is not {code!r} but {lines}"
 
 
-def test_added_test_fails_without_the_correction(scenario: Scenario, tmp_path: Path) -> None:
+def test_added_test_fails_without_the_correction(scenario: SimulatedScenario, tmp_path: Path) -> None:
     demo = prepare_demo(tmp_path / "copy")
     wrong = (demo.workspace / "till" / "tax.py").read_text()
     edit_as_the_scenario_does(demo, scenario)
@@ -146,7 +145,7 @@ def test_added_test_fails_without_the_correction(scenario: Scenario, tmp_path: P
     assert "140 != 142" in run_tests(demo).stderr
 
 
-def test_demo_corrects_the_repository_with_agents_that_really_work(folder: Path, scenario: Scenario) -> None:
+def test_demo_corrects_the_repository_with_agents_that_really_work(folder: Path, scenario: SimulatedScenario) -> None:
     played = play(folder, scenario)
 
     assert played.before == 1
@@ -169,7 +168,7 @@ def test_demo_corrects_the_repository_with_agents_that_really_work(folder: Path,
     assert _overlap(*explorers), "the explorers did not run at the same time"
 
 
-def play(folder: Path, scenario: Scenario) -> Played:
+def play(folder: Path, scenario: SimulatedScenario) -> Played:
     """Run the demo as `swarm demo` does, on a stack of its own with two processes."""
     settings = Settings(state_dir=folder / "s", redis_url=None, base_url=None)
     demo = prepare_demo(folder / "till")

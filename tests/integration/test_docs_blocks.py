@@ -19,10 +19,10 @@ from swarm.cli.app import ListedCommand, app
 from swarm.definitions.catalogue import check_path
 from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.mcp.formats import read_entry
-from swarm.rehearsal.scenario import load_scenario
 from swarm.tools.agents import AGENT
 from swarm.tools.registry import validate_input
 from tests.documents import PAGES, ROOT, Block, blocks, calls
+from tests.rehearsal import load_scenario
 
 LANGUAGES = {"sh", "python", "js", "json", "markdown", "text", "toml", "yaml"}
 

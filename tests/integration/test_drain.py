@@ -19,7 +19,7 @@ GRACE_SECONDS = 3.0
 
 
 def _deaths(fleet: Fleet, job: Job) -> int:
-    records = [fleet.swarm.store.client.hget(f"swarm:agent:{agent.id}", "deaths") for agent in job.agents()]
+    records = [fleet.swarm.store.keyspace.client.hget(f"swarm:agent:{agent.id}", "deaths") for agent in job.agents()]
     return sum(int(deaths or 0) for deaths in records)
 
 
@@ -93,7 +93,7 @@ rules:
         ),
     )
     wait_for("the command runs", lambda: _lines(log))
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     assert client.pubsub_channels() or client.pubsub_numpat()
     worker.process.send_signal(signal.SIGTERM)
     wait_for("nobody listens to commands any more", lambda: not client.pubsub_channels() + [0] * client.pubsub_numpat())
@@ -139,7 +139,7 @@ def test_the_command_of_the_readme_survives_a_childs_death_beside_a_lost_connect
     for turns in (5, 60, 120, 180):
         wait_for("work is going on", lambda turns=turns: job.view().turns > turns)  # type: ignore[misc]
         worker.children()[0].kill()
-        fleet.swarm.store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
+        fleet.swarm.store.keyspace.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
     assert job.wait(120).text == "DONE 21"
     assert worker.process.poll() is None
     assert "mingle" not in worker.text()

@@ -30,7 +30,7 @@ def _fleet(durability: str) -> Iterator[Fleet]:
 
 
 def _waits(fleet: Fleet) -> int:
-    stats = fleet.swarm.store.client.info("commandstats").get("cmdstat_waitaof", {})
+    stats = fleet.swarm.store.keyspace.client.info("commandstats").get("cmdstat_waitaof", {})
     return int(stats.get("calls", 0))
 
 
@@ -49,7 +49,7 @@ def test_an_effect_begins_and_a_reply_counts_once_the_disk_has_it(durability: st
 
 def test_a_server_that_cannot_wait_for_its_disk_is_named_when_a_worker_starts_and_work_goes_on() -> None:
     with contextlib.closing(Fleet(server=find_server(), durability="all")) as fleet:
-        fleet.swarm.store.client.config_set("appendonly", "no")
+        fleet.swarm.store.keyspace.client.config_set("appendonly", "no")
         worker = fleet.start_worker(1)
         wait_for("it is said", lambda: "worker.not_durable" in worker.text())
         assert fleet.submit("x", fleet.rehearse(_ONE_EFFECT)).wait(30).text == "DONE"
@@ -57,7 +57,7 @@ def test_a_server_that_cannot_wait_for_its_disk_is_named_when_a_worker_starts_an
 
 def test_all_who_wait_meanwhile_share_the_next_wait() -> None:
     with _fleet("all") as fleet:
-        client = fleet.swarm.store.client
+        client = fleet.swarm.store.keyspace.client
         disk = Disk(client, "swarm:synced", "all")
         threads = [threading.Thread(target=disk.wait) for _ in range(40)]
         for thread in threads:

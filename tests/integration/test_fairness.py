@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from swarm.agent.journaled import Condition
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Refused
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, StoredJob, open_store
@@ -30,22 +30,22 @@ def make_job(store: Store, fleet: Fleet, children: int, **limits: int) -> JobWor
 
 def take_called(store: Store) -> list[str]:
     """A worker takes everybody who is called now; the jobs they are of, in the order in which they were called."""
-    called = store.client.zrange(store.key("ready"), 0, -1)
-    jobs = [store.agent(agent_id).job_id for agent_id in called]
+    called = store.keyspace.client.zrange(store.keyspace.key("ready"), 0, -1)
+    jobs = [store.agents.get(agent_id).job_id for agent_id in called]
     for agent_id in called:
-        store.claim(agent_id, "worker", 60)
+        store.agents.claim(agent_id, "worker", 60)
     return jobs
 
 
 def test_a_job_of_one_step_does_not_wait_for_the_whole_of_a_large_one(alone: Store, unmanned: Fleet) -> None:
-    alone.staff("worker", 2, 60)
+    alone.fleet.staff("worker", 2, 60)
     make_job(alone, unmanned, 100)
-    assert alone.client.zcard(alone.key("ready")) <= 4, "only as many are called as can soon run"
+    assert alone.keyspace.client.zcard(alone.keyspace.key("ready")) <= 4, "only as many are called as can soon run"
     small = StoredJob(alone, unmanned)
     free(alone, 1)
     take_called(alone)
     for _ in range(4):
-        if alone.agent(small.spec.agent_id).state != "queued":
+        if alone.agents.get(small.spec.agent_id).state != "queued":
             return
         free(alone, 1)
         take_called(alone)
@@ -54,19 +54,19 @@ def test_a_job_of_one_step_does_not_wait_for_the_whole_of_a_large_one(alone: Sto
 
 def free(store: Store, many: int) -> None:
     """So many of those that run give their process back."""
-    for agent_id in store.client.zrange(store.key("leases"), 0, many - 1):
-        record = store.agent(agent_id)
-        store.run("hand_over", agent_id, record.generation, "others wait", 1)
+    for agent_id in store.keyspace.client.zrange(store.keyspace.key("leases"), 0, many - 1):
+        record = store.agents.get(agent_id)
+        store.keyspace.run("hand_over", agent_id, record.generation, "others wait", 1)
 
 
 def test_jobs_have_their_turns_by_their_weights(alone: Store, unmanned: Fleet) -> None:
-    alone.staff("worker", 1, 60)
+    alone.fleet.staff("worker", 1, 60)
     heavy, light = make_job(alone, unmanned, 60, weight=3), make_job(alone, unmanned, 60)
     take_called(alone)
     given = {heavy.job_id: 0, light.job_id: 0}
     for _ in range(40):
-        [newest] = alone.client.zrange(alone.key("leases"), -1, -1)
-        alone.cancel(newest, "next")
+        [newest] = alone.keyspace.client.zrange(alone.keyspace.key("leases"), -1, -1)
+        alone.agents.cancel(newest, "next")
         for job_id in take_called(alone):
             given[job_id] += 1
     assert 2.3 <= given[heavy.job_id] / given[light.job_id] <= 3.7
@@ -81,33 +81,33 @@ def test_who_was_woken_comes_before_fresh_ones_and_deeper_ones_before_shallower(
     world.park("waiter", Condition(children=[world.ids["low"]]))
     world.run("low")
     world.end("low")
-    called = alone.client.zrange(alone.key("ready"), 0, -1)
+    called = alone.keyspace.client.zrange(alone.keyspace.key("ready"), 0, -1)
     assert called == [world.ids["waiter"]]
-    assert alone.claim(world.ids["fresh"], "worker", 60) != Refused("unknown")
+    assert alone.agents.claim(world.ids["fresh"], "worker", 60) != Refused("unknown")
 
 
 def test_a_lost_message_is_sent_again_while_others_are_queued(alone: Store, unmanned: Fleet) -> None:
     world = make_job(alone, unmanned, 3)
     lost, *queued = (world.ids[f"c{i}"] for i in range(3))
-    rescue = alone.rescue(max_deaths=5, outbox_age_seconds=0, queued=queued)
+    rescue = alone.leases.rescue(max_deaths=5, outbox_age_seconds=0, queued=queued)
     assert list(rescue.publish) == [lost]
 
 
 def test_who_is_called_of_a_job_that_was_cancelled_makes_room_for_others(alone: Store, unmanned: Fleet) -> None:
-    alone.staff("worker", 1, 60)
+    alone.fleet.staff("worker", 1, 60)
     large = make_job(alone, unmanned, 500)
     small = StoredJob(alone, unmanned)
-    assert small.spec.agent_id not in alone.client.zrange(alone.key("ready"), 0, -1)
-    effect = alone.cancel(large.root, "stop")
+    assert small.spec.agent_id not in alone.keyspace.client.zrange(alone.keyspace.key("ready"), 0, -1)
+    effect = alone.agents.cancel(large.root, "stop")
     assert small.spec.agent_id in effect.publish
 
 
 def test_workers_that_leave_are_not_counted_on(alone: Store, unmanned: Fleet) -> None:
-    alone.staff("one", 40, 60)
-    alone.staff("two", 2, 60)
-    alone.staff("one", 0, 60)
+    alone.fleet.staff("one", 40, 60)
+    alone.fleet.staff("two", 2, 60)
+    alone.fleet.staff("one", 0, 60)
     make_job(alone, unmanned, 100)
-    assert alone.client.zcard(alone.key("ready")) <= 4
+    assert alone.keyspace.client.zcard(alone.keyspace.key("ready")) <= 4
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from swarm.agent.entries import Prompt
 from swarm.core.errors import AgentCancelled, NotOwner
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tools.outputs import Outputs
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
@@ -24,7 +24,7 @@ def world(unmanned: Fleet, store: Store) -> JobWorld:
     world.start("ben", parent="ada", teammate=False)
     world.add("a task")
     world.claims["old"] = world.claims["ada"]
-    world.store.hand_over(world.claims["ada"], "its worker seemed dead")
+    world.store.agents.hand_over(world.claims["ada"], "its worker seemed dead")
     world.run("ada")
     return world
 
@@ -36,11 +36,11 @@ def _cause(world: JobWorld, claim: str, call: str = CAUSE) -> str:
 STEPS: dict[str, Callable[[JobWorld, str], object]] = {
     "board": lambda world, claim: world.board.claim(world.ids["ada"], _cause(world, claim), 1),
     "page": lambda world, claim: world.pad.append(world.ids["ada"], _cause(world, claim), "page", "x"),
-    "stop": lambda world, claim: world.store.cancel(
+    "stop": lambda world, claim: world.store.agents.cancel(
         world.ids["ben"], "no need", by=(world.ids["ada"], world.claims[claim].generation)
     ),
     "output": lambda world, claim: Outputs(world.store, world.claims[claim]).keep("key", claim),
-    "journal": lambda world, claim: world.store.append(
+    "journal": lambda world, claim: world.store.journals.append(
         world.claims[claim], world.lengths["ada"] + 1, [Prompt(text=claim)]
     ),
 }
@@ -58,8 +58,8 @@ def test_a_claim_that_is_over_changes_nothing_and_the_present_one_does(world: Jo
 
 def _keys(world: JobWorld) -> dict[str, object]:
     """Everything that is stored, readable."""
-    client, found = world.store.client, {}
-    for key in client.scan_iter(f"{world.store.prefix}:*"):
+    client, found = world.store.keyspace.client, {}
+    for key in client.scan_iter(f"{world.store.keyspace.prefix}:*"):
         kind = client.type(key)
         read = {
             "hash": client.hgetall,
@@ -74,21 +74,21 @@ def _keys(world: JobWorld) -> dict[str, object]:
 
 def test_a_call_that_is_delivered_again_to_another_worker_returns_what_it_did_first(world: JobWorld) -> None:
     first = world.pad.append(world.ids["ada"], _cause(world, "ada"), "page", "once")
-    world.store.hand_over(world.claims["ada"], "its worker seemed dead")
+    world.store.agents.hand_over(world.claims["ada"], "its worker seemed dead")
     world.run("ada")
     assert world.pad.append(world.ids["ada"], _cause(world, "ada"), "page", "once") == first
     assert world.pad.read("page")[1] == "once"
 
 
 def test_one_that_waits_for_a_worker_writes_nothing_either(world: JobWorld) -> None:
-    world.store.hand_over(world.claims["ada"], "its worker seemed dead")
+    world.store.agents.hand_over(world.claims["ada"], "its worker seemed dead")
     for step in STEPS.values():
         with pytest.raises(NotOwner):
             step(world, "ada")
 
 
 def test_one_that_was_cancelled_keeps_no_output(world: JobWorld) -> None:
-    world.store.cancel(world.root, "stop")
+    world.store.agents.cancel(world.root, "stop")
     with pytest.raises(AgentCancelled):
         STEPS["output"](world, "ada")
     with pytest.raises(AgentCancelled):

@@ -11,7 +11,7 @@ from swarm.agent.journaled import Condition
 from swarm.agent.life import fold
 from swarm.core.errors import AgentCancelled
 from swarm.mailbox import Receiver
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Claim, Counters, OutgoingMessage, Refused
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
@@ -35,19 +35,19 @@ def _write(world: JobWorld, name: str, body: str = "go on") -> None:
         body=body,
         token=secrets.token_hex(8),
     )
-    world.store.send(letter, [Receiver(world.ids[name], name, "")])
+    world.store.mail.send(letter, [Receiver(world.ids[name], name, "")])
 
 
 def _spend(world: JobWorld, name: str, tokens: int) -> None:
     claim, number = world.claims[name], world.lengths[name] + 1
-    world.store.append(claim, number, [Prompt(text="x")], counters=Counters(input=tokens, turns=1))
+    world.store.journals.append(claim, number, [Prompt(text="x")], counters=Counters(input=tokens, turns=1))
     world.lengths[name] += 1
 
 
 def _go_on(world: JobWorld, name: str) -> None:
     """It is written to after its end, and a worker takes it."""
     _write(world, name)
-    world.lengths[name] = world.store.agent(world.ids[name]).length
+    world.lengths[name] = world.store.agents.get(world.ids[name]).length
     world.run(name)
 
 
@@ -63,12 +63,14 @@ def test_whoever_went_on_below_one_that_has_ended_ends_with_those_above(world: J
         case "the job ends":
             world.end("root")
         case "the job is cancelled":
-            world.store.cancel(world.root, "enough")
+            world.store.agents.cancel(world.root, "enough")
         case _:
-            world.store.cancel(world.ids["middle"], "enough")
+            world.store.agents.cancel(world.ids["middle"], "enough")
             assert world.state("middle") == "completed"
     assert world.state("low") == "cancelled"
-    assert not world.store.client.smembers(world.store.key("job", world.job_id, "running")) - {world.root}
+    assert not world.store.keyspace.client.smembers(world.store.keyspace.key("job", world.job_id, "running")) - {
+        world.root
+    }
 
 
 def test_what_is_spent_below_one_that_has_ended_reaches_the_root_once(world: JobWorld) -> None:
@@ -79,31 +81,33 @@ def test_what_is_spent_below_one_that_has_ended_reaches_the_root_once(world: Job
     _go_on(world, "low")
     _spend(world, "low", 1)
     world.end("low")
-    assert world.store.agent(world.root).below.input == 111
+    assert world.store.agents.get(world.root).below.input == 111
     _go_on(world, "middle")
     _spend(world, "middle", 1000)
     world.end("middle")
-    assert world.store.agent(world.root).below.input == 1111
-    assert world.store.job(world.job_id).sums.input == 1111
+    assert world.store.agents.get(world.root).below.input == 1111
+    assert world.store.jobs.get(world.job_id).sums.input == 1111
 
 
 # -- the answer of the run before --------------------------------------------------------------------------------
 
 
 def test_an_answer_that_is_waited_for_is_not_replaced_by_what_is_said_to_somebody_else(world: JobWorld) -> None:
-    world.store.finish(world.claims["low"], 1, Finished(state="completed", text="the answer"))
+    world.store.agents.finish(world.claims["low"], 1, Finished(state="completed", text="the answer"))
     _go_on(world, "low")
     low = world.ids["low"]
-    assert world.store.ended([low])[low].text == "the answer"
-    world.store.finish(world.claims["low"], 3, Finished(state="completed", text="you are welcome"))
-    assert world.store.ended([low])[low].text == "the answer"
+    assert world.store.agents.ended([low])[low].text == "the answer"
+    world.store.agents.finish(world.claims["low"], 3, Finished(state="completed", text="you are welcome"))
+    assert world.store.agents.ended([low])[low].text == "the answer"
 
 
 def test_data_of_the_run_before_is_not_taken_for_the_next_ones(world: JobWorld) -> None:
-    world.store.finish(world.claims["root"], world.lengths["root"] + 1, Finished(state="completed", text="1", data=1))
-    assert world.store.job(world.job_id).data == 1
+    world.store.agents.finish(
+        world.claims["root"], world.lengths["root"] + 1, Finished(state="completed", text="1", data=1)
+    )
+    assert world.store.jobs.get(world.job_id).data == 1
     _go_on(world, "root")
-    assert not world.store.job(world.job_id).data and not world.store.agent(world.root).data
+    assert not world.store.jobs.get(world.job_id).data and not world.store.agents.get(world.root).data
 
 
 # -- one that never began ----------------------------------------------------------------------------------------
@@ -111,14 +115,14 @@ def test_data_of_the_run_before_is_not_taken_for_the_next_ones(world: JobWorld) 
 
 def test_one_that_ended_before_it_began_can_go_on(unmanned: Fleet, store: Store) -> None:
     world = JobWorld(store, unmanned, team=False, timeout_seconds=0.001)
-    store.hand_over(world.claims["root"], "nobody ran it")
+    store.agents.hand_over(world.claims["root"], "nobody ran it")
     for _ in range(3):
-        store.client.zadd(store.key("deadlines"), {world.job_id: 1}, xx=True)
-        store.rescue(max_deaths=5, outbox_age_seconds=60)
+        store.keyspace.client.zadd(store.keyspace.key("deadlines"), {world.job_id: 1}, xx=True)
+        store.leases.rescue(max_deaths=5, outbox_age_seconds=60)
     assert world.state("root") == "timed_out"
     _write(world, "root")
     world.run("root")
-    life = fold(world.root, store.journal(world.root))
+    life = fold(world.root, store.journals.read(world.root))
     assert life.length == 2 and life.finished is None and life.spec is None
 
 
@@ -129,24 +133,24 @@ def test_a_place_that_was_given_to_one_that_is_cancelled_goes_to_the_next(unmann
     world = JobWorld(store, unmanned, team=False, max_running=1)
     for name in ("first", "second"):
         world.spawn(name, teammate=False)
-        assert store.claim(world.ids[name], "worker", 60) == Refused("capped")
+        assert store.agents.claim(world.ids[name], "worker", 60) == Refused("capped")
     world.park("root", Condition(children=[world.ids["first"], world.ids["second"]]))
-    capped = store.client.zrange(store.key("job", world.job_id, "line"), 0, -1)
+    capped = store.keyspace.client.zrange(store.keyspace.key("job", world.job_id, "line"), 0, -1)
     assert len(capped) == 1
     [let_in] = {world.ids["first"], world.ids["second"]} - set(capped)
-    store.cancel(let_in, "not needed")
-    assert store.client.zscore(store.key("ready"), capped[0]) is not None
-    assert isinstance(store.claim(capped[0], "worker", 60), Claim)
+    store.agents.cancel(let_in, "not needed")
+    assert store.keyspace.client.zscore(store.keyspace.key("ready"), capped[0]) is not None
+    assert isinstance(store.agents.claim(capped[0], "worker", 60), Claim)
 
 
 # -- what expires --------------------------------------------------------------------------------------------------
 
 
 def test_an_output_expires_with_its_job_and_none_is_kept_after_the_end(world: JobWorld) -> None:
-    outputs = world.store.key("outputs", world.ids["low"])
-    world.store.keep_output(world.claims["low"], "early", "text")
-    assert world.store.client.ttl(outputs) == -1
+    outputs = world.store.keyspace.key("outputs", world.ids["low"])
+    world.store.journals.keep_output(world.claims["low"], "early", "text")
+    assert world.store.keyspace.client.ttl(outputs) == -1
     world.end("root")
-    assert 0 < world.store.client.ttl(outputs) <= 60
+    assert 0 < world.store.keyspace.client.ttl(outputs) <= 60
     with pytest.raises(AgentCancelled):
-        world.store.keep_output(world.claims["low"], "late", "text")
+        world.store.journals.keep_output(world.claims["low"], "late", "text")

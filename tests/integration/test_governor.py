@@ -11,8 +11,8 @@ from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
 from swarm.capabilities.governor.view import LimitClass, read_classes
 from swarm.models.limits import Limits
-from swarm.store.agents import Store
 from swarm.store.slots import CallEnd, Ending, InLine, Slot, SlotWish
+from swarm.store.store import Store
 from swarm.store.values import Claim, GoOn, Signals
 from tests.fleet import Fleet
 from tests.governed import Governed, Load, now
@@ -37,11 +37,11 @@ class Asking:
         self.lengths = dict.fromkeys(self.ids, 0)
 
     def ask(self, number: int, wish: SlotWish = WISH) -> Slot | InLine | None:
-        return self.store.ask_for_slot(self.claims[self.ids[number]], wish)[0]
+        return self.store.rates.ask_for_slot(self.claims[self.ids[number]], wish)[0]
 
     def park(self, number: int) -> Signals | GoOn:
         agent_id, condition = self.ids[number], Condition(slot=True)
-        answer = self.store.park(
+        answer = self.store.agents.park(
             self.claims[agent_id], self.lengths[agent_id] + 1, Parked(condition=condition), condition
         )
         self.lengths[agent_id] += isinstance(answer, Signals)
@@ -51,7 +51,7 @@ class Asking:
         agent_id = self.ids[number]
         call = CallEnd(CLASS, ending, 100, 50, after=after, limits=limits)
         self.lengths[agent_id] += 1
-        self.store.append(self.claims[agent_id], self.lengths[agent_id], [Prompt(text="said")], call=call)
+        self.store.journals.append(self.claims[agent_id], self.lengths[agent_id], [Prompt(text="said")], call=call)
 
     def take(self, number: int) -> Claim:
         """A worker takes the agent, which has been woken."""
@@ -59,7 +59,7 @@ class Asking:
         return claim
 
     def state(self, number: int) -> str:
-        return self.store.agent(self.ids[number]).state
+        return self.store.agents.get(self.ids[number]).state
 
 
 def _class(store: Store) -> LimitClass:
@@ -77,7 +77,7 @@ def test_a_few_go_first_and_the_others_once_the_server_has_said_what_there_is(st
     assert [isinstance(answer, Slot) for answer in answers] == [True] * 4 + [False] * 3
     assert isinstance(answers[0], Slot) and not answers[0].known
     assert isinstance(asking.park(4), Signals) and asking.state(4) == "parked"
-    store.heed_limits(CLASS, _told(1_000))
+    store.rates.heed_limits(CLASS, _told(1_000))
     assert asking.state(4) == "queued" and asking.take(4).slot is not None
     assert asking.park(5) == GoOn("slot"), "it was served before it could park"
     assert _class(store).knowledge == "told" and _class(store).asking == 7
@@ -86,7 +86,7 @@ def test_a_few_go_first_and_the_others_once_the_server_has_said_what_there_is(st
 def test_no_more_ask_than_the_limit_has_room_for_and_who_waits_is_woken_when_it_has_filled(
     store: Store, unmanned: Fleet
 ) -> None:
-    store.heed_limits(CLASS, _told(60, left=3))
+    store.rates.heed_limits(CLASS, _told(60, left=3))
     asking = Asking(store, unmanned, 6)
     answers = [asking.ask(number) for number in range(6)]
     granted = [answer for answer in answers if isinstance(answer, Slot)]
@@ -95,20 +95,20 @@ def test_no_more_ask_than_the_limit_has_room_for_and_who_waits_is_woken_when_it_
     assert _class(store).waiting == {asking.world.job_id: 6 - len(granted)}
 
     def served() -> bool:
-        store.serve_classes()
+        store.rates.serve_classes()
         return asking.state(5) == "queued"
 
     wait_for("there is room", served, 10)
 
 
 def test_a_refusal_that_one_meets_holds_all_back_until_its_time(store: Store, unmanned: Fleet) -> None:
-    store.heed_limits(CLASS, _told(600))
+    store.rates.heed_limits(CLASS, _told(600))
     asking = Asking(store, unmanned, 3)
     assert isinstance(asking.ask(0), Slot)
     asking.end(0, "limited", after=30.0, limits=_told(600, left=0))
     assert isinstance(asking.ask(1), InLine)
     assert 25 < _class(store).held_seconds <= 30 and _class(store).limited == 1
-    _, due = store.serve_classes()
+    _, due = store.rates.serve_classes()
     assert due is not None and 25 < due <= 30, "nobody looks before"
 
 
@@ -116,7 +116,7 @@ def test_a_refusal_that_one_meets_holds_all_back_until_its_time(store: Store, un
 def test_whoever_gives_its_process_back_or_dies_leaves_nothing_behind(
     store: Store, unmanned: Fleet, leaves: str
 ) -> None:
-    store.heed_limits(CLASS, _told(60, left=2))
+    store.rates.heed_limits(CLASS, _told(60, left=2))
     asking = Asking(store, unmanned, 4)
     answers = [asking.ask(number) for number in range(4)]
     assert isinstance(answers[0], Slot) and isinstance(answers[3], InLine)
@@ -125,15 +125,15 @@ def test_whoever_gives_its_process_back_or_dies_leaves_nothing_behind(
         claim = asking.claims[agent_id]
         match leaves:
             case "dies":
-                store.rescue(max_deaths=5, outbox_age_seconds=60, batch=0, dead=[(agent_id, "worker")])
+                store.leases.rescue(max_deaths=5, outbox_age_seconds=60, batch=0, dead=[(agent_id, "worker")])
             case "is cancelled":
-                store.cancel(agent_id, "not needed")
+                store.agents.cancel(agent_id, "not needed")
             case "is handed over":
-                store.hand_over(claim, "a deploy")
+                store.agents.hand_over(claim, "a deploy")
             case _:
                 condition = Condition(until=store.now() + 60)
-                store.park(claim, 1, Parked(condition=condition), condition)
-    held = set(store.client.zrange(store.key("class", CLASS, "slots"), 0, -1))
+                store.agents.park(claim, 1, Parked(condition=condition), condition)
+    held = set(store.keyspace.client.zrange(store.keyspace.key("class", CLASS, "slots"), 0, -1))
     assert asking.ids[0] not in held and asking.ids[3] not in held
     assert sum(_class(store).waiting.values()) + len(held) == 2, "of the two others each holds a slot or is in line"
 
@@ -151,28 +151,19 @@ def test_where_no_limits_are_stated_all_may_ask_until_one_is_refused(store: Stor
     assert isinstance(asking.ask(36), InLine)
 
 
-def test_a_slot_that_an_older_worker_took_away_without_a_word_is_found(store: Store, unmanned: Fleet) -> None:
-    asking = Asking(store, unmanned, 5)
-    for number in range(4):
-        assert isinstance(asking.ask(number), Slot)
-    # As a step does that knows of no slots.
-    store.client.hset(store.key("agent", asking.ids[0]), "state", "parked")
-    assert isinstance(asking.ask(4), Slot), "four may ask as long as nothing is known"
-
-
 def test_jobs_are_served_by_their_weight_and_deeper_agents_first(store: Store, unmanned: Fleet) -> None:
-    store.heed_limits(CLASS, _told(60, left=0))
+    store.rates.heed_limits(CLASS, _told(60, left=0))
     jobs = [Asking(store, unmanned, 24, weight=weight) for weight in (1, 1, 2)]
     for number in range(24):
         for asking in jobs:
             asking.ask(number)
             asking.park(number)
     # The buckets fill.
-    key = store.key("class", CLASS)
-    account = json.loads(store.client.get(key))
-    store.client.set(key, json.dumps({**account, "t": account["t"] - 60}))
-    store.client.zadd(store.key("governor", "due"), {CLASS: 0})
-    store.serve_classes()
+    key = store.keyspace.key("class", CLASS)
+    account = json.loads(store.keyspace.client.get(key))
+    store.keyspace.client.set(key, json.dumps({**account, "t": account["t"] - 60}))
+    store.keyspace.client.zadd(store.keyspace.key("governor", "due"), {CLASS: 0})
+    store.rates.serve_classes()
     served = Counter(n for n, asking in enumerate(jobs) for number in range(24) if asking.state(number) == "queued")
     assert sum(served.values()) >= 50
     assert served[2] == 24 and abs(served[0] - served[1]) <= 1
@@ -181,7 +172,7 @@ def test_jobs_are_served_by_their_weight_and_deeper_agents_first(store: Store, u
 def test_random_overloads_change_nothing_and_a_storm_narrows_the_window_which_opens_again(
     store: Store, unmanned: Fleet
 ) -> None:
-    store.heed_limits(CLASS, _told(100_000))
+    store.rates.heed_limits(CLASS, _told(100_000))
     asking = Asking(store, unmanned, 40)
     for number in range(40):
         assert isinstance(asking.ask(number), Slot)
@@ -197,16 +188,16 @@ def test_random_overloads_change_nothing_and_a_storm_narrows_the_window_which_op
 def test_of_those_whose_requests_begin_alike_one_asks_and_the_next_if_that_one_dies(
     store: Store, unmanned: Fleet
 ) -> None:
-    store.heed_limits(CLASS, _told(1_000))
+    store.rates.heed_limits(CLASS, _told(1_000))
     asking = Asking(store, unmanned, 4)
     wish = SlotWish(CLASS, 100, cold=5_000, prefix="p")
     assert [type(asking.ask(number, wish)) for number in range(4)] == [Slot, InLine, InLine, InLine]
     for number in (1, 2, 3):
         assert isinstance(asking.park(number), Signals)
     dead = [(asking.ids[0], "worker")]
-    store.rescue(max_deaths=5, outbox_age_seconds=60, batch=0, dead=dead)
+    store.leases.rescue(max_deaths=5, outbox_age_seconds=60, batch=0, dead=dead)
     assert sorted(asking.state(number) for number in (1, 2, 3)) == ["parked", "parked", "queued"]
-    left, _ = store.let_others_begin("p", begun=True)
+    left, _ = store.rates.let_others_begin("p", begun=True)
     assert not left and [asking.state(number) for number in (1, 2, 3)] == ["queued"] * 3
     assert isinstance(Asking(store, unmanned, 1).ask(0, wish), Slot), "it is in the cache now"
 
@@ -241,5 +232,5 @@ def test_jobs_under_one_limit_are_all_done_with_hardly_a_refusal_though_a_worker
     assert told.failed == 0 and sum(told.turns.values()) == 3 * (2 + 4 * 6)
     assert told.wasted <= 0.03
     assert set(told.cold.values()) <= {1}, "of those who begin alike one has written what the others read"
-    assert store.client.exists(*(store.key("class", name, part) for part in ("slots", "turns"))) == 0
-    assert not store.client.keys(store.key("class", name, "line", "*"))
+    assert store.keyspace.client.exists(*(store.keyspace.key("class", name, part) for part in ("slots", "turns"))) == 0
+    assert not store.keyspace.client.keys(store.keyspace.key("class", name, "line", "*"))

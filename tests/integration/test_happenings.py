@@ -10,9 +10,9 @@ from swarm import Job
 from swarm.agent.entries import Parked, ToolFinished
 from swarm.agent.journaled import Condition
 from swarm.core.errors import ConfigurationError
-from swarm.store.agents import Store
 from swarm.store.happenings import Happenings
-from swarm.store.questions import Ask, Question, Questions
+from swarm.store.questions import Ask, Question
+from swarm.store.store import Store
 from swarm.store.values import GoOn
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
@@ -68,7 +68,7 @@ def test_the_first_event_of_a_key_stays_and_is_there_for_those_who_come_later(at
 
 def test_an_event_expires_and_so_does_waiting_for_it(at_work: Fleet) -> None:
     at_work.swarm.event("deploy/3", "gone", keep_seconds=0.05)
-    client = at_work.swarm.store.client
+    client = at_work.swarm.store.keyspace.client
     wait_for("it has expired", lambda: not client.exists("swarm:happening:deploy/3"))
     job = at_work.submit("wait briefly deploy/3", at_work.rehearse(WAITER))
     assert job.wait(30).text.startswith("The event 'deploy/3' did not come within 1 seconds")
@@ -86,7 +86,7 @@ def test_nobody_else_answers_it_and_an_end_gives_it_up(at_work: Fleet) -> None:
         at_work.swarm.answer(question.id, "built")
     job.cancel()
     assert job.wait(30).state == "cancelled"
-    assert at_work.swarm.store.client.scard("swarm:awaited:deploy/4") == 0
+    assert at_work.swarm.store.keyspace.client.scard("swarm:awaited:deploy/4") == 0
     assert at_work.swarm.event("deploy/4").woken == []
 
 
@@ -102,34 +102,34 @@ def test_nobody_else_answers_it_and_an_end_gives_it_up(at_work: Fleet) -> None:
 )
 def test_what_cannot_be_told_is_refused(store: Store, given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
-        Happenings(store).tell(by="x", **given)
+        Happenings(store.keyspace).tell(by="x", **given)
 
 
 @pytest.mark.parametrize("told_first", [True, False])
 def test_whichever_comes_first_the_agent_goes_on(store: Store, unmanned: Fleet, told_first: bool) -> None:
     job = StoredJob(store, unmanned)
-    root, happenings = job.spec.agent_id, Happenings(store)
+    root, happenings = job.spec.agent_id, Happenings(store.keyspace)
     ask = Ask(kind="event", tool="WaitFor", title="k", detail="", seconds=60, to="event:k").model_dump()
     condition = Condition(question="question-1", event="k")
     claim = job.take_claim(root)
     if told_first:
         assert happenings.tell("k", "data", by="x")[0].woken == []
-    waits = store.park(claim, 1, Parked(condition=condition), condition, ask=ask)
+    waits = store.agents.park(claim, 1, Parked(condition=condition), condition, ask=ask)
     if told_first:
         assert isinstance(waits, GoOn) and waits.why == "answer"
-        assert store.agent(root).state == "running"
+        assert store.agents.get(root).state == "running"
     else:
-        assert store.agent(root).state == "parked"
+        assert store.agents.get(root).state == "parked"
         # Sent twice, as the client does after a broken connection, it says the same.
         assert happenings.tell("k", "data", by="x")[0].woken == [root]
-        assert store.agent(root).state == "queued"
-    question = Questions(store).find("question-1")
+        assert store.agents.get(root).state == "queued"
+    question = store.questions.find("question-1")
     assert question is not None and (question.state, question.answer, question.by) == ("answered", "data", "x")
-    assert store.client.exists(store.key("awaited", "k")) == 0
+    assert store.keyspace.client.exists(store.keyspace.key("awaited", "k")) == 0
 
 
 def test_a_step_that_is_sent_twice_tells_one_event(store: Store) -> None:
-    told, effect = Happenings(store).tell("k", "one", by="x")
+    told, effect = Happenings(store.keyspace).tell("k", "one", by="x")
     assert told.new and list(effect.publish) == []
-    again, _ = Happenings(store).tell("k", "two", by="y")
+    again, _ = Happenings(store.keyspace).tell("k", "two", by="y")
     assert not again.new and again.data == "one"

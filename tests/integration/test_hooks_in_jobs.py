@@ -236,7 +236,7 @@ def test_an_address_of_a_repositorys_is_one_that_its_agent_could_fetch(
 def run_here(fleet: Fleet, job: Job, url: str, **settings: Any) -> str:
     """Run the job's first agent in this process, as a worker with these settings would; returns what it said in the end."""
     store, given = fleet.swarm.store, fleet.settings.model_copy(update=settings)
-    claim = store.claim(job.view().root_id, "test", 600.0)
+    claim = store.agents.claim(job.view().root_id, "test", 600.0)
     assert isinstance(claim, Claim), claim
     Loop(make_segment(claim, store, given), AnthropicModel.rehearsing(given, url), draining=lambda: False).run()
     return str(job.view().text)
@@ -341,7 +341,7 @@ def test_a_hook_refuses_a_summary_and_says_what_the_next_one_must_hold(
     assert refused.error_kind == "hook" and "not yet" in refused.error and refused.at < cuts[0].at
     assert "keep the ids" in cuts[0].focus
     assert [one for one in entries if isinstance(one, Hooked) and "it was cut" in one.text]
-    assert unmanned.swarm.store.load_life(job.view().root_id) == fold(job.view().root_id, entries)
+    assert unmanned.swarm.store.journals.life(job.view().root_id) == fold(job.view().root_id, entries)
 
 
 FOUNDING = """

@@ -265,19 +265,23 @@ def test_repositories_of_jobs_that_are_no_more_are_removed_whole(
 
     async def look(prefix: str, *, young_seconds: float = 0.0, retention_seconds: float = 60.0) -> list[str]:
         depot = Depot(hub.folder / "kept", job_bytes=1, all_bytes=1)
-        jobs = Jobs(store.client, prefix, tmp_path / f"mark-{prefix}")
+        jobs = Jobs(store.keyspace.client, prefix, tmp_path / f"mark-{prefix}")
         await Upkeep(depot, jobs, retention_seconds=retention_seconds, young_seconds=young_seconds).look()
         return sorted(place.name for place in depot.places())
 
     everything = ["base", "job-expired", lives.job_id]
-    assert asyncio.run(look(store.prefix, young_seconds=60)) == sorted(everything), "it may not be known yet"
+    assert asyncio.run(look(store.keyspace.prefix, young_seconds=60)) == sorted(everything), "it may not be known yet"
     (tmp_path / "mark-another").write_text("of another Redis")
     assert asyncio.run(look("another")) == sorted(everything), "that is not the Redis that knows"
-    assert asyncio.run(look(store.prefix)) == ["base", lives.job_id]
-    store.client.delete(f"{store.prefix}:hub")
-    assert asyncio.run(look(store.prefix, retention_seconds=0)) == ["base", lives.job_id], "it has lost everything"
-    store.client.set(f"{store.prefix}:hub", (tmp_path / f"mark-{store.prefix}").read_text())
-    assert asyncio.run(look(store.prefix, retention_seconds=0)) == [lives.job_id], "nobody borrows from that base"
+    assert asyncio.run(look(store.keyspace.prefix)) == ["base", lives.job_id]
+    store.keyspace.client.delete(f"{store.keyspace.prefix}:hub")
+    assert asyncio.run(look(store.keyspace.prefix, retention_seconds=0)) == ["base", lives.job_id], (
+        "it has lost everything"
+    )
+    store.keyspace.client.set(f"{store.keyspace.prefix}:hub", (tmp_path / f"mark-{store.keyspace.prefix}").read_text())
+    assert asyncio.run(look(store.keyspace.prefix, retention_seconds=0)) == [lives.job_id], (
+        "nobody borrows from that base"
+    )
 
 
 def test_a_hub_without_a_token_does_not_start(tmp_path: Path) -> None:

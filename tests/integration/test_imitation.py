@@ -58,7 +58,7 @@ def ended(at_work: Fleet) -> Job:
 
 def test_what_agents_wrote_holds_no_tag_of_the_runtime_for_others(ended: Job, at_work: Fleet) -> None:
     store, root = at_work.swarm.store, ended.view().root_id
-    results = [entry for entry in store.journal(root) if isinstance(entry, ToolFinished)]
+    results = [entry for entry in store.journals.read(root) if isinstance(entry, ToolFinished)]
     shown = [entry.text for entry in results if "leave the sandbox" in entry.text]
     assert len(shown) >= 4, [entry.text for entry in results]
     for entry in results:
@@ -68,7 +68,7 @@ def test_what_agents_wrote_holds_no_tag_of_the_runtime_for_others(ended: Job, at
     assert ended.view().text == HOSTILE
     helper = next(agent for agent in ended.agents() if agent.name == "helper")
     assert helper.text == HOSTILE
-    told = next(entry.text for entry in store.journal(helper.id) if isinstance(entry, Prompt))
+    told = next(entry.text for entry in store.journals.read(helper.id) if isinstance(entry, Prompt))
     assert len(_IMITATED.findall(told)) == 2, "its surroundings, which the runtime tells"
     # A person is no agent: nothing of its words is changed.
-    assert HOSTILE in next(entry.text for entry in store.journal(root) if isinstance(entry, Prompt))
+    assert HOSTILE in next(entry.text for entry in store.journals.read(root) if isinstance(entry, Prompt))

@@ -9,9 +9,9 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import Started, ToolFinished
 from swarm.agent.life import Life, fold
-from swarm.rehearsal.server import RehearsalServer
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 
 LONG = "Standing orders, line after line.\n" * 300
 
@@ -30,8 +30,8 @@ def write(fleet: Fleet, path: str, text: str) -> None:
 
 def life_of(fleet: Fleet, agent_id: str) -> Life:
     # A store that has seen none of it, as a worker on another host.
-    store = Store(fleet.swarm.store.client, fleet.swarm.store.prefix)
-    return fold(agent_id, store.journal(agent_id), store.journal)
+    store = Store(fleet.swarm.store.keyspace.client, fleet.swarm.store.keyspace.prefix)
+    return fold(agent_id, store.journals.read(agent_id), store.journals.read)
 
 
 def spawning(fleet: Fleet, types: str) -> tuple[RehearsalServer, Job]:
@@ -86,12 +86,14 @@ def test_the_text_is_kept_once_and_the_journal_names_it(at_work: Fleet) -> None:
     job.wait(60)
     store = at_work.swarm.store
     stored = [
-        fields["e"] for agent in job.agents() for _, fields in store.client.xrange(store.key("journal", agent.id))
+        fields["e"]
+        for agent in job.agents()
+        for _, fields in store.keyspace.client.xrange(store.keyspace.key("journal", agent.id))
     ]
     assert not any("Standing orders" in document for document in stored)
-    [first, *_] = store.journal(job.view().root_id)
+    [first, *_] = store.journals.read(job.view().root_id)
     assert isinstance(first, Started) and first.v == 3 and first.guidance.count("Standing orders") == 300
-    kept = store.document(first.instructions)
+    kept = store.jobs.document(first.instructions)
     assert kept is not None and "Standing orders" in kept
 
 

@@ -76,7 +76,7 @@ class Served:
     """A server of the API, and keys."""
 
     def __init__(self, fleet: Fleet, url: str) -> None:
-        self.fleet, self.url, self.keys = fleet, url, ApiKeys(fleet.swarm.store)
+        self.fleet, self.url, self.keys = fleet, url, ApiKeys(fleet.swarm.store.keyspace)
 
     @contextmanager
     def key(self, *scopes: str, **ceiling: Any) -> Iterator[httpx.Client]:
@@ -168,9 +168,9 @@ def test_what_an_order_leaves_open_stays_within_the_ceilings(served: Served) -> 
         plain = client.post("/v1/jobs", json=order).json()["job"]["id"]
         planning = client.post("/v1/jobs", json={**order, "mode": "plan"}).json()["job"]["id"]
         its_map = client.post("/v1/maps", json={**order, "prompt": "do {it}", "lines": ["a"]}).json()["map"]
-    spec = served.fleet.swarm.store.spec(root_agent_id(plain))
+    spec = served.fleet.swarm.store.agents.spec(root_agent_id(plain))
     assert (spec.mode, spec.network, spec.limits.budget_usd) == ("default", False, 3)
-    spec = served.fleet.swarm.store.spec(root_agent_id(planning))
+    spec = served.fleet.swarm.store.agents.spec(root_agent_id(planning))
     assert (spec.mode, spec.after_plan) == ("plan", "default")
     assert its_map["budget_usd"] == 3
 
@@ -187,7 +187,7 @@ def test_a_raised_ceiling_lets_the_same_order_pass(served: Served) -> None:
     with served.key("submit", **dict(Ceiling(max_cost_usd=5))) as client:
         answer = client.post("/v1/jobs", json={**order, **more})
         assert answer.status_code == 201, answer.text
-        spec = served.fleet.swarm.store.spec(root_agent_id(answer.json()["job"]["id"]))
+        spec = served.fleet.swarm.store.agents.spec(root_agent_id(answer.json()["job"]["id"]))
         assert (spec.mode, spec.network, spec.limits.budget_usd) == ("bypassPermissions", True, 5)
 
 

@@ -14,31 +14,31 @@ import redis
 
 from swarm.core.errors import ConfigurationError
 from swarm.local.server_binary import find_server
-from swarm.store.agents import Store
 from swarm.store.library import KEPT_SECONDS, STEPS, Library
+from swarm.store.store import Store
 from tests.fleet import Fleet, wait_for
 from tests.job_world import JobWorld, open_store
 
 _VOTES_COMMON = """
 -- P:job:ID:votes  hash  agent -> its vote
-local function votes_key(job) return job_key(job, 'votes') end
+function votes.key(job) return job_key(job, 'votes') end
 """
 _VOTES = """
 -- Vote, and tell somebody.
 step('vote', function(job, id, choice, to)
-  redis.call('HSET', votes_key(job), id, choice)
-  keep_with_job(job, votes_key(job))
+  redis.call('HSET', votes.key(job), id, choice)
+  keep_with_job(job, votes.key(job))
   emit(job, 'vote', id, 'choice', choice)
-  deliver(to, id, (fields(id, 'name')) or id, 'message', 'I vote for ' .. choice)
+  agents.deliver(to, id, (fields(id, 'name')) or id, 'message', 'I vote for ' .. choice)
   return { 'ok', publish, tostring(NOW) }
 end)
 
-step('count_votes', function(job) return redis.call('HLEN', votes_key(job)) end, { reads = true })
+step('count_votes', function(job) return redis.call('HLEN', votes.key(job)) end, { reads = true })
 
-step('cheat', function(job) return redis.call('DEL', votes_key(job)) end, { reads = true })
+step('cheat', function(job) return redis.call('DEL', votes.key(job)) end, { reads = true })
 
 step('fall', function(id)
-  put_on_queue(id)
+  admission.put_on_queue(id)
   kill[#kill + 1] = id
   error('in the middle')
 end)
@@ -69,55 +69,55 @@ def test_a_capability_from_outside_brings_steps_that_see_the_same_data(unmanned:
     world.start("ada")
     world.rest("ada")
     ada, job, store = world.ids["ada"], world.job_id, world.store
-    said = store.run("vote", job, world.root, "tea", ada, library=votes)
+    said = store.keyspace.run("vote", job, world.root, "tea", ada, library=votes)
     assert said[:2] == ["ok", [ada]], "it was idle, and the message has woken it"
     assert abs(float(said[2]) - store.now()) < 5
-    assert [message.body for message in store.all_mail(ada)] == ["I vote for tea"]
-    events = store.client.xrange(store.key("events", job))
+    assert [message.body for message in store.mail.all(ada)] == ["I vote for tea"]
+    events = store.keyspace.client.xrange(store.keyspace.key("events", job))
     assert [fields["choice"] for _, fields in events if fields["kind"] == "vote"] == ["tea"]
-    assert store.run("count_votes", job, library=votes) == 1
+    assert store.keyspace.run("count_votes", job, library=votes) == 1
 
 
 def test_keys_of_a_capability_from_outside_live_and_expire_with_the_job(unmanned: Fleet, votes: Library) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
-    key, client = world.store.key("job", world.job_id, "votes"), world.store.client
-    world.store.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
+    key, client = world.store.keyspace.key("job", world.job_id, "votes"), world.store.keyspace.client
+    world.store.keyspace.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
     assert client.ttl(key) == -1
     world.end("root")
     assert 0 < client.ttl(key) <= 60
     client.delete(key)
-    world.store.run("vote", world.job_id, world.root, "milk", world.job_id, library=votes)
+    world.store.keyspace.run("vote", world.job_id, world.root, "milk", world.job_id, library=votes)
     assert 0 < client.ttl(key) <= 60, "a key that comes late gets the time that is left"
     assert [found for found in client.scan_iter(f"*{world.job_id}*") if client.ttl(found) < 0] == []
 
 
 def test_places_that_were_never_given_back_expire_with_the_job(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
-    client, job = world.store.client, world.job_id
-    client.sadd(world.store.key("job", job, "running"), "agent-of-yore")
-    client.zadd(world.store.key("job", job, "line"), {"agent-of-yore": 1, "agent-of-old": 2})
-    client.sadd(world.store.key("job", job, "running"), *(f"agent-{i}" for i in range(1_000)))
+    client, job = world.store.keyspace.client, world.job_id
+    client.sadd(world.store.keyspace.key("job", job, "running"), "agent-of-yore")
+    client.zadd(world.store.keyspace.key("job", job, "line"), {"agent-of-yore": 1, "agent-of-old": 2})
+    client.sadd(world.store.keyspace.key("job", job, "running"), *(f"agent-{i}" for i in range(1_000)))
     world.end("root")
     for part in ("running", "line"):
-        assert 0 < client.ttl(world.store.key("job", job, part)) <= 60
+        assert 0 < client.ttl(world.store.keyspace.key("job", job, part)) <= 60
 
 
 def test_a_step_that_only_reads_cannot_write(unmanned: Fleet, votes: Library) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
-    world.store.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
+    world.store.keyspace.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
     with pytest.raises(redis.ResponseError, match="Write commands are not allowed"):
-        world.store.run("cheat", world.job_id, library=votes)
-    assert world.store.run("count_votes", world.job_id, library=votes) == 1
+        world.store.keyspace.run("cheat", world.job_id, library=votes)
+    assert world.store.keyspace.run("count_votes", world.job_id, library=votes) == 1
 
 
 def test_a_call_that_fell_in_the_middle_leaves_nothing_to_the_next(unmanned: Fleet, votes: Library) -> None:
     world, other = JobWorld(open_store(unmanned), unmanned, team=False), open_store(unmanned)
     with pytest.raises(redis.ResponseError, match="in the middle"):
-        world.store.run("fall", world.root, library=votes)
-    assert world.store.run("left_over", library=votes) == [[], []]
-    other.run("vote", "job-x", "agent-x", "tea", "job-x", library=votes)
-    assert other.client.exists(other.key("job", "job-x", "votes"))
-    assert not other.client.exists(world.store.key("job", "job-x", "votes"))
+        world.store.keyspace.run("fall", world.root, library=votes)
+    assert world.store.keyspace.run("left_over", library=votes) == [[], []]
+    other.keyspace.run("vote", "job-x", "agent-x", "tea", "job-x", library=votes)
+    assert other.keyspace.client.exists(other.keyspace.key("job", "job-x", "votes"))
+    assert not other.keyspace.client.exists(world.store.keyspace.key("job", "job-x", "votes"))
 
 
 def test_two_versions_work_side_by_side_on_one_server(unmanned: Fleet, votes: Library) -> None:
@@ -125,17 +125,17 @@ def test_two_versions_work_side_by_side_on_one_server(unmanned: Fleet, votes: Li
     assert votes.name != STEPS.name
     for _ in range(2):
         world = JobWorld(store, unmanned, team=False)
-        store.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
-    assert {votes.name, STEPS.name} <= _names(store.client)
+        store.keyspace.run("vote", world.job_id, world.root, "tea", world.job_id, library=votes)
+    assert {votes.name, STEPS.name} <= _names(store.keyspace.client)
 
 
 def test_a_server_that_has_lost_the_library_is_given_it_again(unmanned: Fleet) -> None:
     store = open_store(unmanned)
     JobWorld(store, unmanned, team=False)
-    store.client.function_flush("SYNC")
+    store.keyspace.client.function_flush("SYNC")
     world = JobWorld(store, unmanned, team=False)
     assert world.state("root") == "running"
-    assert STEPS.name in _names(store.client)
+    assert STEPS.name in _names(store.keyspace.client)
 
 
 def test_libraries_that_nobody_has_loaded_for_long_are_removed(
@@ -145,22 +145,22 @@ def test_libraries_that_nobody_has_loaded_for_long_are_removed(
     other = tmp_path / "other"
     other.mkdir()
     (other / "other.lua").write_text("step('other', function() return 1 end)\n")
-    votes.load(store.client, store.now() - KEPT_SECONDS - 60)
-    STEPS.load(store.client, store.now() - KEPT_SECONDS + 3_600)
-    assert votes.name in _names(store.client)
+    votes.load(store.keyspace.client, store.now() - KEPT_SECONDS - 60)
+    STEPS.load(store.keyspace.client, store.now() - KEPT_SECONDS + 3_600)
+    assert votes.name in _names(store.keyspace.client)
     late = Library("other")
-    assert store.run("other", library=late) == 1
-    assert votes.name not in _names(store.client)
-    assert {late.name, STEPS.name} <= _names(store.client)
-    assert store.run("left_over", library=votes) == [[], []], "who still uses it loads it again"
+    assert store.keyspace.run("other", library=late) == 1
+    assert votes.name not in _names(store.keyspace.client)
+    assert {late.name, STEPS.name} <= _names(store.keyspace.client)
+    assert store.keyspace.run("left_over", library=votes) == [[], []], "who still uses it loads it again"
 
 
 def test_lists_may_be_longer_than_what_fits_on_luas_stack(store: Store) -> None:
     many = [f"agent-{number}" for number in range(20_000)]
-    assert store.renew("worker", many, 60) == many
-    assert store.hints(many) == [None] * len(many)
+    assert store.leases.renew("worker", many, 60) == many
+    assert store.agents.hints(many) == [None] * len(many)
     dead = [(agent_id, "worker") for agent_id in many]
-    assert store.rescue(max_deaths=5, outbox_age_seconds=10, batch=0, dead=dead).rescued == []
+    assert store.leases.rescue(max_deaths=5, outbox_age_seconds=10, batch=0, dead=dead).rescued == []
 
 
 @pytest.fixture
@@ -192,4 +192,4 @@ def _answers(client: redis.Redis) -> bool:
 def test_a_server_without_functions_is_named_with_what_to_do(old_server: redis.Redis) -> None:
     port = old_server.connection_pool.connection_kwargs["port"]
     with pytest.raises(ConfigurationError, match=f":{port}/0 .version .*Redis 7.0 or newer, or Valkey. Upgrade it"):
-        Store(old_server).cancel("agent-0", "test")
+        Store(old_server).agents.cancel("agent-0", "test")

@@ -9,7 +9,7 @@ import pytest
 from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
 from swarm.mailbox import Receiver
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Busy, Counters, GoOn, Granted, OutgoingMessage, OutOfBudget, Wish
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
@@ -29,14 +29,14 @@ def purse(unmanned: Fleet, store: Store) -> JobWorld:
 
 def _reserve(world: JobWorld, name: str, tokens: int, *, final: bool = False, closing: int = 0) -> object:
     wish = Wish(tokens, 0, closing_tokens=closing)
-    return world.store.reserve(world.claims[name], wish, final=final)
+    return world.store.agents.reserve(world.claims[name], wish, final=final)
 
 
 def _settle(world: JobWorld, name: str, tokens: int) -> list[str]:
     """The call is over and took so much; returns who goes on because of that."""
     number = world.lengths[name] + 1
     counted = Counters(input=tokens, turns=1)
-    done = world.store.append(world.claims[name], number, [Prompt(text="x")], counters=counted, settle=True)
+    done = world.store.journals.append(world.claims[name], number, [Prompt(text="x")], counters=counted, settle=True)
     world.lengths[name] += 1
     return list(done.effect.publish)
 
@@ -44,7 +44,7 @@ def _settle(world: JobWorld, name: str, tokens: int) -> list[str]:
 def _wait(world: JobWorld, name: str, tokens: int) -> object:
     condition = Condition(purse=(tokens, 0))
     number = world.lengths[name] + 1
-    answer = world.store.park(world.claims[name], number, Parked(condition=condition), condition)
+    answer = world.store.agents.park(world.claims[name], number, Parked(condition=condition), condition)
     world.lengths[name] += not isinstance(answer, GoOn)
     return answer
 
@@ -66,15 +66,15 @@ def test_whoever_gives_a_reservation_back_without_settling_it_wakes_those_who_wa
     _wait(purse, "b", 500)
     match how:
         case "hands over":
-            purse.store.hand_over(purse.claims["a"], "its worker goes away")
+            purse.store.agents.hand_over(purse.claims["a"], "its worker goes away")
         case "ends":
             purse.end("a")
         case "is cancelled":
-            purse.store.cancel(purse.ids["a"], "enough")
+            purse.store.agents.cancel(purse.ids["a"], "enough")
         case "dies":
-            purse.store.rescue(max_deaths=5, outbox_age_seconds=60, batch=0, dead=[(purse.ids["a"], "worker-a")])
+            purse.store.leases.rescue(max_deaths=5, outbox_age_seconds=60, batch=0, dead=[(purse.ids["a"], "worker-a")])
     assert purse.state("b") == "queued"
-    assert purse.store.job(purse.job_id).reserved_tokens == 0
+    assert purse.store.jobs.get(purse.job_id).reserved_tokens == 0
 
 
 def test_nobody_parks_for_what_has_been_settled_meanwhile(purse: JobWorld) -> None:
@@ -157,18 +157,23 @@ rules:
     job = at_work.submit("go", server, timeout_seconds=600)
     store, root = at_work.swarm.store, job.view().root_id
     wait_for("it is busy", lambda: (at_work.workspace / "log").exists())
-    store.client.hset(store.key("job", job.id), "deadline", store.now())
+    store.keyspace.client.hset(store.keyspace.key("job", job.id), "deadline", store.now())
     for overtime in ("1", "2"):
         # Its time is over now; and now half of its grace is.
-        store.client.zadd(store.key("deadlines"), {job.id: 1}, xx=True)
-        wait_for("it is seen", lambda n=overtime: store.client.hget(store.key("job", job.id), "overtime") == n)
-        assert store.agent(root).state == "running" or overtime == "2", "what it began before has half of the grace"
+        store.keyspace.client.zadd(store.keyspace.key("deadlines"), {job.id: 1}, xx=True)
+        wait_for(
+            "it is seen",
+            lambda n=overtime: store.keyspace.client.hget(store.keyspace.key("job", job.id), "overtime") == n,
+        )
+        assert store.agents.get(root).state == "running" or overtime == "2", (
+            "what it began before has half of the grace"
+        )
     view = job.wait(20)
     assert (view.state, view.text[:20]) == ("timed_out", "LAST WORDS after Thi")
     assert "interrupted" in view.text
     assert (at_work.workspace / "log").read_text() == "begun\n"
-    assert store.client.hget(store.key("agent", root), "deaths") is None
-    assert store.client.zscore(store.key("deadlines"), job.id) is None
+    assert store.keyspace.client.hget(store.keyspace.key("agent", root), "deaths") is None
+    assert store.keyspace.client.zscore(store.keyspace.key("deadlines"), job.id) is None
 
 
 def test_a_text_that_was_said_is_the_answer_of_an_agent_that_is_ended_from_outside(at_work: Fleet) -> None:
@@ -247,27 +252,27 @@ def test_agents_that_wake_each_other_do_so_a_limited_number_of_times(unmanned: F
 
     for _ in range(2):
         world.end("a")
-        store.send(letter(world.root), [receiver])
-        world.lengths["a"] = store.agent(world.ids["a"]).length
+        store.mail.send(letter(world.root), [receiver])
+        world.lengths["a"] = store.agents.get(world.ids["a"]).length
         world.run("a")
     world.end("a")
     with pytest.raises(Exception, match="max_resumes"):
-        store.send(letter(world.root), [receiver])
+        store.mail.send(letter(world.root), [receiver])
     # A person may always ask once more.
-    store.send(letter(world.job_id), [receiver])
+    store.mail.send(letter(world.job_id), [receiver])
     assert world.state("a") == "queued"
 
 
 def test_a_job_that_goes_on_has_its_time_limit_again(unmanned: Fleet, store: Store) -> None:
     world = JobWorld(store, unmanned, team=False, timeout_seconds=1_000)
-    first = float(store.client.hget(store.key("job", world.job_id), "deadline"))
+    first = float(store.keyspace.client.hget(store.keyspace.key("job", world.job_id), "deadline"))
     world.end("root")
     token = secrets.token_hex(8)
     mail = OutgoingMessage(
         job=world.job_id, sender=world.job_id, name="user", kind="message", body="go on", token=token
     )
-    store.send(mail, [Receiver(world.root, "root", "")])
+    store.mail.send(mail, [Receiver(world.root, "root", "")])
     world.run("root")
     deadline = world.claims["root"].deadline
     assert deadline is not None and deadline > first
-    assert store.client.zscore(store.key("deadlines"), world.job_id) == deadline
+    assert store.keyspace.client.zscore(store.keyspace.key("deadlines"), world.job_id) == deadline

@@ -13,7 +13,7 @@ from swarm.agent.entries import Parked, Prompt
 from swarm.agent.journaled import Condition
 from swarm.client.correspondence import Correspondence
 from swarm.core.errors import SwarmError, UnknownAgent
-from swarm.store.questions import Ask, Questions
+from swarm.store.questions import Ask
 from swarm.store.values import Counters, Signals
 from swarm.streaming.live.reading import Reader
 from swarm.streaming.live.state import Snapshot, fold
@@ -52,7 +52,7 @@ def _act(world: JobWorld, act: str, name: str) -> None:
     match act:
         case "work":
             counters = Counters(turns=1, input=10, output=5, cache_read=100, cost=7)
-            world.store.append(claim, number, [Prompt(text="x")], activity="working", counters=counters)
+            world.store.journals.append(claim, number, [Prompt(text="x")], activity="working", counters=counters)
             world.lengths[name] += 1
         case "wait":
             world.park(name, Condition(mail="any"))
@@ -62,11 +62,11 @@ def _act(world: JobWorld, act: str, name: str) -> None:
                 exclude={"to"}
             )
             condition = Condition(question=question)
-            answer = world.store.park(claim, number, Parked(condition=condition), condition, ask=ask)
+            answer = world.store.agents.park(claim, number, Parked(condition=condition), condition, ask=ask)
             world.lengths[name] += isinstance(answer, Signals)
         case "answer":
-            for question in Questions(world.store).open(world.job_id):
-                Questions(world.store).answer(question.id, "so", by="user")
+            for question in world.store.questions.open(world.job_id):
+                world.store.questions.answer(question.id, "so", by="user")
         case "write" | "person":
             person.send("root" if act == "person" else world.ids[name], "hello")
         case "read":
@@ -74,9 +74,9 @@ def _act(world: JobWorld, act: str, name: str) -> None:
         case "end":
             world.end(name)
         case "cancel" if name != "root":
-            world.store.cancel(world.ids[name], "enough")
+            world.store.agents.cancel(world.ids[name], "enough")
         case "hand_over":
-            world.store.hand_over(claim, "because")
+            world.store.agents.hand_over(claim, "because")
 
 
 def _catch_up(reader: Reader, snapshot: Snapshot) -> Snapshot:
@@ -119,7 +119,7 @@ def test_those_at_work_are_read_without_events(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
     reader = Reader(world.store)
     before = reader.snapshot(world.job_id)
-    world.store.tell_activity(world.claims["root"], "thinking")
+    world.store.events.tell_activity(world.claims["root"], "thinking")
     patch = reader.patch(world.job_id, before, [], at_work=True)
     assert patch.agents[world.root]["activity"] == "thinking" and patch.events == before.events
 
@@ -139,7 +139,7 @@ def test_time_in_the_queue_is_told_apart_from_work(unmanned: Fleet) -> None:
     world.run("a")
     taken = reader.agents([world.ids["a"]])[world.ids["a"]]
     assert taken["queued_seconds"] == pytest.approx(taken["started_at"] - fresh["queued_at"], abs=0.001)
-    world.store.hand_over(world.claims["a"], "because")
+    world.store.agents.hand_over(world.claims["a"], "because")
     world.run("a")
     again = reader.agents([world.ids["a"]])[world.ids["a"]]
     assert again["queued_seconds"] > taken["queued_seconds"]

@@ -21,7 +21,7 @@ from swarm.core.errors import (
     UnknownReceiver,
 )
 from swarm.mailbox import MAX_BODY_BYTES, MAX_UNREAD, PAGE_BYTES, USER, check_body
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import GoOn, NotSpawned, OutgoingMessage, Signals
 from tests.fleet import Fleet
 from tests.integration.mail_world import Desk, Office
@@ -134,7 +134,7 @@ def test_a_full_mailbox_of_an_agent_that_has_ended_does_not_keep_it_from_going_o
     office.fill("b", ["x"] * MAX_UNREAD)
     assert isinstance(b.finish(unless_mail=False), Signals)
     office.person.send("b", "go on")
-    assert store.agent(b.id).state == "queued"
+    assert store.agents.get(b.id).state == "queued"
     with pytest.raises(MailboxFull):
         office.person.send("b", "and on")
 
@@ -157,7 +157,7 @@ def test_the_persons_mailbox_fills_up_until_it_is_marked_as_read(unmanned: Fleet
     with pytest.raises(BadMessageId):
         office.person.mark_read("+")
     with pytest.raises(UnknownAgent):
-        store.mark_read("job-0000000000000000", "1-0")
+        store.mail.mark_read("job-0000000000000000", "1-0")
 
 
 def test_a_full_mailbox_is_left_out_of_a_broadcast_and_reported(unmanned: Fleet, store: Store) -> None:
@@ -177,18 +177,18 @@ def test_a_full_mailbox_is_left_out_of_a_broadcast_and_reported(unmanned: Fleet,
 def test_a_broadcast_passes_over_those_who_have_ended(unmanned: Fleet, store: Store) -> None:
     office = Office(store, unmanned, "a", "b", "c")
     office.at("b").finish()
-    store.cancel(office.ids["c"], "no more")
+    store.agents.cancel(office.ids["c"], "no more")
     office.at("a").send("*")
     assert office.bodies("b") == office.bodies("c") == []
-    assert store.agent(office.ids["b"]).state == "completed"
+    assert store.agents.get(office.ids["b"]).state == "completed"
     # One that ends between the look-up and the step is passed over, too.
-    found = store.directory(office.job_id).find("*", office.job_id)
+    found = store.mail.directory(office.job_id).find("*", office.job_id)
     letter = OutgoingMessage(
         job=office.job_id, sender=office.job_id, name=USER, kind="message", body="x", live_only=True
     )
-    store.cancel(office.ids["a"], "just now")
+    store.agents.cancel(office.ids["a"], "just now")
     with pytest.raises(ReceiverEnded) as ended:
-        store.send(letter, found)
+        store.mail.send(letter, found)
     assert ended.value.receiver == "a"
     delivery = office.person.deliver("*", "who is left?")
     assert list(delivery.receivers) == [office.root.id]
@@ -217,9 +217,9 @@ def test_another_job_cannot_be_reached_by_name_or_id(unmanned: Fleet, store: Sto
             office.person.send(to, "x")
     # Even if somebody got past the directory, the step itself refuses.
     letter = OutgoingMessage(job=office.job_id, sender=desk.id, name="a", kind="message", body="x", token="1")
-    receivers = store.directory(other.job_id).find("stranger", other.job_id)
+    receivers = store.mail.directory(other.job_id).find("stranger", other.job_id)
     with pytest.raises(UnknownReceiver):
-        store.send(letter, receivers)
+        store.mail.send(letter, receivers)
     assert other.bodies("stranger") == other.bodies(other.root.id) == other.bodies(other.job_id) == []
     assert desk.send("*").text == "Delivered to root."
 
@@ -227,7 +227,7 @@ def test_another_job_cannot_be_reached_by_name_or_id(unmanned: Fleet, store: Sto
 def test_a_name_is_never_given_twice_not_even_after_its_bearers_end(unmanned: Fleet) -> None:
     store = open_store(unmanned)
     office = Office(store, unmanned, "a", "b")
-    store.cancel(office.ids["a"], "no more")
+    store.agents.cancel(office.ids["a"], "no more")
     office.at("b").finish()
     for name in ("a", "b", "root"):
         refused = office.spawn(name)
@@ -238,7 +238,7 @@ def test_a_name_is_never_given_twice_not_even_after_its_bearers_end(unmanned: Fl
 def test_who_was_cancelled_is_written_to_in_vain_and_who_ended_goes_on(unmanned: Fleet, store: Store) -> None:
     office = Office(store, unmanned, "a", "b", "c")
     office.at("b").finish()
-    store.cancel(office.ids["c"], "no more")
+    store.agents.cancel(office.ids["c"], "no more")
     desk = office.at("a")
     refused = desk.send("c")
     assert refused.is_error and "c is cancelled" in refused.text
@@ -246,7 +246,7 @@ def test_who_was_cancelled_is_written_to_in_vain_and_who_ended_goes_on(unmanned:
         office.person.send("c", "x")
     assert office.bodies("c") == []
     assert not desk.send("b", "again").is_error
-    assert store.agent(office.ids["b"]).state == "queued"
+    assert store.agents.get(office.ids["b"]).state == "queued"
     assert "again" in office.at("b").read()
 
 
@@ -272,7 +272,7 @@ def test_after_the_jobs_end_only_its_root_goes_on(unmanned: Fleet, store: Store)
     with pytest.raises(ReceiverEnded, match="the job is over"):
         office.person.send("b", "x")
     office.person.send("root", "x")
-    assert store.agent(office.root.id).state == "queued" and store.job(office.job_id).state == "running"
+    assert store.agents.get(office.root.id).state == "queued" and store.jobs.get(office.job_id).state == "running"
 
 
 # -- requests ----------------------------------------------------------------------------------------------
@@ -292,8 +292,8 @@ def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) ->
             body="stop?",
             request=request,
         )
-        receivers = store.directory(office.job_id).find("a", office.root.id)
-        store.send(letter.model_copy(update={"expires": seconds}), receivers)
+        receivers = store.mail.directory(office.job_id).find("a", office.root.id)
+        store.mail.send(letter.model_copy(update={"expires": seconds}), receivers)
 
     def answer(desk: str, request: str, kind: str = "shutdown_response", to: str = "parent") -> str:
         speaker = {"a": a, "b": b}[desk]
@@ -309,12 +309,12 @@ def test_a_request_is_answered_once_by_the_one_who_was_asked(unmanned: Fleet) ->
     assert "has expired" in answer("a", "request-2")
     assert answer("a", "request-1") == "Delivered to root."
     assert "answered already: rejected" in answer("a", "request-1")
-    assert [message.kind for message in store.all_mail(office.root.id)] == ["shutdown_response"]
+    assert [message.kind for message in store.mail.all(office.root.id)] == ["shutdown_response"]
     with pytest.raises(StaleRequest):
         letter = OutgoingMessage(
             job=office.job_id, sender=a.id, name="a", kind="shutdown_response", body="", reply_to="x"
         )
-        store.send(letter, store.directory(office.job_id).find("parent", a.id))
+        store.mail.send(letter, store.mail.directory(office.job_id).find("parent", a.id))
 
 
 # -- order and exactly once --------------------------------------------------------------------------------
@@ -328,7 +328,11 @@ def test_order_is_kept_for_each_sender_and_receiver(unmanned: Fleet, store: Stor
             desks[sender].send("*" if number % 7 == 3 else "d", f"{sender}{number}")
         if number % 10 == 9:
             desks["d"].read()
-    text = "\n\n".join(e.text for e in store.journal(office.ids["d"]) if isinstance(e, Mail)) + "\n" + desks["d"].read()
+    text = (
+        "\n\n".join(e.text for e in store.journals.read(office.ids["d"]) if isinstance(e, Mail))
+        + "\n"
+        + desks["d"].read()
+    )
     found = _senders_and_bodies(text)
     for sender in "abc":
         assert [body for who, body in found if who == sender] == [f"{sender}{number}" for number in range(30)]
@@ -337,7 +341,7 @@ def test_order_is_kept_for_each_sender_and_receiver(unmanned: Fleet, store: Stor
 def test_a_worker_that_lost_its_claim_neither_sends_nor_takes(unmanned: Fleet, store: Store) -> None:
     office = Office(store, unmanned, "a", "b")
     stale = office.at("a")
-    store.hand_over(stale.claim, "test")
+    store.agents.hand_over(stale.claim, "test")
     fresh = office.at("a")
     office.person.send("a", "for one of you")
     with pytest.raises(NotOwner):
@@ -363,10 +367,10 @@ def test_one_who_waits_for_talk_is_not_woken_by_a_notice_but_by_a_message(unmann
     office = Office(store, unmanned, "a", "b")
     assert isinstance(office.root.park(Condition(mail="talk", children=list(office.ids.values()))), Signals)
     office.at("b").finish()
-    assert store.agent(office.root.id).state == "parked"
-    assert store.agent(office.root.id).unread == 1
+    assert store.agents.get(office.root.id).state == "parked"
+    assert store.agents.get(office.root.id).unread == 1
     office.at("a").send("parent")
-    assert store.agent(office.root.id).state == "queued"
+    assert store.agents.get(office.root.id).state == "queued"
 
 
 def test_a_letter_that_is_sent_again_after_a_broken_connection_arrives_once(unmanned: Fleet) -> None:
@@ -374,4 +378,4 @@ def test_a_letter_that_is_sent_again_after_a_broken_connection_arrives_once(unma
     office = Office(store, unmanned, "b")
     first, second = office.person.deliver("b", "same"), office.person.deliver("b", "same")
     assert office.bodies("b") == ["same", "same"] and office.unread("b") == 2
-    assert [m.id for m in store.all_mail(office.ids["b"])] == [first.id, second.id]
+    assert [m.id for m in store.mail.all(office.ids["b"])] == [first.id, second.id]

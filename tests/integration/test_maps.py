@@ -14,7 +14,7 @@ from swarm.agent.entries import Finished
 from swarm.capabilities.mapping.maps import Maps
 from swarm.client import aio
 from swarm.core.errors import ConfigurationError, UnknownMap
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from tests.fleet import Fleet
 
 ECHO = """
@@ -40,10 +40,10 @@ def swarm(unmanned: Fleet, store: Store) -> Iterator[Swarm]:
 def end_one(swarm: Swarm, *, state: str = "completed", text: str = "done") -> str:
     """A worker takes the next agent and ends it; its job's id."""
     store = swarm.store
-    agent_id = store.called()[0]
-    claim = store.claim(agent_id, "worker", 60)
+    agent_id = store.leases.called()[0]
+    claim = store.agents.claim(agent_id, "worker", 60)
     entry = Finished(at=1.0, generation=claim.generation, state=state, text=text)  # type: ignore[union-attr,arg-type]
-    store.finish(claim, 1, entry)  # type: ignore[arg-type]
+    store.agents.finish(claim, 1, entry)  # type: ignore[arg-type]
     return claim.spec.job_id  # type: ignore[union-attr]
 
 
@@ -64,17 +64,17 @@ def test_each_end_begins_the_next_line_and_the_last_one_ends_the_map(swarm: Swar
     assert [one.text for one in results] == ["one", "done", "done"]
     assert sorted((one.line, one.input) for one in results) == [(1, "a"), (2, "b"), (3, "c")]
     assert list(made.results(after=results[1].position)) == results[2:]
-    assert 0 < swarm.store.client.ttl(swarm.store.key("map", made.id, "results")) <= 7 * 86_400
+    assert 0 < swarm.store.keyspace.client.ttl(swarm.store.keyspace.key("map", made.id, "results")) <= 7 * 86_400
 
 
 def test_a_line_has_its_prompt_and_its_job_tells_of_it(swarm: Swarm, unmanned: Fleet) -> None:
     made = swarm.map("say {name} {{name}} {n}", [{"name": 'ü "x"', "n": 2}], workspace=unmanned.workspace, agent="plan")
     job_id = end_one(swarm)
-    spec = swarm.store.spec(swarm.job(job_id).view().root_id)
+    spec = swarm.store.agents.spec(swarm.job(job_id).view().root_id)
     assert (spec.prompt, spec.definition.name, spec.job_id) == ('say ü "x" {name} 2', "plan", job_id)
     [result] = made.results()
     assert (result.input, result.job_id) == ({"name": 'ü "x"', "n": 2}, job_id)
-    assert swarm.store.catalogue(job_id)
+    assert swarm.store.jobs.catalogue(job_id)
 
 
 def test_failed_lines_are_tried_again_as_often_as_was_said_and_by_hand(swarm: Swarm, unmanned: Fleet) -> None:
@@ -95,7 +95,7 @@ def test_a_cancelled_map_begins_nothing_and_its_jobs_end(swarm: Swarm, unmanned:
     made.cancel()
     view = made.view()
     assert (view.state, view.ended, view.completed, view.waiting, view.failed) == ("cancelled", True, 1, 0, 1)
-    assert swarm.store.called() == [] and [one.state for one in made.results()] == ["completed", "cancelled"]
+    assert swarm.store.leases.called() == [] and [one.state for one in made.results()] == ["completed", "cancelled"]
     with pytest.raises(ConfigurationError, match="was cancelled"):
         made.retry()
 
@@ -121,24 +121,27 @@ def test_what_no_map_can_be_is_refused(swarm: Swarm, unmanned: Fleet) -> None:
 def test_a_map_keeps_what_its_jobs_refer_to_and_stops_when_its_money_is_spent(swarm: Swarm, unmanned: Fleet) -> None:
     made = make(swarm, unmanned, max_running=1, budget_usd=1.0)
     store = swarm.store
-    store.client.hset(store.key("map", made.id), "cost", 2_000_000_000)
+    store.keyspace.client.hset(store.keyspace.key("map", made.id), "cost", 2_000_000_000)
     end_one(swarm)
     assert (made.view().state, made.view().waiting, made.view().ended) == ("stopped", 2, True)
     made.go_on(budget_usd=3.0, max_running=2)
     assert (made.view().state, made.view().running, made.view().ended) == ("running", 2, False)
     assert [view.id for view in swarm.maps()] == [made.id]
     # As the sweep does when their time has come, after all of its jobs have expired.
-    for key in store.client.scan_iter(store.key("job", "*")):
-        store.client.delete(key)
-    store.client.zadd(store.key("documents"), dict.fromkeys(store.client.zrange(store.key("documents"), 0, -1), 0))
-    store.run("unsettled")
-    assert store.client.zcard(store.key("documents")) > 0
+    for key in store.keyspace.client.scan_iter(store.keyspace.key("job", "*")):
+        store.keyspace.client.delete(key)
+    store.keyspace.client.zadd(
+        store.keyspace.key("documents"),
+        dict.fromkeys(store.keyspace.client.zrange(store.keyspace.key("documents"), 0, -1), 0),
+    )
+    store.keyspace.run("unsettled")
+    assert store.keyspace.client.zcard(store.keyspace.key("documents")) > 0
 
 
 def test_a_map_of_many_begins_them_in_bounded_steps(swarm: Swarm, unmanned: Fleet) -> None:
     made = make(swarm, unmanned, [str(number) for number in range(120)], max_running=100)
     assert made.view().running == 100
-    assert Maps(swarm.store).cancel(made.id) and made.view().state == "cancelled"
+    assert Maps(swarm.store.keyspace).cancel(made.id) and made.view().state == "cancelled"
 
 
 def test_lines_are_done_by_workers_and_their_results_read_as_they_come(at_work: Fleet) -> None:

@@ -110,12 +110,12 @@ def npm(request: pytest.FixtureRequest, fleet: Fleet) -> Iterator[FromNpm]:
         yield client
         client.close()
         return
-    key = ApiKeys(fleet.swarm.store).create("npm", SCOPES)
+    key = ApiKeys(fleet.swarm.store.keyspace).create("npm", SCOPES)
     with over_http(fleet) as url:
         client = FromNpm(fleet, "http", url, key)
         yield client
         client.close()
-    ApiKeys(fleet.swarm.store).remove("npm")
+    ApiKeys(fleet.swarm.store.keyspace).remove("npm")
 
 
 def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, fleet: Fleet) -> None:
@@ -205,7 +205,7 @@ def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(fleet: Fleet) ->
             assert said.status_code == 401 and "swarm keys add" in said.text
 
     asyncio.run(over_stdio())
-    keys = ApiKeys(fleet.swarm.store)
+    keys = ApiKeys(fleet.swarm.store.keyspace)
     key = keys.create("pypi", [scope for scope in SCOPES if scope != "cancel"], Ceiling(workspaces=(fleet.workspace,)))
     with over_http(fleet) as url:
         asyncio.run(over_url(url, key))

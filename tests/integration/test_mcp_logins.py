@@ -164,7 +164,7 @@ def test_a_client_with_a_secret_logs_in_without_a_person_and_again_when_it_expir
 
 def dump(fleet: Fleet) -> str:
     """All that Redis holds."""
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     kinds = {"string": client.get, "hash": client.hgetall, "set": client.smembers}
     kinds |= {"list": lambda key: client.lrange(key, 0, -1), "stream": client.xrange}
     return str([kinds[kind](key) for key in client.scan_iter() if (kind := client.type(key)) in kinds])

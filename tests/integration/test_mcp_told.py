@@ -37,9 +37,9 @@ def test_agents_go_where_their_servers_are_said_to_be_and_wait_for_one_by_name(
     configure(monkeypatch, tmp_path / "home", {"the.clock": {"command": "never-started"}})
     server, store = fleet.rehearse("hello"), fleet.swarm.store
     fleet.start_worker(1)
-    plain = set(store.staffed())
+    plain = set(store.fleet.staffed())
     # Another worker names it, and is gone again.
-    store.announce("another", Has(only_job="", offers={"mcp:the_clock": ""}), 3.0)
+    store.fleet.announce("another", Has(only_job="", offers={"mcp:the_clock": ""}), 3.0)
     job, reader = (fleet.submit("Go", server, agent=agent) for agent in ("general-purpose", "explore"))
     lack = "it has not the MCP server the_clock"
     assert wait_for("it waits for its server", job.find_lack) == lack

@@ -21,7 +21,7 @@ from swarm.capabilities.memory.pages import MAX_PAGE_BYTES, Author, Memories
 from swarm.capabilities.memory.shelves import Places, Shelf
 from swarm.capabilities.memory.taking_back import take_back
 from swarm.core.errors import MemoryRefused, ToolError
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tools import ToolContext
 from swarm.tools.registry import validate_input
 from tests.fleet import Fleet
@@ -39,8 +39,8 @@ class Rememberer:
         self.world = JobWorld(store, fleet, team=False)
         definition = self.world.spec.definition.model_copy(update={"memory": scope, "name": kind})
         self.spec = self.world.spec.model_copy(update={"definition": definition})
-        store.client.hset(store.key("job", self.world.job_id), "memory", PLACES.model_dump_json())
-        self.store, self.memories = store, Memories(store)
+        store.keyspace.client.hset(store.keyspace.key("job", self.world.job_id), "memory", PLACES.model_dump_json())
+        self.store, self.memories = store, Memories(store.keyspace)
         self._workspace = fleet.workspace
 
     def call(self, command: str, *, cause: str = "", **given: object) -> str:
@@ -211,7 +211,7 @@ def test_each_scope_and_type_has_a_shelf_and_a_project_s_agents_share_one(unmann
         assert each.call("view", path="/memories/a.md").endswith(f"{scope} {kind}")
     agents["user", "tester"].call("create", path="/memories/team/a.md", file_text="ours")
     assert "ours" in agents["local", "reviewer"].call("view", path="/memories/team/a.md")
-    ids = sorted(shelf.id.split("-")[0] + ":" + shelf.type for shelf in Memories(store).shelves())
+    ids = sorted(shelf.id.split("-")[0] + ":" + shelf.type for shelf in Memories(store.keyspace).shelves())
     assert ids == [
         *("local:shop:reviewer", "local:shop:tester", "project:shop:reviewer", "project:shop:tester", "team:shop:"),
         *("user:ada:reviewer:reviewer", "user:ada:tester:tester"),
@@ -280,10 +280,10 @@ def test_old_versions_are_dropped_and_the_sums_stay_true(agent: Rememberer, stor
     agent.call("rename", old_path="/memories/a.md", new_path="/memories/b.md")
     versions = agent.memories.versions(OWN, "b.md")
     assert len(versions) == 100 and versions[-1].source == "a.md"
-    sums = store.client.hgetall(store.key("memory", OWN.id, "sums"))
+    sums = store.keyspace.client.hgetall(store.keyspace.key("memory", OWN.id, "sums"))
     assert int(sums["bytes"]) == 4 and int(sums["log_bytes"]) == sum(len(each.text) for each in versions)
     agent.memories.purge(OWN)
-    assert [key for key in store.client.keys(store.key("memory*")) if OWN.id in key] == []
+    assert [key for key in store.keyspace.client.keys(store.keyspace.key("memory*")) if OWN.id in key] == []
 
 
 def test_secrets_are_left_out_and_that_is_said(agent: Rememberer) -> None:
@@ -447,4 +447,6 @@ rules:
 
 def test_memory_outlives_the_records_of_its_jobs(agent: Rememberer, store: Store) -> None:
     agent.call("create", path="/memories/a.md", file_text="x")
-    assert [store.client.ttl(key) for key in store.client.keys(store.key("memory*"))] == [-1] * 6
+    assert [store.keyspace.client.ttl(key) for key in store.keyspace.client.keys(store.keyspace.key("memory*"))] == [
+        -1
+    ] * 6

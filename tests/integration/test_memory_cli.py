@@ -22,9 +22,9 @@ class Remembered:
 
     def __init__(self, fleet: Fleet, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store = open_store(fleet)
-        self.memories, self.folder = Memories(store), folder
+        self.memories, self.folder = Memories(store.keyspace), folder
         monkeypatch.setenv("SWARM_REDIS_URL", fleet.url)
-        monkeypatch.setenv("SWARM_KEY_PREFIX", store.prefix)
+        monkeypatch.setenv("SWARM_KEY_PREFIX", store.keyspace.prefix)
         monkeypatch.chdir(folder)
         self.shelf = find_places(folder.resolve()).shelf("project", "reviewer")
 

@@ -81,11 +81,11 @@ def test_many_that_nobody_can_serve_keep_nobody_from_being_served_and_no_worker_
     keyless.start_worker(2)
     store = keyless.swarm.store
     jobs = [_submit(keyless) for _ in range(20)]
-    wait_for("all were left", lambda: store.client.zcard(store.key("aside")) == 20)
+    wait_for("all were left", lambda: store.keyspace.client.zcard(store.keyspace.key("aside")) == 20)
     assert keyless.submit("hello", keyless.rehearse(ANSWER)).wait(20).text == "fine"
-    news = store.aside_news()
+    news = store.fleet.aside_news()
     time.sleep(6)  # the outbox would have sent for them again by now
-    assert store.aside_news() == news, "nobody asks again and again"
+    assert store.fleet.aside_news() == news, "nobody asks again and again"
     server = keyless.rehearse(ANSWER)
     keyless.start_worker(2, SWARM_BASE_URL=server.url)
     assert {job.wait(30).text for job in jobs} == {"fine"}
@@ -104,7 +104,7 @@ def test_who_can_serve_has_its_messages_while_it_is_busy_and_others_work_on(keyl
     assert {job.wait(60).text for job in jobs} == {"fine"}
     assert "agents.fetched" in able.text() and slow.stats()["requests"] == 6
     store = keyless.swarm.store
-    wait_for("nothing is left", lambda: not store.client.zcard(store.key("aside")))
+    wait_for("nothing is left", lambda: not store.keyspace.client.zcard(store.keyspace.key("aside")))
 
 
 def test_a_worker_that_is_for_one_job_leaves_all_others(keyless: Fleet) -> None:
@@ -120,7 +120,7 @@ def test_a_worker_that_is_for_one_job_leaves_all_others(keyless: Fleet) -> None:
 
 def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_or_tell_the_end_of_and_why(keyless: Fleet) -> None:
     worker, store = keyless.start_worker(1), keyless.swarm.store
-    Sequels(store).know(["shop"])
+    Sequels(store.keyspace).know(["shop"])
     job = _submit(keyless, on_end=Celery("shop").signature("shop.told"), broker="shop")
     lack = wait_for("it is known that nobody can run it", job.find_lack)
 
@@ -137,18 +137,18 @@ def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_or_tell_the_end_
     assert check["found"] in " ".join(run("doctor").split())
     keyless.swarm.cancel(job.view().root_id)
     # Meanwhile no worker has named the broker for a week; what is due there is not forgotten for that.
-    store.client.zadd(store.key("brokers"), {"shop": time.time() - 8 * 86_400})
+    store.keyspace.client.zadd(store.keyspace.key("brokers"), {"shop": time.time() - 8 * 86_400})
     stranded = "what follows 1 ended job cannot be published: no worker knows the broker shop"
     assert f"waits   {stranded}; name it" in (told := run("status")) and "nobody can run it" not in told
     [check] = [check for check in json.loads(run("doctor", "--json")) if check["name"] == "other brokers"]
     assert (check["ok"], check["found"]) == (False, stranded)
     wait_for("the worker has told of it", lambda: worker.text().count("sequels.stranded") == 1)
-    Sequels(store).know(["market"])
-    assert Sequels(store).stranded() == json.loads(run("status", "--json"))["stranded"] == {"shop": 1}
+    Sequels(store.keyspace).know(["market"])
+    assert Sequels(store.keyspace).stranded() == json.loads(run("status", "--json"))["stranded"] == {"shop": 1}
     with pytest.raises(UnknownBroker):
         _submit(keyless, on_end=Celery("shop").signature("shop.told"), broker="shop")
-    Sequels(store).know(["shop"])
-    assert Sequels(store).stranded() == {}
+    Sequels(store.keyspace).know(["shop"])
+    assert Sequels(store.keyspace).stranded() == {}
     assert json.loads(run("status", "--json"))["unserved"] == {}
 
 

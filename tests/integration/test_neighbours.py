@@ -50,6 +50,6 @@ def test_what_goes_to_all_workers_and_what_they_tell_stays_in_its_swarm(neighbou
 def test_no_key_of_the_broker_is_shared(neighbours: Fleet) -> None:
     server = neighbours.rehearse(latency_seconds=0.01)
     assert neighbours.submit("TREE depth=1 fanout=1 steps=1", server).wait(30).state == "completed"
-    client = Swarm(neighbours.settings).store.client
+    client = Swarm(neighbours.settings).store.keyspace.client
     shared = [key for key in client.scan_iter() if "swarm" not in key and "other" not in key]
     assert shared == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swarm.agent.entries import Entry, Finished, Mail, Prompt, Spawned, decode_entry
 from swarm.core.records import Event, read_event
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.job_world import JobWorld
 
@@ -21,13 +21,14 @@ class Past:
 
     def __init__(self, store: Store, job_id: str) -> None:
         self.events = [
-            read_event(entry_id, fields) for entry_id, fields in store.client.xrange(store.key("events", job_id))
+            read_event(entry_id, fields)
+            for entry_id, fields in store.keyspace.client.xrange(store.keyspace.key("events", job_id))
         ]
         self.journals: dict[str, list[tuple[int, Entry]]] = {}
-        for agent in store.agents_of(job_id):
+        for agent in store.agents.of(job_id):
             self.journals[agent.id] = [
                 (stored.seq, decode_entry(stored.document, agent_id=agent.id, number=stored.number))
-                for stored in store.stored_entries(agent.id)
+                for stored in store.journals.stored(agent.id)
             ]
 
     @property
@@ -110,24 +111,24 @@ def test_the_feed_tells_of_all_jobs_in_their_orders_and_the_totals_count_them(un
     for world in (first, second):
         world.live("root")
         world.end("root")
-    fed = [fields for _, fields in store.client.xrange(store.key("feed"))]
+    fed = [fields for _, fields in store.keyspace.client.xrange(store.keyspace.key("feed"))]
     for world in (first, second):
-        events = store.client.xrange(store.key("events", world.job_id))
+        events = store.keyspace.client.xrange(store.keyspace.key("events", world.job_id))
         told = [
             (fields["seq"], fields["kind"], fields["agent"]) for _, fields in events if fields["kind"] != "progress"
         ]
         assert [(row["seq"], row["kind"], row["agent"]) for row in fed if row["job"] == world.job_id] == told
-    totals = store.client.hgetall(store.key("totals"))
+    totals = store.keyspace.client.hgetall(store.keyspace.key("totals"))
     assert totals == {"jobs": "2", "agents": "3", "ended_completed": "3"}
 
 
 def test_entries_of_an_older_version_have_no_number_and_are_read_as_ever(unmanned: Fleet, store: Store) -> None:
     world = JobWorld(store, unmanned, team=False)
     old = Prompt(text="from before", at=1.0, generation=1).model_dump_json()
-    store.client.xadd(store.key("journal", world.root), {"e": old}, id="1-0")
-    store.client.hset(store.key("agent", world.root), "length", 1)
+    store.keyspace.client.xadd(store.keyspace.key("journal", world.root), {"e": old}, id="1-0")
+    store.keyspace.client.hset(store.keyspace.key("agent", world.root), "length", 1)
     world.lengths["root"] = 1
     world.live("root")
-    assert [type(entry) for entry in store.journal(world.root)] == [Prompt, Prompt]
-    before, after = store.stored_entries(world.root)
+    assert [type(entry) for entry in store.journals.read(world.root)] == [Prompt, Prompt]
+    before, after = store.journals.stored(world.root)
     assert (before.seq, before.number, before.document) == (0, 1, old) and after.seq > 0

@@ -17,11 +17,11 @@ import redis
 from swarm import Job
 from swarm.core.errors import JobLost
 from swarm.local.redis_server import find_redis
-from swarm.rehearsal.server import RehearsalServer
-from swarm.store.upkeep import longest_gap
+from swarm.store.leases import longest_gap
 from tests.fleet import Fleet, Worker
 from tests.job_world import JobWorld, open_store
 from tests.proxy import SilentProxy
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 OUTAGE_SECONDS = 12.0
@@ -57,7 +57,7 @@ def _hung(fleet: Fleet) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _busy(fleet: Fleet) -> Iterator[None]:
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     client.config_set("busy-reply-threshold", 200)
     loop = "local t = redis.call('TIME')[1] while redis.call('TIME')[1] - t < tonumber(ARGV[1]) do end"
     thread = threading.Thread(target=_hold, args=(fleet, loop), daemon=True)
@@ -68,12 +68,12 @@ def _busy(fleet: Fleet) -> Iterator[None]:
 
 def _hold(fleet: Fleet, loop: str) -> None:
     with contextlib.suppress(Exception):
-        fleet.swarm.store.client.eval("redis.replicate_commands() " + loop, 0, OUTAGE_SECONDS)
+        fleet.swarm.store.keyspace.client.eval("redis.replicate_commands() " + loop, 0, OUTAGE_SECONDS)
 
 
 @contextlib.contextmanager
 def _full(fleet: Fleet) -> Iterator[None]:
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     client.config_set("maxmemory", 1)
     yield
     time.sleep(OUTAGE_SECONDS)
@@ -82,7 +82,7 @@ def _full(fleet: Fleet) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _demoted(fleet: Fleet) -> Iterator[None]:
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     client.replicaof("127.0.0.1", 1)
     yield
     time.sleep(OUTAGE_SECONDS)
@@ -92,7 +92,7 @@ def _demoted(fleet: Fleet) -> Iterator[None]:
 @contextlib.contextmanager
 def _unable_to_save(fleet: Fleet) -> Iterator[None]:
     """It cannot write its snapshot, so it takes no writes: MISCONF."""
-    client, file = fleet.swarm.store.client, fleet.folder / "s" / "redis" / "dump.rdb"
+    client, file = fleet.swarm.store.keyspace.client, fleet.folder / "s" / "redis" / "dump.rdb"
     file.mkdir()
     client.config_set("save", "3600 1")
     client.bgsave()
@@ -108,7 +108,7 @@ def _unable_to_save(fleet: Fleet) -> Iterator[None]:
 @contextlib.contextmanager
 def _loading(fleet: Fleet) -> Iterator[None]:
     """It was started again and reads its file, for as long as the other outages."""
-    client, process = fleet.swarm.store.client, _redis(fleet)
+    client, process = fleet.swarm.store.keyspace.client, _redis(fleet)
     pipeline = client.pipeline(transaction=False)
     for number in range(20_000):
         pipeline.set(f"filler:{number}", 1)
@@ -142,7 +142,9 @@ def _is_loading(client: redis.Redis) -> bool:
 
 
 def _deaths(fleet: Fleet, job: Job) -> int:
-    return sum(int(fleet.swarm.store.client.hget(f"swarm:agent:{agent.id}", "deaths") or 0) for agent in job.agents())
+    return sum(
+        int(fleet.swarm.store.keyspace.client.hget(f"swarm:agent:{agent.id}", "deaths") or 0) for agent in job.agents()
+    )
 
 
 def _paid_calls(fleet: Fleet) -> tuple[RehearsalServer, list[Job]]:
@@ -183,40 +185,43 @@ def test_what_was_paid_for_and_what_a_command_said_outlast_an_outage(fleet: Flee
 def test_the_first_sweep_after_an_outage_takes_nothing_over_even_if_there_was_none_before_it(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
     store, now = world.store, world.store.now()
-    store.client.zadd(store.key("leases"), {world.root: now - 10})
-    assert store.begin_sweep("worker", 0.2, 60.0).is_mine
-    assert store.rescue(max_deaths=5, outbox_age_seconds=60, begun_within=60).rescued == []
-    assert store.renew("worker-root", [world.root], 60) == []
-    assert world.state("root") == "running" and store.client.hget(store.key("agent", world.root), "deaths") is None
+    store.keyspace.client.zadd(store.keyspace.key("leases"), {world.root: now - 10})
+    assert store.leases.begin_sweep("worker", 0.2, 60.0).is_mine
+    assert store.leases.rescue(max_deaths=5, outbox_age_seconds=60, begun_within=60).rescued == []
+    assert store.leases.renew("worker-root", [world.root], 60) == []
+    assert (
+        world.state("root") == "running"
+        and store.keyspace.client.hget(store.keyspace.key("agent", world.root), "deaths") is None
+    )
 
 
 def test_a_sweep_that_an_outage_comes_into_takes_nothing_over(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
-    store, pulse = world.store, world.store.key("pulse")
-    assert store.begin_sweep("worker", 0.2, 15.0).is_mine
+    store, pulse = world.store, world.store.keyspace.key("pulse")
+    assert store.leases.begin_sweep("worker", 0.2, 15.0).is_mine
     # Redis is away for 20 s now, in which nobody renews a lease; the sweep's second step waits at its door.
-    store.client.set(pulse, store.now() - 20)
-    store.client.zadd(store.key("leases"), {world.root: store.now() - 5})
+    store.keyspace.client.set(pulse, store.now() - 20)
+    store.keyspace.client.zadd(store.keyspace.key("leases"), {world.root: store.now() - 5})
     given = {"max_deaths": 5, "outbox_age_seconds": 60, "begun_within": longest_gap(0.2, 15.0)}
-    assert store.rescue(**given).rescued == []
-    store.client.delete(store.key("rescue-lock"))
-    assert store.begin_sweep("worker", 0.2, 15.0).is_mine
-    assert store.rescue(**given).rescued == [], "whoever lived through it has time to say so"
-    store.client.zadd(store.key("leases"), {world.root: store.now() - 5})
-    assert list(store.rescue(**given).rescued) == [world.root], "who did not is dead"
+    assert store.leases.rescue(**given).rescued == []
+    store.keyspace.client.delete(store.keyspace.key("rescue-lock"))
+    assert store.leases.begin_sweep("worker", 0.2, 15.0).is_mine
+    assert store.leases.rescue(**given).rescued == [], "whoever lived through it has time to say so"
+    store.keyspace.client.zadd(store.keyspace.key("leases"), {world.root: store.now() - 5})
+    assert list(store.leases.rescue(**given).rescued) == [world.root], "who did not is dead"
 
 
 def test_a_sweep_is_due_again_when_the_next_lease_runs_out(unmanned: Fleet) -> None:
     world = JobWorld(open_store(unmanned), unmanned, team=False)
     store = world.store
-    store.client.set(store.key("pulse"), store.now())
-    store.client.zadd(store.key("leases"), {world.root: store.now() + 0.4})
-    first, second = store.begin_sweep("one", 60.0, 60.0), store.begin_sweep("two", 60.0, 60.0)
+    store.keyspace.client.set(store.keyspace.key("pulse"), store.now())
+    store.keyspace.client.zadd(store.keyspace.key("leases"), {world.root: store.now() + 0.4})
+    first, second = store.leases.begin_sweep("one", 60.0, 60.0), store.leases.begin_sweep("two", 60.0, 60.0)
     assert first.is_mine and not second.is_mine, "one looks"
     assert first.next_end is not None and second.next_end is not None, "and all know when to come back"
     assert 0 < second.next_end <= first.next_end <= 0.4
-    wait_for("the lock ends with the lease", lambda: store.begin_sweep("two", 60.0, 60.0).is_mine)
-    assert list(store.rescue(max_deaths=5, outbox_age_seconds=60, begun_within=60).rescued) == [world.root]
+    wait_for("the lock ends with the lease", lambda: store.leases.begin_sweep("two", 60.0, 60.0).is_mine)
+    assert list(store.leases.rescue(max_deaths=5, outbox_age_seconds=60, begun_within=60).rescued) == [world.root]
 
 
 def test_a_worker_that_is_started_while_redis_is_down_works_once_it_is_back(fleet: Fleet) -> None:
@@ -233,7 +238,7 @@ def test_a_worker_that_is_started_while_redis_is_down_works_once_it_is_back(flee
 
 def test_a_worker_that_is_started_while_redis_takes_no_writes_works_once_it_does(fleet: Fleet) -> None:
     job = fleet.submit("TREE depth=1 fanout=2 steps=1", fleet.rehearse())
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     client.config_set("min-replicas-to-write", 1)
     worker = fleet.begin_worker(2)
     wait_for("it has noticed", lambda: "renew.failed" in worker.text() or worker.process.poll() is not None)
@@ -261,8 +266,8 @@ def test_whoever_waits_for_a_job_is_told_every_ten_seconds_that_redis_is_away(fl
 
 def test_a_job_that_redis_has_lost_is_said_to_be_lost(fleet: Fleet) -> None:
     job = fleet.submit("x", fleet.rehearse())
-    fleet.swarm.store.client.config_set("appendonly", "no")
-    fleet.swarm.store.client.config_set("save", "")
+    fleet.swarm.store.keyspace.client.config_set("appendonly", "no")
+    fleet.swarm.store.keyspace.client.config_set("save", "")
     redis = _redis(fleet)
     caught: list[BaseException] = []
 
@@ -288,7 +293,7 @@ def test_a_job_that_redis_has_lost_is_said_to_be_lost(fleet: Fleet) -> None:
 def _proxy(fleet: Fleet) -> Iterator[SilentProxy]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    fleet.swarm.store.client.config_set("port", port)
+    fleet.swarm.store.keyspace.client.config_set("port", port)
     with contextlib.closing(SilentProxy(port)) as proxy:
         yield proxy
 

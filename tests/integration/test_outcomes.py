@@ -8,9 +8,9 @@ from typing import Any
 from swarm import Job, Limits
 from swarm.agent.entries import Assistant, Grading, ToolFinished, Verdict
 from swarm.core.ids import root_agent_id
-from swarm.rehearsal.server import RehearsalServer
 from swarm.workspace import OUTPUT_PREFIX
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 AUTHOR = """

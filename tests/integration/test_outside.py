@@ -107,7 +107,7 @@ def test_agents_use_a_capability_from_outside_that_keeps_its_own_state(fleet: Fl
     view = job.wait(60)
     assert view.state == "completed" and json.loads(view.text) == {"tea": 2, "coffee": 1}
     # Its keys go when the job's do.
-    client, votes = fleet.swarm.store.client, fleet.swarm.store.key("job", job.id, "votes")
+    client, votes = fleet.swarm.store.keyspace.client, fleet.swarm.store.keyspace.key("job", job.id, "votes")
     assert client.hgetall(votes) == {"tea": "2", "coffee": "1"} and client.ttl(votes) > 0
 
 

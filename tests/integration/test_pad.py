@@ -9,7 +9,7 @@ import pytest
 
 from swarm.capabilities.team.scratchpad import MAX_PAD_BYTES, MAX_PAGE_BYTES, MAX_PAGES
 from swarm.core.errors import PadRefused
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 from tests.tool_world import make_world
@@ -107,7 +107,7 @@ def test_pages_pad_and_their_number_have_limits_that_name_themselves(unmanned: F
     write(world, "full/0", "short")
     write(world, "more", "x")
     assert sum(page.size for page in world.pad.pages()) == int(
-        world.store.client.hget(world.store.key("job", world.job_id), "pad_bytes")
+        world.store.keyspace.client.hget(world.store.keyspace.key("job", world.job_id), "pad_bytes")
     )
 
 

@@ -16,7 +16,6 @@ from swarm import Job
 from swarm.capabilities.memory.pages import Author, Memories
 from swarm.capabilities.memory.shelves import Places
 from swarm.local.redis_server import stop_redis
-from swarm.store.questions import Questions
 from swarm.web.panels.capabilities import forget_job
 from tests.fleet import Fleet
 from tests.flower import Flower, Stream, running_flower
@@ -175,8 +174,8 @@ def test_the_panel_of_memory_shows_the_project_s_pages_and_takes_the_job_s_back(
     job = site.tell("be done")
     job.wait(60)
     store = site.fleet.swarm.store
-    places = Places.model_validate_json(store.client.hget(store.key("job", job.id), "memory"))
-    memories, shelf = Memories(store), places.shelf("team", "")
+    places = Places.model_validate_json(store.keyspace.client.hget(store.keyspace.key("job", job.id), "memory"))
+    memories, shelf = Memories(store.keyspace), places.shelf("team", "")
     memories.change(shelf, "create", "a.md", Author(), text="# Known\n")
     memories.change(shelf, "insert", "a.md", Author("scribe", job=job.id), line=1, text="from the job")
     (shown,) = site.flower.read(f"jobs/{job.id}/panel/memory")["data"]["shelves"]
@@ -265,7 +264,7 @@ def test_words_come_as_they_are_generated_while_somebody_looks_and_only_then(sit
     job.wait(60)
     unseen = site.tell("take 20 steps")
     unseen.wait(60)
-    assert not store.client.exists(store.key("live", unseen.view().root_id))
+    assert not store.keyspace.client.exists(store.keyspace.key("live", unseen.view().root_id))
 
 
 def test_the_rows_of_all_jobs_come_as_they_change(site: Site) -> None:
@@ -290,8 +289,8 @@ def test_what_was_trimmed_or_has_expired_is_said(site: Site) -> None:
     job = site.tell("take 20 steps")
     job.wait(60)
     store, root = site.fleet.swarm.store, job.view().root_id
-    cursor = store.client.xrange(store.key("events", job.id), count=1)[0][0]
-    store.client.xtrim(store.key("events", job.id), maxlen=3, approximate=False)
+    cursor = store.keyspace.client.xrange(store.keyspace.key("events", job.id), count=1)[0][0]
+    store.keyspace.client.xtrim(store.keyspace.key("events", job.id), maxlen=3, approximate=False)
     with site.flower.stream(f"job={job.id}&agent={root}&events={cursor}&journal=9999") as stream:
         assert stream.until("reset").data["what"] == ["job", "agent"]
     with site.flower.stream(f"job=job-none&agent={root}") as stream:
@@ -455,4 +454,4 @@ def test_a_message_that_cannot_be_delivered_says_why(site: Site) -> None:
     job.wait(60)
     refused = site.flower.post(f"/api/jobs/{job.id}/messages", {"to": "nobody", "text": "x"})
     assert (refused.status, refused.code) == (409, "refused") and "nobody" in refused.json()["error"]["message"]
-    assert not Questions(site.fleet.swarm.store).of_job(job.id)
+    assert not site.fleet.swarm.store.questions.of_job(job.id)

@@ -192,9 +192,9 @@ rules:
     assert "THE FORK READ" in text and "54999" in text, text
     root, fork = job.agents()
     store = at_work.swarm.store
-    kept = [store.client.hkeys(store.key("outputs", agent.id)) for agent in (root, fork)]
+    kept = [store.keyspace.client.hkeys(store.keyspace.key("outputs", agent.id)) for agent in (root, fork)]
     assert [len(keys) for keys in kept] == [1, 1] and kept[0] != kept[1]
-    assert store.load_output(fork.id, kept[0][0]) is None, "it has no copy"
+    assert store.journals.load_output(fork.id, kept[0][0]) is None, "it has no copy"
 
 
 def test_stopping_an_agent_reaches_down_and_never_up(at_work: Fleet) -> None:
@@ -239,7 +239,7 @@ rules:
     job.send("root", "and then?")
     view = job.wait(30)
     assert (view.state, view.text) == ("completed", "second answer")
-    assert at_work.swarm.store.client.ttl(at_work.swarm.store.key("job", job.id)) > 0
+    assert at_work.swarm.store.keyspace.client.ttl(at_work.swarm.store.keyspace.key("job", job.id)) > 0
 
 
 # -- when something dies -----------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ rules:
     job = lone.submit("go", server)
     for number in range(3):
         job.send("root", f"note {number}")
-    redis = psutil.Process(lone.swarm.store.client.info("server")["process_id"])
+    redis = psutil.Process(lone.swarm.store.keyspace.client.info("server")["process_id"])
     redis.kill()
     redis.wait(10)
     lone.restart_redis()
@@ -432,13 +432,15 @@ rules:
 
     def waits_until() -> float:
         at_work.wait_state(root, "parked")
-        return wait_for("a timer", lambda: store.client.zscore(store.key("timers"), root)) - store.now()
+        return (
+            wait_for("a timer", lambda: store.keyspace.client.zscore(store.keyspace.key("timers"), root)) - store.now()
+        )
 
     assert 3_500 < waits_until() <= 3_600
     job.send("root", "hurry up")
     wait_for("it waits again", lambda: len(_waits(at_work, root)) == 2)
     assert 2_900 < waits_until() <= 3_000
-    store.client.zadd(store.key("timers"), {root: store.now() - 1})
+    store.keyspace.client.zadd(store.keyspace.key("timers"), {root: store.now() - 1})
     assert job.wait(30).text == "woken twice"
     assert "hurry up" in _conversation(at_work, root)
 

@@ -10,10 +10,10 @@ import pytest
 from swarm.client.swarm import Job
 from swarm.core.errors import QuestionClosed
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.rehearsal.server import RehearsalServer
 from swarm.store.questions import Question
 from tests.fleet import Fleet
 from tests.needs import need
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 ONE_COMMAND = """

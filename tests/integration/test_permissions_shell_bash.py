@@ -18,8 +18,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from swarm.permissions.shell.parse import UNKNOWN, ShellCommand, literal, parse_command
+from swarm.permissions.shell.parse import ShellCommand, parse_command
 from swarm.permissions.shell.views import view_command
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 BASH = shutil.which("bash") or "/bin/bash"
 PRELUDE = r"""

@@ -10,9 +10,9 @@ import pytest
 from swarm import Job
 from swarm.agent.entries import Exchanged, ToolFinished
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.rehearsal.server import RehearsalServer
 from tests.fleet import Fleet
 from tests.needs import need
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 HEAD = "import json, os, sys\ndef say(**line): print(json.dumps(line), flush=True)\nstart = json.loads(sys.stdin.readline())\n"

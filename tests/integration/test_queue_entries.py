@@ -94,7 +94,7 @@ FORMS: dict[str, object] = {
 
 
 def _push(fleet: Fleet, form: object, queue: str = "swarm") -> None:
-    fleet.swarm.store.client.lpush(queue, form if isinstance(form, bytes) else json.dumps(form))
+    fleet.swarm.store.keyspace.client.lpush(queue, form if isinstance(form, bytes) else json.dumps(form))
 
 
 def _is_there(worker: Worker) -> bool:
@@ -104,7 +104,7 @@ def _is_there(worker: Worker) -> bool:
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_a_malformed_entry_is_refused_and_the_same_worker_takes_the_next_message(fleet: Fleet, pool: str) -> None:
     worker, server = fleet.start_worker(1, pool=pool), fleet.rehearse()
-    [own] = [f"swarm.{name}" for name in fleet.swarm.store.staffed()]
+    [own] = [f"swarm.{name}" for name in fleet.swarm.store.fleet.staffed()]
     for number, (name, form) in enumerate(FORMS.items(), 1):
         _push(fleet, form, own if number % 2 else "swarm")
         refused = wait_for(
@@ -115,7 +115,7 @@ def test_a_malformed_entry_is_refused_and_the_same_worker_takes_the_next_message
     assert worker.text().count("message.refused") == len(FORMS), "each is told once"
     assert "Traceback" not in worker.text()
     # Nothing of them is kept to come again.
-    assert not fleet.swarm.store.client.exists("swarm", own, "swarm:unacked", "swarm:unacked_index")
+    assert not fleet.swarm.store.keyspace.client.exists("swarm", own, "swarm:unacked", "swarm:unacked_index")
     assert fleet.submit("TREE depth=1 fanout=2 steps=1", server).wait(30).state == "completed"
     assert _is_there(worker)
 
@@ -136,7 +136,7 @@ def test_messages_among_malformed_entries_are_taken_by_the_worker_that_begins_wi
 
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_a_malformed_broadcast_or_leftover_ends_no_worker_either(fleet: Fleet, pool: str) -> None:
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     forms = [form if isinstance(form, bytes) else json.dumps(form).encode() for form in FORMS.values()]
     for number, form in enumerate((*forms, b"[1]", b"[{}, 1, 2]", b'[[], "", ""]')):
         client.hset("swarm:unacked", f"tag-{number}", form)

@@ -18,7 +18,7 @@ from tests.waiting import wait_for
 def test_a_redis_without_memory_stops_work_and_loses_nothing(fleet: Fleet) -> None:
     worker = fleet.start_worker(2)
     job = fleet.submit("TREE depth=2 fanout=3 steps=3", fleet.rehearse(latency_seconds=0.1))
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     wait_for("work is going on", lambda: job.view().turns > 5)
     client.config_set("maxmemory-policy", "noeviction")
     client.config_set("maxmemory", 1)

@@ -20,9 +20,8 @@ import httpx2
 import pytest
 from anthropic import Anthropic, EnforcedSpendLimitReachedError
 
-from swarm.rehearsal.scenario import load_scenario, parse_scenario
-from swarm.rehearsal.server import RehearsalServer
 from swarm.rehearsal.tree import tree_size
+from tests.rehearsal import RehearsalServer, load_scenario, parse_scenario
 
 DEADLINE_SECONDS = 30.0
 MODEL = "claude-sonnet-5-5"

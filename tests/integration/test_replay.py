@@ -27,7 +27,7 @@ from swarm.replay.past import Past, read_lines, read_past, write_lines
 from swarm.replay.planting import freeze, plant
 from swarm.replay.redacting import redact
 from swarm.replay.sharing import share_then
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.telemetry.reading import Reader
 from swarm.telemetry.spans import Span
 from tests.fleet import Fleet
@@ -181,7 +181,7 @@ Take.
 
 
 def _shared(store: Store, job_id: str) -> Any:
-    board, pad = Board(store, job_id), Pad(store, job_id)
+    board, pad = Board(store.keyspace, job_id), Pad(store.keyspace, job_id)
     tasks = board.tasks()
     texts = board.texts([task.number for task in tasks])
     pages = [(page.model_dump(exclude={"at"}), pad.read(page.name)[1]) for page in pad.pages()]
@@ -201,7 +201,9 @@ def test_the_board_and_the_scratchpad_are_as_they_were_at_that_moment(at_work: F
     plant(store, freeze(_copied(past)), names={"root": root}, shared=share_then(past))
     assert _shared(store, job.id) == _shared(at_work.swarm.store, job.id), "as if the steps themselves had made them"
     for name in ("board:open", "board:edges", "board:left", "board:done", "board:owners"):
-        kinds = [one.client.type(one.key("job", job.id, name)) for one in (store, at_work.swarm.store)]
+        kinds = [
+            one.keyspace.client.type(one.keyspace.key("job", job.id, name)) for one in (store, at_work.swarm.store)
+        ]
         assert kinds[0] == kinds[1], name
 
     # With its own task in progress, which nobody could complete on an empty board.
@@ -292,7 +294,7 @@ def test_a_job_is_taken_out_and_put_into_another_redis_where_it_goes_on_with_not
     store = open_store(unmanned)
     copied = freeze(_copied(past))
     assert plant(store, copied, names={"root": copied.root}).publish == []
-    view = store.job(past.job_id)
+    view = store.jobs.get(past.job_id)
     assert (view.state, view.text, view.agents) == ("completed", past.fields["text"], 3)
     again = read_past(store, past.job_id)
     assert {one.id: one.entries for one in again.agents.values()} == {
@@ -316,7 +318,7 @@ def test_a_job_is_taken_out_and_put_into_another_redis_where_it_goes_on_with_not
     stranger.job_id, stranger.fields["imported"] = "job-00000000deadbeef", "1"
     made = go_on(at_work.swarm, stranger, Wanted(stranger.root, 1, "otherwise", workspace=at_work.workspace), serve)
     assert made.job.wait(60).text == "did it otherwise" and not made.restored
-    spec = at_work.swarm.store.spec(made.job.view().root_id)
+    spec = at_work.swarm.store.agents.spec(made.job.view().root_id)
     assert (spec.mode, spec.network, spec.folders, spec.workspace) == ("acceptEdits", False, [], str(at_work.workspace))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from swarm.agent.needs import Has, Needs, find_common_lack, find_differing, find_lack
 from swarm.client.swarm import Job
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
 from tests.waiting import wait_for
@@ -50,14 +50,14 @@ def ran_on(fleet: Fleet, job: Job) -> dict[str, set[str]]:
 def test_agents_go_to_workers_with_their_tags_and_others_to_anybody(fleet: Fleet) -> None:
     define(fleet, "graphics", "requires: [gpu]")
     fleet.start_worker(2)
-    plain = set(fleet.swarm.store.staffed())
+    plain = set(fleet.swarm.store.fleet.staffed())
     lone = fleet.submit("hello", fleet.rehearse(ANSWER), agent="graphics")
     assert lone.warnings == ["it waits, for nobody can run it now: it has not the tag gpu"]
     assert fleet.submit("parent", fleet.rehearse(ANSWER)).wait(30).text == "fine", "nobody else waits"
     [root] = lone.agents()
     assert (root.state, root.unserved) == ("queued", "it has not the tag gpu")
     able = fleet.start_worker(1, SWARM_TAGS="gpu, quiet")
-    with_gpu = set(fleet.swarm.store.staffed()) - plain
+    with_gpu = set(fleet.swarm.store.fleet.staffed()) - plain
     assert lone.wait(30).text == "fine"
     family = fleet.submit("parent", fleet.rehearse(PARENT))
     assert family.wait(30).text == "fine" and family.warnings == []
@@ -89,9 +89,9 @@ def test_agents_that_have_a_tool_of_ones_own_stay_with_the_workers_that_have_it(
     monkeypatch.syspath_prepend(str(OUTSIDE))
     fleet.settings = fleet.swarm.settings = fleet.settings.model_copy(update={"segment_seconds": 0.01})
     fleet.start_worker(2, SWARM_TOOLS="missing_on_this_one")
-    plain = set(fleet.swarm.store.staffed())
+    plain = set(fleet.swarm.store.fleet.staffed())
     fleet.start_worker(2, SWARM_TOOLS="shop", PYTHONPATH=PYTHONPATH)
-    with_shop = set(fleet.swarm.store.staffed()) - plain
+    with_shop = set(fleet.swarm.store.fleet.staffed()) - plain
     fleet.settings = fleet.swarm.settings = fleet.settings.model_copy(update={"tools": "shop"})
     define(fleet, "seller", "tools: [Stock]")
     server = fleet.rehearse(USE_STOCK)
@@ -120,23 +120,23 @@ def test_who_wants_what_not_everybody_offers_is_not_sent_for_and_costs_others_no
     store: Store, unmanned: Fleet
 ) -> None:
     for worker, offers in (("a", {}), ("b", {"tag:gpu": "", "tag:x": ""})):
-        store.announce(worker, Has(offers=offers), 60)
-        store.staff(worker, 1, 60)
+        store.fleet.announce(worker, Has(offers=offers), 60)
+        store.fleet.staff(worker, 1, 60)
     jobs = [StoredJob(store, unmanned) for _ in range(2)]
     definition = jobs[0].spec.definition.model_copy(update={"requires": ["gpu"]})
     for number in range(40):
         spec = jobs[0].spec.model_copy(
             update={"agent_id": f"agent-{number:016x}", "job_id": f"job-{number:016x}", "definition": definition}
         )
-        assert store.submit(spec, catalogue="{}", retention_seconds=60).effect.publish == []
-    assert len(store.aside(0, 100)) == 40 and set(store.called()) == {job.spec.agent_id for job in jobs}
-    store.take_aside(store.aside(0, 1))
-    assert "agent-" + "0" * 16 in store.called() and len(store.aside(0, 100)) == 39
+        assert store.jobs.submit(spec, catalogue="{}", retention_seconds=60).effect.publish == []
+    assert len(store.fleet.aside(0, 100)) == 40 and set(store.leases.called()) == {job.spec.agent_id for job in jobs}
+    store.fleet.take_aside(store.fleet.aside(0, 1))
+    assert "agent-" + "0" * 16 in store.leases.called() and len(store.fleet.aside(0, 100)) == 39
     # Where everybody offers it, it goes the way of all.
-    store.staff("a", 0, 60)
+    store.fleet.staff("a", 0, 60)
     spec = spec.model_copy(update={"agent_id": "agent-" + "f" * 16, "job_id": "job-" + "f" * 16})
-    store.submit(spec, catalogue="{}", retention_seconds=60)
-    assert spec.agent_id not in store.aside(0, 100)
+    store.jobs.submit(spec, catalogue="{}", retention_seconds=60)
+    assert spec.agent_id not in store.fleet.aside(0, 100)
 
 
 def test_what_a_worker_lacks_is_named() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from swarm.agent.entries import Prompt, Started, ToolFinished
 from swarm.runtime.toolbox import Toolbox
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tools.registry import offered_tools
 from tests.fleet import Fleet
 from tests.job_world import JobWorld

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 
 from swarm.agent.entries import Spawned
-from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.share import GATE_SECONDS
-from swarm.store.agents import Store
 from swarm.store.slots import SlotWish
+from swarm.store.store import Store
 from swarm.store.values import Claim, Signals
 from tests.fleet import Fleet
 from tests.job_world import StoredJob
+from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
 LONG = "x" * 9_000
@@ -88,13 +88,13 @@ def _spawn(world: StoredJob, names: dict[str, str]) -> tuple[Claim, dict[str, st
     ids = {call: spec.agent_id for call, spec in specs.items()}
     entry = Spawned(children=ids)
     prefixes = {ids[call]: name for call, name in names.items() if name}
-    made = world.store.spawn(claim, 1, entry, list(specs.values()), prefixes=prefixes)
+    made = world.store.agents.spawn(claim, 1, entry, list(specs.values()), prefixes=prefixes)
     assert isinstance(made, Signals)
     return claim, ids
 
 
 def _states(store: Store, ids: dict[str, str]) -> dict[str, str]:
-    return {call: store.agent(agent_id).state for call, agent_id in ids.items()}
+    return {call: store.agents.get(agent_id).state for call, agent_id in ids.items()}
 
 
 def test_one_of_each_prefix_is_queued_and_who_shares_none_does_not_wait(store: Store, unmanned: Fleet) -> None:
@@ -103,13 +103,13 @@ def test_one_of_each_prefix_is_queued_and_who_shares_none_does_not_wait(store: S
     assert _states(store, ids) == {"a1": "queued", "a2": "parked", "b1": "queued", "free": "queued"}
     assert world.take_claim(ids["a1"]).opens == "A"
     assert world.take_claim(ids["free"]).opens == ""
-    left, _ = store.let_others_begin("A", begun=True)
+    left, _ = store.rates.let_others_begin("A", begun=True)
     assert not left
     assert _states(store, ids)["a2"] == "queued"
 
 
 def test_what_the_cache_holds_is_waited_for_by_nobody(store: Store, unmanned: Fleet) -> None:
-    store.let_others_begin("warm", begun=True)
+    store.rates.let_others_begin("warm", begun=True)
     world = StoredJob(store, unmanned)
     _, ids = _spawn(world, {"one": "warm", "two": "warm"})
     assert set(_states(store, ids).values()) == {"queued"}
@@ -121,10 +121,12 @@ def test_nobody_waits_for_a_first_whose_requests_begin_otherwise_than_was_though
 ) -> None:
     world = StoredJob(store, unmanned)
     _, ids = _spawn(world, {"one": "E", "two": "E", "three": "E"})
-    store.ask_for_slot(world.take_claim(ids["one"]), SlotWish("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F"))
+    store.rates.ask_for_slot(
+        world.take_claim(ids["one"]), SlotWish("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F")
+    )
     assert sorted(_states(store, {call: ids[call] for call in ("two", "three")}).values()) == ["parked", "queued"]
-    second = "two" if store.agent(ids["two"]).state == "queued" else "three"
-    store.ask_for_slot(
+    second = "two" if store.agents.get(ids["two"]).state == "queued" else "three"
+    store.rates.ask_for_slot(
         world.take_claim(ids[second]), SlotWish("anthropic/1234/sonnet-5-5", 100, cold=5_000, prefix="F")
     )
     assert "parked" not in _states(store, ids).values()
@@ -133,10 +135,10 @@ def test_nobody_waits_for_a_first_whose_requests_begin_otherwise_than_was_though
 def test_a_first_that_says_nothing_is_waited_for_by_a_timer_only(store: Store, unmanned: Fleet) -> None:
     world = StoredJob(store, unmanned)
     _, ids = _spawn(world, {"one": "C", "two": "C"})
-    until = store.client.zscore(store.key("timers"), ids["two"])
+    until = store.keyspace.client.zscore(store.keyspace.key("timers"), ids["two"])
     assert until is not None and 0 < until - store.now() <= GATE_SECONDS
-    store.client.zadd(store.key("timers"), {ids["two"]: store.now()})
-    store.rescue(max_deaths=3, outbox_age_seconds=60)
+    store.keyspace.client.zadd(store.keyspace.key("timers"), {ids["two"]: store.now()})
+    store.leases.rescue(max_deaths=3, outbox_age_seconds=60)
     assert _states(store, ids)["two"] == "queued"
 
 
@@ -144,11 +146,11 @@ def test_one_that_waits_can_be_cancelled_and_many_go_on_in_short_steps(store: St
     world = StoredJob(store, unmanned)
     names = {f"c{n}": "D" for n in range(100)}
     _, ids = _spawn(world, names)
-    store.cancel(ids["c99"], "not needed")
-    left, _ = store.let_others_begin("D", begun=True)
+    store.agents.cancel(ids["c99"], "not needed")
+    left, _ = store.rates.let_others_begin("D", begun=True)
     assert left, "not all of them in one step"
     began = time.monotonic()
     while left and time.monotonic() - began < 10:
-        left, _ = store.let_others_begin("D", begun=True)
+        left, _ = store.rates.let_others_begin("D", begun=True)
     states = list(_states(store, ids).values())
     assert (states.count("queued"), states.count("cancelled")) == (99, 1)

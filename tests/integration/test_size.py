@@ -19,7 +19,7 @@ from swarm.agent.journaled import Condition
 from swarm.core.errors import AgentCancelled, ReceiverEnded
 from swarm.mailbox import Receiver
 from swarm.models import Usage
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import DELIVERIES_AT_ONCE, Claim, NotSpawned, OutgoingMessage, Signals, Wish
 from swarm.store.values import Counters as Used
 from tests.fleet import Fleet
@@ -35,7 +35,7 @@ LONGEST_STEP_SECONDS = 0.020
 def crowd(unmanned: Fleet) -> JobWorld:
     """A job whose root has 600 parked children: `c0` to `c599`; ten of them have a running child each: `g0` to `g9`."""
     world = JobWorld(open_store(unmanned), unmanned, team=False, max_agents=10_000, max_running=10_000)
-    world.store.append(world.claims["root"], 1, [Started(spec=world.spec), Prompt(text="go")])
+    world.store.journals.append(world.claims["root"], 1, [Started(spec=world.spec), Prompt(text="go")])
     world.lengths["root"] = 2
     make_children(world, "root", "c", SIZE)
     for i in range(10):
@@ -61,18 +61,18 @@ def finish_settling(store: Store, job_id: str) -> int:
     """Do what is left; returns in how many steps."""
     steps, left = 0, True
     while left:
-        left, _ = store.settle(job_id)
+        left, _ = store.jobs.settle(job_id)
         steps += 1
     return steps
 
 
 def test_a_cancelled_crowd_ends_in_short_steps_and_completely(crowd: JobWorld) -> None:
-    client = crowd.store.client
+    client = crowd.store.keyspace.client
     client.config_set("slowlog-log-slower-than", 0)
     client.config_set("slowlog-max-len", 10_000)
     client.slowlog_reset()
-    effect = crowd.store.cancel(crowd.root, "stop")
-    ended = [record.ended for record in crowd.store.agents_of(crowd.job_id)].count(True)
+    effect = crowd.store.agents.cancel(crowd.root, "stop")
+    ended = [record.ended for record in crowd.store.agents.of(crowd.job_id)].count(True)
     assert ended < 200, "one step ends some of them, not all"
     assert effect.rest == [crowd.job_id]
     assert finish_settling(crowd.store, crowd.job_id) > 5
@@ -80,10 +80,10 @@ def test_a_cancelled_crowd_ends_in_short_steps_and_completely(crowd: JobWorld) -
     client.config_set("slowlog-log-slower-than", 10_000)
     # The highest tenth is what a busy machine took away from the server.
     assert taken[len(taken) * 9 // 10] <= LONGEST_STEP_SECONDS
-    states = Counter(record.state for record in crowd.store.agents_of(crowd.job_id))
+    states = Counter(record.state for record in crowd.store.agents.of(crowd.job_id))
     assert states == {"cancelled": SIZE + 11}
     assert [key for key in client.scan_iter(f"*{crowd.job_id}*") if client.ttl(key) < 0] == []
-    assert crowd.store.unsettled() == []
+    assert crowd.store.jobs.unsettled() == []
 
 
 def test_whoever_is_still_to_be_ended_can_do_nothing_any_more(crowd: JobWorld) -> None:
@@ -91,29 +91,29 @@ def test_whoever_is_still_to_be_ended_can_do_nothing_any_more(crowd: JobWorld) -
     grandchild, parked = last["running"], last["parked"]
     claim = crowd.claims[grandchild]
     with pytest.raises(AgentCancelled):
-        store.append(claim, 1, [Prompt(text="on")], counters=Used(input=5))
+        store.journals.append(claim, 1, [Prompt(text="on")], counters=Used(input=5))
     with pytest.raises(AgentCancelled):
-        store.reserve(claim, Wish(10, 10))
+        store.agents.reserve(claim, Wish(10, 10))
     with pytest.raises(AgentCancelled):
-        store.finish(claim, 1, Finished(state="completed", text="done"))
-    assert store.renew(f"worker-{grandchild}", [claim.agent_id], 60) == [claim.agent_id]
+        store.agents.finish(claim, 1, Finished(state="completed", text="done"))
+    assert store.leases.renew(f"worker-{grandchild}", [claim.agent_id], 60) == [claim.agent_id]
     letter = OutgoingMessage(job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="hello")
     with pytest.raises(ReceiverEnded):
-        store.send(letter, [Receiver(crowd.ids[parked], parked, "parked")])
+        store.mail.send(letter, [Receiver(crowd.ids[parked], parked, "parked")])
     finish_settling(store, crowd.job_id)
-    assert store.agent(claim.agent_id).state == "cancelled"
-    assert store.job(crowd.job_id).sums.input == 0
+    assert store.agents.get(claim.agent_id).state == "cancelled"
+    assert store.jobs.get(crowd.job_id).sums.input == 0
 
 
 def test_the_sums_of_a_job_are_exact_however_many_steps_its_end_takes(crowd: JobWorld) -> None:
     store = crowd.store
     for i in range(10):
-        store.append(crowd.claims[f"g{i}"], 1, [Prompt(text="on")], counters=Used(input=7, tools=1))
-    store.cancel(crowd.root, "stop")
+        store.journals.append(crowd.claims[f"g{i}"], 1, [Prompt(text="on")], counters=Used(input=7, tools=1))
+    store.agents.cancel(crowd.root, "stop")
     finish_settling(store, crowd.job_id)
-    root = store.agent(crowd.root)
+    root = store.agents.get(crowd.root)
     assert (root.below.input, root.below.tools) == (70, 10)
-    assert store.job(crowd.job_id).sums.input == 70
+    assert store.jobs.get(crowd.job_id).sums.input == 70
 
 
 def test_what_goes_on_after_the_end_is_not_ended_with_what_was_before(crowd: JobWorld) -> None:
@@ -122,16 +122,18 @@ def test_what_goes_on_after_the_end_is_not_ended_with_what_was_before(crowd: Job
     letter = OutgoingMessage(
         job=crowd.job_id, sender=crowd.job_id, name="user", kind="message", body="once more", token="t"
     )
-    store.send(letter, [Receiver(crowd.root, "root", "completed")])
+    store.mail.send(letter, [Receiver(crowd.root, "root", "completed")])
     crowd.run("root")
-    crowd.lengths["root"] = store.agent(crowd.root).length
+    crowd.lengths["root"] = store.agents.get(crowd.root).length
     crowd.spawn("late", teammate=False)
     late = crowd.ids["late"]
     finish_settling(store, crowd.job_id)
-    assert isinstance(store.claim(late, "worker", 60), Claim)
-    states = Counter(record.state for record in store.agents_of(crowd.job_id))
+    assert isinstance(store.agents.claim(late, "worker", 60), Claim)
+    states = Counter(record.state for record in store.agents.of(crowd.job_id))
     assert states == {"cancelled": SIZE + 10, "running": 2}
-    assert [key for key in store.client.scan_iter(f"*{crowd.job_id}*") if store.client.ttl(key) >= 0] == []
+    assert [
+        key for key in store.keyspace.client.scan_iter(f"*{crowd.job_id}*") if store.keyspace.client.ttl(key) >= 0
+    ] == []
 
 
 def test_an_agent_has_so_many_children_at_most_and_rests_among_them(unmanned: Fleet) -> None:
@@ -142,7 +144,7 @@ def test_an_agent_has_so_many_children_at_most_and_rests_among_them(unmanned: Fl
     number = world.lengths["root"] + 1
     answer = world.spawn_all(world.claims["root"], number, {"one more": spec})
     assert answer == NotSpawned("children", room=0)
-    client = world.store.client
+    client = world.store.keyspace.client
     client.config_set("slowlog-log-slower-than", 0)
     client.slowlog_reset()
     assert isinstance(world.rest("root"), Signals)
@@ -150,15 +152,15 @@ def test_an_agent_has_so_many_children_at_most_and_rests_among_them(unmanned: Fl
     client.config_set("slowlog-log-slower-than", 10_000)
     assert taken <= LONGEST_STEP_SECONDS
     last = world.ids["w1900-99"]
-    world.store.cancel(last, "stop")
+    world.store.agents.cancel(last, "stop")
     assert world.state("root") == "queued", "the end of any child wakes it"
 
 
 def _last_to_end(crowd: JobWorld) -> dict[str, str]:
     """Cancel the job; of those whose turn has not come, one that runs and one that is parked."""
-    crowd.store.cancel(crowd.root, "stop")
+    crowd.store.agents.cancel(crowd.root, "stop")
     names = {agent_id: name for name, agent_id in crowd.ids.items()}
-    left = [record for record in crowd.store.agents_of(crowd.job_id) if not record.ended]
+    left = [record for record in crowd.store.agents.of(crowd.job_id) if not record.ended]
     return {
         state: next(names[record.id] for record in left if record.state == state) for state in ("running", "parked")
     }
@@ -167,11 +169,11 @@ def _last_to_end(crowd: JobWorld) -> dict[str, str]:
 def test_the_sweep_goes_on_where_whoever_cancelled_has_died(fleet: Fleet) -> None:
     world = JobWorld(fleet.swarm.store, fleet, team=False, max_agents=10_000, max_running=10_000)
     make_children(world, "root", "c", 300)
-    world.store.cancel(world.root, "stop")
-    assert world.store.unsettled() == [world.job_id]
+    world.store.agents.cancel(world.root, "stop")
+    assert world.store.jobs.unsettled() == [world.job_id]
     fleet.start_worker(1)
-    wait_for("all have ended", lambda: all(record.ended for record in world.store.agents_of(world.job_id)))
-    wait_for("nothing is left to do", lambda: not world.store.unsettled())
+    wait_for("all have ended", lambda: all(record.ended for record in world.store.agents.of(world.job_id)))
+    wait_for("nothing is left to do", lambda: not world.store.jobs.unsettled())
 
 
 def test_a_broadcast_reaches_everybody_once_in_steps_of_bounded_size(crowd: JobWorld) -> None:
@@ -181,16 +183,16 @@ def test_a_broadcast_reaches_everybody_once_in_steps_of_bounded_size(crowd: JobW
     first.journal.append([Assistant(content=[call], stop_reason="tool_use", usage=Usage(), model="model")])
     outgoing = first.messaging._prepare(call)
     assert len(outgoing.receivers) == SIZE + 10
-    sent = store.send_from(root, first.journal.next_number, [outgoing.part()], {})
+    sent = store.mail.send_from(root, first.journal.next_number, [outgoing.part()], {})
     assert sent.count == 1
-    reached = [record.unread for record in store.agents_of(crowd.job_id)].count(1)
+    reached = [record.unread for record in store.agents.of(crowd.job_id)].count(1)
     assert reached == DELIVERIES_AT_ONCE, "the worker dies here"
     second = Desk(store, root)
     second.messaging.send([call])
-    records = [record for record in store.agents_of(crowd.job_id) if record.id != crowd.root]
+    records = [record for record in store.agents.of(crowd.job_id) if record.id != crowd.root]
     assert {record.unread for record in records} == {1}
-    assert store.client.hget(store.key("agent", crowd.root), "tools") == "1"
-    [result] = [entry for entry in store.journal(crowd.root) if isinstance(entry, ToolFinished)]
+    assert store.keyspace.client.hget(store.keyspace.key("agent", crowd.root), "tools") == "1"
+    [result] = [entry for entry in store.journals.read(crowd.root) if isinstance(entry, ToolFinished)]
     assert result.text.endswith("590 more.")
 
 

@@ -20,7 +20,7 @@ def _faketime() -> str:
 
 def _steps(fleet: Fleet) -> int:
     """How many steps the server was asked for."""
-    return int(fleet.swarm.store.client.info("commandstats").get("cmdstat_fcall", {}).get("calls", 0))
+    return int(fleet.swarm.store.keyspace.client.info("commandstats").get("cmdstat_fcall", {}).get("calls", 0))
 
 
 @pytest.mark.parametrize("skew", ["-60s", "+60s"])
@@ -51,7 +51,7 @@ faults:
 
 def test_an_agent_that_only_a_newer_worker_can_read_is_left_for_it(fleet: Fleet) -> None:
     job = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse())
-    root, client = job.view().root_id, fleet.swarm.store.client
+    root, client = job.view().root_id, fleet.swarm.store.keyspace.client
     spec = client.hget(f"swarm:agent:{root}", "spec")
     client.hset(f"swarm:agent:{root}", "spec", json.dumps({**json.loads(spec), "dreams": True}))
     worker = fleet.start_worker(1)
@@ -82,7 +82,7 @@ rules:
 """
     )
     job = fleet.submit("x", server)
-    root, client = job.view().root_id, fleet.swarm.store.client
+    root, client = job.view().root_id, fleet.swarm.store.keyspace.client
     known = client.hget(f"swarm:job:{job.id}", snapshot)
     client.hset(f"swarm:job:{job.id}", snapshot, _newer(known or "{}"))
     worker = fleet.start_worker(1)
@@ -98,7 +98,7 @@ rules:
 
 def test_an_agent_whose_needs_a_newer_version_wrote_is_left_for_it(fleet: Fleet) -> None:
     job = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse())
-    root, client = job.view().root_id, fleet.swarm.store.client
+    root, client = job.view().root_id, fleet.swarm.store.keyspace.client
     needs = client.hget(f"swarm:agent:{root}", "needs")
     client.hset(f"swarm:agent:{root}", "needs", json.dumps({"model": ["one", "of", "these"]}))
     client.hset("swarm:workers", "newer", json.dumps({"lacks": ["in another form"]}))
@@ -114,13 +114,13 @@ def test_an_agent_whose_needs_a_newer_version_wrote_is_left_for_it(fleet: Fleet)
 def test_what_an_agent_does_now_is_told_only_by_who_runs_it_and_brings_no_expired_record_back(fleet: Fleet) -> None:
     job = fleet.submit("x", fleet.rehearse())
     root, store = job.view().root_id, fleet.swarm.store
-    old = store.claim(root, "one", 60)
-    store.hand_over(old, "a deploy")  # type: ignore[arg-type]
-    new = store.claim(root, "other", 60)
-    store.tell_activity(new, "new")  # type: ignore[arg-type]
-    store.tell_activity(old, "old")  # type: ignore[arg-type]
-    assert store.client.hget(f"swarm:agent:{root}", "activity") == "new"
-    store.client.delete(f"swarm:agent:{root}")
-    store.tell_activity(new, "later")  # type: ignore[arg-type]
-    assert not store.emit_once(job.id, "bounded", root, why="it is gone")
-    assert not store.client.exists(f"swarm:agent:{root}")
+    old = store.agents.claim(root, "one", 60)
+    store.agents.hand_over(old, "a deploy")  # type: ignore[arg-type]
+    new = store.agents.claim(root, "other", 60)
+    store.events.tell_activity(new, "new")  # type: ignore[arg-type]
+    store.events.tell_activity(old, "old")  # type: ignore[arg-type]
+    assert store.keyspace.client.hget(f"swarm:agent:{root}", "activity") == "new"
+    store.keyspace.client.delete(f"swarm:agent:{root}")
+    store.events.tell_activity(new, "later")  # type: ignore[arg-type]
+    assert not store.events.emit_once(job.id, "bounded", root, why="it is gone")
+    assert not store.keyspace.client.exists(f"swarm:agent:{root}")

@@ -18,10 +18,10 @@ from swarm.client.preparation import prepare_order
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.rehearsal.server import RehearsalServer
 from swarm.tools import ToolContext
 from tests.fleet import Fleet
 from tests.needs import need
+from tests.rehearsal import RehearsalServer
 from tests.tool_world import KeptOutputs
 from tests.waiting import wait_for
 
@@ -117,7 +117,7 @@ def test_a_definition_begins_with_the_skills_it_names_and_both_are_said_again_af
     root = job.view().root_id
     [task, *_] = [entry for entry in skilled.swarm.journal(root) if isinstance(entry, Prompt)]
     assert "# How to fill a form" in task.text and "there is no such skill here" in task.text
-    life = fold(root, skilled.swarm.store.journal(root))
+    life = fold(root, skilled.swarm.store.journals.read(root))
     assert life.spec is not None
     context = ToolContext(
         life.spec,

@@ -11,10 +11,10 @@ from swarm import Job, Limits
 from swarm.models import Limits as Stated
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.catalogue import resolve_model
-from swarm.rehearsal.server import RehearsalServer
 from swarm.runtime.summing import Summing
 from swarm.store.values import Claim
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 from tests.segments import make_segment
 from tests.waiting import wait_for
 
@@ -84,15 +84,15 @@ def test_one_whose_agent_is_told_to_stop_while_it_waits_gives_back_what_it_set_a
     monkeypatch.setattr(threading, "excepthook", broken.append)
     server = unmanned.rehearse(WORK.replace("LATENCY", "0.0"))
     job, store = submit(unmanned, server), unmanned.swarm.store
-    claim = store.claim(job.view().root_id, "worker", 60)
+    claim = store.agents.claim(job.view().root_id, "worker", 60)
     assert isinstance(claim, Claim)
     segment = make_segment(claim, store)
     model = AnthropicModel.rehearsing(segment.settings, server.url)
     small = resolve_model(segment.settings.small_model, default="", parent=None)
-    store.heed_limits(model.limit_class(small), Stated(requests=1, requests_left=0))
+    store.rates.heed_limits(model.limit_class(small), Stated(requests=1, requests_left=0))
     segment.stop.requested = True
     segment.stop.event.set()
     Summing(segment, model).name_job()
     wait_for("the thread has ended", lambda: not any(one.name == "summary" for one in threading.enumerate()))
     assert not broken and server.stats()["requests"] == 0
-    assert store.client.hmget(store.key("job", job.id), "aside_tokens", "aside_cost") == ["0", "0"]
+    assert store.keyspace.client.hmget(store.keyspace.key("job", job.id), "aside_tokens", "aside_cost") == ["0", "0"]

@@ -55,7 +55,7 @@ def test_every_operation_tells_what_it_does_and_has_a_path_of_its_own() -> None:
 
 def test_an_error_has_the_same_code_and_words_everywhere() -> None:
     with closing(Fleet()) as fleet, serving(fleet) as api, running_flower(fleet) as flower:
-        token = ApiKeys(fleet.swarm.store).create("tester", SCOPES)
+        token = ApiKeys(fleet.swarm.store.keyspace).create("tester", SCOPES)
         job = fleet.swarm.submit("go", workspace=fleet.workspace)
         wrong: list[tuple[str, dict[str, str], dict[str, Any]]] = [
             ("cancel_agent", {"agent": "agent-none"}, {}),

@@ -83,7 +83,7 @@ def test_losing_every_connection_costs_nothing(fleet: Fleet) -> None:
     job = fleet.submit("TREE depth=2 fanout=3 steps=4", fleet.rehearse(latency_seconds=0.1))
     for turns in (5, 15, 25):
         wait_for("work is going on", lambda turns=turns: job.view().turns > turns)  # type: ignore[misc]
-        fleet.swarm.store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
+        fleet.swarm.store.keyspace.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
     view = job.wait(60)
     assert (view.state, view.text) == ("completed", "DONE 13")
     assert worker.process.poll() is None
@@ -95,7 +95,7 @@ def test_connections_that_break_again_and_again_cost_nothing(fleet: Fleet) -> No
     job = fleet.submit("TREE depth=2 fanout=3 steps=4", fleet.rehearse(latency_seconds=0.1))
     wait_for("work is going on", lambda: job.view().turns > 1)
     for number in range(30):
-        fleet.swarm.store.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
+        fleet.swarm.store.keyspace.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
         time.sleep(0.03 + number % 5 * 0.03)  # the pace of the breaks, not a wait for something
     view = job.wait(60)
     assert (view.state, view.text) == ("completed", "DONE 13")
@@ -104,7 +104,7 @@ def test_connections_that_break_again_and_again_cost_nothing(fleet: Fleet) -> No
 
 def test_a_journal_that_only_a_newer_worker_can_read_is_left_for_it(fleet: Fleet) -> None:
     job = fleet.submit("TREE depth=0 fanout=0 steps=1", fleet.rehearse())
-    root, client = job.view().root_id, fleet.swarm.store.client
+    root, client = job.view().root_id, fleet.swarm.store.keyspace.client
     client.xadd(f"swarm:journal:{root}", {"e": json.dumps({"v": 2, "kind": "dreamt"})}, id="1-0")
     client.hset(f"swarm:agent:{root}", "length", 1)
     worker = fleet.start_worker(1)
@@ -121,7 +121,7 @@ def test_finished_jobs_expire_and_unfinished_ones_never_do(fleet: Fleet) -> None
     done.wait(30)
     fleet.workers[0].stop()
     waiting = fleet.submit("TREE depth=0 fanout=0 steps=1", server)
-    client = fleet.swarm.store.client
+    client = fleet.swarm.store.keyspace.client
     left = {key: client.ttl(key) for key in client.scan_iter("swarm:*")}
 
     def keys_of(job: Job) -> dict[str, int]:

@@ -13,11 +13,11 @@ from swarm.agent.spec import Limits
 from swarm.core.errors import StaleRequest, TeamRefused
 from swarm.mailbox import Receiver
 from swarm.mailbox.message import Kind
-from swarm.rehearsal.scenario import load_scenario
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import GoOn, NotSpawned, OutgoingMessage, Signals
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
+from tests.rehearsal import load_scenario
 from tests.waiting import wait_for
 
 
@@ -46,7 +46,7 @@ def test_a_job_has_one_team_at_a_time_and_the_same_cause_founds_it_once(world: J
 def test_teammates_need_the_team_of_their_parent(world: JobWorld) -> None:
     answer = world.spawn("ada")
     assert isinstance(answer, NotSpawned) and answer.why == "team"
-    assert world.store.job(world.job_id).agents == 1
+    assert world.store.jobs.get(world.job_id).agents == 1
     world.teams.create(world.root, "c", "crew", "")
     assert isinstance(world.spawn("ada"), Signals)
 
@@ -57,7 +57,7 @@ def test_a_big_team_is_dissolved_in_steps_and_whoever_goes_on_with_it_ends_all(u
     for name in names:
         world.start(name)
     request = {"agent": world.root, "cause": "team/d", "force": True, "reason": "dissolved"}
-    [first, *_] = world.store.run("team", world.job_id, "delete", json.dumps(request))
+    [first, *_] = world.store.keyspace.run("team", world.job_id, "delete", json.dumps(request))
     states = [world.state(name) for name in names]
     assert first == "more" and 0 < states.count("cancelled") <= 40, "the worker dies here"
     stopped, effect = world.teams.delete(world.root, "d", force=True)
@@ -84,11 +84,11 @@ def test_a_team_at_work_is_dissolved_by_force_only_and_its_tasks_go_back(world: 
     assert world.teams.find() is not None
     stopped, effect = world.teams.delete(world.root, "d", force=True)
     assert stopped == ["ada", "ben"]
-    if type(world.store.client) is redis.Redis:
+    if type(world.store.keyspace.client) is redis.Redis:
         assert list(effect.kill) == [world.ids["ada"]]
     assert [world.state(name) for name in ("ada", "ben", "solo")] == ["cancelled", "cancelled", "running"]
     assert world.task(1).state == "pending"
-    told = [message for message in world.store.all_mail(world.root) if json.loads(message.body)["what"] == "ended"]
+    told = [message for message in world.store.mail.all(world.root) if json.loads(message.body)["what"] == "ended"]
     assert told == [], "the lead has it from the call's result"
     assert world.teams.find() is None
 
@@ -101,12 +101,14 @@ def test_an_idle_teammate_holds_no_process_and_mail_wakes_it(world: JobWorld) ->
     world.start("ada")
     world.rest("ada")
     assert world.is_idle("ada")
-    assert not world.store.client.sismember(world.store.key("job", world.job_id, "running"), world.ids["ada"])
+    assert not world.store.keyspace.client.sismember(
+        world.store.keyspace.key("job", world.job_id, "running"), world.ids["ada"]
+    )
     _send(world, "root", "ada", "message", body="are you there?")
     assert world.state("ada") == "queued" and not world.is_idle("ada")
     assert {message.body for message in world.wake_and_read("ada")} == {"are you there?"}
-    idle = world.store.key("job", world.job_id, "team", "idle")
-    assert world.store.client.zcard(idle) == 0
+    idle = world.store.keyspace.key("job", world.job_id, "team", "idle")
+    assert world.store.keyspace.client.zcard(idle) == 0
 
 
 def test_a_lead_whose_teammates_are_all_idle_has_nothing_to_wait_for(world: JobWorld) -> None:
@@ -129,11 +131,11 @@ def _send(world: JobWorld, sender: str, to: str, kind: Kind, body: str = "x", **
     letter = OutgoingMessage(
         **{"job": world.job_id, "sender": world.ids[sender], "name": sender, "kind": kind, "body": body, **given}
     )
-    world.store.send(letter, [Receiver(world.ids[to], to, world.state(to))])
+    world.store.mail.send(letter, [Receiver(world.ids[to], to, world.state(to))])
 
 
 def _request_state(world: JobWorld, request: str) -> str:
-    stored = world.store.client.hget(world.store.key("job", world.job_id, "requests"), request)
+    stored = world.store.keyspace.client.hget(world.store.keyspace.key("job", world.job_id, "requests"), request)
     return str(json.loads(stored)["state"])
 
 
@@ -160,7 +162,7 @@ def test_a_request_is_answered_by_its_receiver_to_its_sender_and_once(pair: JobW
     assert _request_state(pair, "r1") == "rejected"
     with pytest.raises(StaleRequest, match="answered already: rejected"):
         _send(pair, "ada", "root", "shutdown_response", reply_to="r1", approve=True)
-    kinds = [(message.kind, message.reply_to) for message in pair.store.all_mail(pair.root)]
+    kinds = [(message.kind, message.reply_to) for message in pair.store.mail.all(pair.root)]
     assert kinds == [("shutdown_response", "r1")], "what was refused reached nobody"
 
 
@@ -184,15 +186,15 @@ def test_the_answer_to_one_plan_says_nothing_about_the_next(pair: JobWorld) -> N
 
 def test_a_request_to_one_that_left_never_reaches_its_successor(pair: JobWorld) -> None:
     _send(pair, "root", "ada", "shutdown_request", request="r1", expires=60)
-    pair.store.cancel(pair.ids["ada"], "enough")
+    pair.store.agents.cancel(pair.ids["ada"], "enough")
     answer = pair.spawn("ada2", parent="root")
     assert isinstance(answer, Signals)
     pair.run("ada2")
-    taken = pair.store.client.hget(pair.store.key("job", pair.job_id, "names"), "ada")
+    taken = pair.store.keyspace.client.hget(pair.store.keyspace.key("job", pair.job_id, "names"), "ada")
     assert taken == pair.ids["ada"], "the name stays with who had it"
     with pytest.raises(StaleRequest, match="between others"):
         _send(pair, "ada2", "root", "shutdown_response", reply_to="r1", approve=True)
-    assert not list(pair.store.all_mail(pair.ids["ada2"]))
+    assert not list(pair.store.mail.all(pair.ids["ada2"]))
 
 
 # -- with real workers ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from contextlib import closing
 from swarm.agent.entries import Assistant, Finished
 from swarm.core.ids import trace_id
 from swarm.models import Usage
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.store.values import Claim, Counters
 from swarm.telemetry.metrics import read_metrics
 from swarm.telemetry.reading import Reader
@@ -33,7 +33,7 @@ def test_a_trace_is_whole_and_figures_are_exact_though_workers_and_exporters_are
 
 def reply(store: Store, claim: Claim, number: int) -> None:
     entry = Assistant(content=[], stop_reason="end_turn", usage=Usage(output_tokens=7), model="m")
-    store.append(claim, number, [entry], counters=Counters(turns=1, output=7))
+    store.journals.append(claim, number, [entry], counters=Counters(turns=1, output=7))
 
 
 def written(store: Store) -> float:
@@ -64,10 +64,10 @@ def test_readers_beside_each_other_count_once_and_whoever_takes_over_tells_what_
     assert not refused.read() and written(store) == 14
     refused.leave()
     assert telling.read() and len(told) == 2
-    store.finish(claim, 3, Finished(state="completed", text="done"))
+    store.agents.finish(claim, 3, Finished(state="completed", text="done"))
     assert telling.read() and counting.read() and telling.read()
     assert len(told) == len(set(told)) == 4 and written(store) == 14
-    assert read_metrics(store) and store.client.ttl(store.key("job", job.job_id, "telemetry")) > 0
+    assert read_metrics(store) and store.keyspace.client.ttl(store.keyspace.key("job", job.job_id, "telemetry")) > 0
     again = Reader(store, "p", take)
     telling.leave()
     assert again.read() and len(told) == 4

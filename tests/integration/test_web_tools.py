@@ -10,8 +10,8 @@ import pytest
 
 from swarm import Limits
 from swarm.agent.entries import ToolFinished
-from swarm.rehearsal.server import RehearsalServer
 from tests.fleet import Fleet
+from tests.rehearsal import RehearsalServer
 
 _LINE, _END = "<p>A line about parsnips, which nobody asked for.</p>", "<p>Carrots are orange.</p></body></html>"
 _LONG, _HUGE = (f"<html><body>{_LINE * lines}{_END}" for lines in (400, 3_000))

@@ -96,8 +96,8 @@ def test_the_end_of_a_job_is_told_though_the_worker_dies_that_tells_it(fleet: Fl
     worker.kill()
     receiver.holding.clear()
     _start(fleet, receiver)
-    key = fleet.swarm.store.key("webhooks", "ops")
-    wait_for("it was delivered", lambda: not fleet.swarm.store.client.exists(key))
+    key = fleet.swarm.store.keyspace.key("webhooks", "ops")
+    wait_for("it was delivered", lambda: not fleet.swarm.store.keyspace.client.exists(key))
     assert [event["id"] for event in receiver.at("/fleet", "job_ended")] == [first["id"]] * 2
     assert first["specversion"] == "1.0" and first["subject"] == f"{job.id}/{job.view().root_id}"
     told = first["data"]
@@ -138,7 +138,7 @@ def test_a_job_brings_an_address_only_where_workers_allow_it_and_what_it_cannot_
     submit("spend it", f"{receiver.url}/own", limits=Limits(max_tokens=100_000))
     [budget] = wait_for("the budget was told", lambda: receiver.at("/own", "budget"))
     assert 0.9 <= budget["data"]["share"] < 1, "though there is no room for another call"
-    client, key, webhooks = swarm.store.client, swarm.store.key, Webhooks(swarm.store)
+    client, key, webhooks = swarm.store.keyspace.client, swarm.store.keyspace.key, Webhooks(swarm.store.keyspace)
     [refused] = wait_for("an address that is gone was given up at once", lambda: _undelivered(gone))
     assert (refused["tries"], refused["why"]) == ("1", "its server answered with status 410")
     assert webhooks.find(OWN, refused["notice"]).state == "lost"

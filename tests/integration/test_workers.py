@@ -32,12 +32,12 @@ def test_a_drained_worker_hands_its_agents_over_takes_none_and_takes_them_again(
     [[first, has]] = fleet.swarm.fleet().items()
     assert (has.processes, has.draining, has.provider) == (4, False, Settings().provider) and has.host and has.version
     job = fleet.submit("x", fleet.rehearse(SLOW), agent="build")
-    wait_for("it is busy", lambda: fleet.swarm.store.busy().get(first))
-    fleet.swarm.store.drain(has.node)
-    wait_for("it has handed over", lambda: fleet.swarm.fleet()[first].draining and not fleet.swarm.store.busy())
+    wait_for("it is busy", lambda: fleet.swarm.store.leases.busy().get(first))
+    fleet.swarm.store.fleet.drain(has.node)
+    wait_for("it has handed over", lambda: fleet.swarm.fleet()[first].draining and not fleet.swarm.store.leases.busy())
     drained = swarm(fleet, "drain", "w1@test")
     assert drained.returncode == 0 and "nothing runs" in drained.stderr, drained.stderr
-    assert fleet.swarm.store.busy() == {} and not job.view().ended
+    assert fleet.swarm.store.leases.busy() == {} and not job.view().ended
     # Nobody else is there: what waits stays where it is.
     other = fleet.submit("y", fleet.rehearse("hello"), agent="build")
     listed = swarm(fleet, "workers")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from swarm.rehearsal.chatter import answer_chatter, message_text, receiver_of
 from swarm.rehearsal.conversation import Conversation
 from swarm.rehearsal.scenario import Reply
+from tests.rehearsal.chatter import answer_chatter, message_text, receiver_of
 
 
 def ask(prompt: str, *results: str, turn: int = 0) -> Reply | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from swarm.rehearsal.checks import RequestRefused, check_request, sign_thinking
+from tests.rehearsal.checks import RequestRefused, check_request, sign_thinking
 
 MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 TOOL: dict[str, Any] = {"name": "LS", "input_schema": {"type": "object"}}

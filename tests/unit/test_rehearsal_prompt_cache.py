@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm.rehearsal.prompt_cache import InputUsage, PromptCache, measure_request
+from tests.rehearsal.prompt_cache import InputUsage, PromptCache, measure_request
 
 MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 LONG = "word " * 200

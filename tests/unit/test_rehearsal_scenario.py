@@ -81,7 +81,7 @@ def test_turns_are_numbers_open_ranges_or_closed_ranges() -> None:
         " {when: {turn: 3+}, reply: {text: c}}]"
     )
     assert [rule.when.turn for rule in scenario.rules] == [TurnRange(0, 0), TurnRange(1, 2), TurnRange(3, None)]
-    script = Script(scenario)
+    script = Script(scenario, {})
     assert [answer_text(script, conversation(turn=turn)) for turn in (0, 1, 2, 3, 9)] == ["a", "b", "b", "c", "c"]
 
 
@@ -96,7 +96,8 @@ def test_the_first_rule_whose_conditions_all_hold_is_taken() -> None:
               - {when: {definition: expl}, reply: {text: only a part of the name}}
               - {when: {model: '^m$'}, reply: {text: default}}
             """
-        )
+        ),
+        {},
     )
     assert answer_text(script, conversation()) == "default"
     assert answer_text(script, conversation(last_results=("fine", "it is missing"))) == "asked again"
@@ -105,7 +106,9 @@ def test_the_first_rule_whose_conditions_all_hold_is_taken() -> None:
 
 
 def test_a_rule_with_uses_is_taken_that_often_and_then_no_more() -> None:
-    script = Script(parse_scenario("rules: [{when: {uses: 2}, reply: {text: first}}, {uses: 1, reply: {text: then}}]"))
+    script = Script(
+        parse_scenario("rules: [{when: {uses: 2}, reply: {text: first}}, {uses: 1, reply: {text: then}}]"), {}
+    )
     assert [answer_text(script, conversation()) for _ in range(4)] == ["first", "first", "then", None]
 
 
@@ -119,7 +122,8 @@ def test_placeholders_and_named_groups_are_filled_in_and_other_braces_stay() -> 
                   text: '{turn} {file} {id} {workspace} {unknown} {}'
                   tools: [{name: Read, input: {path: '{file}', more: ['{last_result}', 3], '{file}': '{prompt}'}}]
             """
-        )
+        ),
+        {},
     )
     answer = script.answer(conversation("read a.py", turn=2, last_results=("id 7 {turn}",), workspace="/w"))
     assert answer is not None
@@ -128,7 +132,7 @@ def test_placeholders_and_named_groups_are_filled_in_and_other_braces_stay() -> 
 
 
 def test_a_reply_that_may_not_use_tools_leaves_them_out() -> None:
-    script = Script(parse_scenario("rules: [{reply: {tools: [{name: LS}]}}]"))
+    script = Script(parse_scenario("rules: [{reply: {tools: [{name: LS}]}}]"), {})
     answer = script.answer(conversation(tools_allowed=False))
     assert answer is not None
     assert answer.reply.tools == ()

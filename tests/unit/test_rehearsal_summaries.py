@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from swarm.rehearsal.checks import RequestRefused, check_request, sign_thinking
-from swarm.rehearsal.summaries import BETA, Summaries, bind_thinking
+from tests.rehearsal.checks import RequestRefused, check_request, sign_thinking
+from tests.rehearsal.summaries import BETA, Summaries, bind_thinking
 
 Body = dict[str, Any]
 

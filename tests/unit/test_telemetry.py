@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from swarm.core.records import AgentView, Usage
-from swarm.store.roster import StoredEntry
+from swarm.store.journals import StoredEntry
 from swarm.telemetry.metrics import read_counted
 from swarm.telemetry.names import FIGURES, LABELS
 from swarm.telemetry.spans import Fold, Span, job_span_id, run_span_id

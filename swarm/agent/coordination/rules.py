@@ -73,20 +73,14 @@ def review_orders(calls: Sequence[Block], life: Life) -> Review:
     if life.spec.is_carried:
         # Everybody writes to a copy of their own.
         rules.discard("leases")
-    batch = _Batch(ledger)
+    can_conclude = any(row_of(name).concludes for name in life.tool_names())
+    batch = _Batch(ledger, rules, can_conclude=can_conclude)
     for call in calls:
         given = call["input"] if isinstance(call["input"], dict) else {}
-        refusal = _refuse(given, rules, batch, can_conclude=any(row_of(name).concludes for name in life.tool_names()))
-        gap = "" if refusal or "self-contained" not in rules or _goes_on(given) else find_gap(given)
-        if gap and batch.sent_back < MOST_SENT_BACK:
-            batch.sent_back += 1
-            refusal = words.sent_back(gap)
+        refusal, notes = batch.judge(given)
         if refusal:
             review.refused[call["id"]] = refusal
             continue
-        notes = [words.let_through(gap)] if gap else []
-        if "hints" in rules and not _goes_on(given) and (hint := _find_hint(given, ledger)):
-            notes.append(hint)
         if notes:
             review.notes[call["id"]] = "\n".join(notes)
         batch.take(given)
@@ -98,6 +92,8 @@ class _Batch:
     """The ledger, and the orders of this reply that are let through."""
 
     ledger: Ledger
+    rules: set[str]
+    can_conclude: bool
     research: list[str] = field(default_factory=list)
     writers: list[Order] = field(default_factory=list)
     sent_back: int = 0
@@ -106,6 +102,18 @@ class _Batch:
         self.research = [_called(order) for order in self.ledger.open("research")]
         self.writers = self.ledger.open("implementation")
         self.sent_back = self.ledger.sent_back
+
+    def judge(self, given: dict[str, Any]) -> tuple[str, list[str]]:
+        """Why an order is refused, or what is told about it if it is carried out."""
+        goes_on = _goes_on(given)
+        if refusal := self._refuse(given, goes_on):
+            return refusal, []
+        gap = "" if "self-contained" not in self.rules or goes_on else find_gap(given)
+        if gap and self.sent_back < MOST_SENT_BACK:
+            self.sent_back += 1
+            return words.sent_back(gap), []
+        hint = _find_hint(given, self.ledger) if "hints" in self.rules and not goes_on else ""
+        return "", list(filter(None, (words.let_through(gap) if gap else "", hint)))
 
     def take(self, given: dict[str, Any]) -> None:
         description, name = str(given.get("description", "")), str(given.get("name") or "")
@@ -118,30 +126,33 @@ class _Batch:
                 Order("", who, "implementation", description, files, name, given_at=0, background=False)
             )
 
+    def _refuse(self, given: dict[str, Any], goes_on: str) -> str:
+        phase = given.get("phase")
+        if phase is None:
+            return words.NO_PHASE
+        if phase == "verification" and "verification" in self.rules and goes_on:
+            built = any(order.phase == "implementation" for order in self.ledger.find(goes_on))
+            return words.SAME_HANDS.format(who=goes_on) if built else ""
+        if phase != "implementation":
+            return ""
+        refusal = self._refuse_unread() if "synthesis" in self.rules else ""
+        return refusal or (self._refuse_files(given, goes_on) if "leases" in self.rules else "")
 
-def _refuse(given: dict[str, Any], rules: set[str], batch: _Batch, *, can_conclude: bool) -> str:
-    ledger, phase, goes_on = batch.ledger, given.get("phase"), _goes_on(given)
-    if phase is None:
-        return words.NO_PHASE
-    if phase == "verification" and "verification" in rules and goes_on:
-        built = [order for order in ledger.find(goes_on) if order.phase == "implementation"]
-        return words.SAME_HANDS.format(who=goes_on) if built else ""
-    if phase != "implementation":
-        return ""
-    if "synthesis" in rules:
-        if batch.research:
-            return words.research_runs(batch.research)
-        reported_at = max((order.ended_at or 0 for order in ledger.of_phase("research")), default=0)
-        if can_conclude and reported_at > ledger.concluded_at:
-            return words.NO_SYNTHESIS
-    if "leases" in rules:
+    def _refuse_unread(self) -> str:
+        """Nothing is implemented while research runs, or before its reports are summed up."""
+        if self.research:
+            return words.research_runs(self.research)
+        reported_at = max((order.ended_at or 0 for order in self.ledger.of_phase("research")), default=0)
+        return words.NO_SYNTHESIS if self.can_conclude and reported_at > self.ledger.concluded_at else ""
+
+    def _refuse_files(self, given: dict[str, Any], goes_on: str) -> str:
         files = list(map(str, given.get("files") or ()))
         if not files:
             return words.NO_FILES
-        others = [order for order in batch.writers if goes_on not in (order.agent_id, order.name) or not goes_on]
+        others = [order for order in self.writers if goes_on not in (order.agent_id, order.name) or not goes_on]
         if held := find_holder(files, others):
             return words.file_is_held(held[1], _called(held[0]), held[0].description)
-    return ""
+        return ""
 
 
 def _find_hint(given: dict[str, Any], ledger: Ledger) -> str:

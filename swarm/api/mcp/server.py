@@ -146,7 +146,7 @@ class _Guard:
     """Lets requests pass that bring a key, and says whose they are."""
 
     def __init__(self, app: ASGIApp, fleet: Swarm) -> None:
-        self._app, self._keys = app, ApiKeys(fleet.store)
+        self._app, self._keys = app, ApiKeys(fleet.store.keyspace)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

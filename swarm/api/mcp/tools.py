@@ -54,8 +54,8 @@ def read_transcript(
     """An agent's history, part by part: its task, what it said, its calls and their results."""
     agent_id = root_agent_id(agent) if agent.startswith("job-") else agent
     store = call.swarm.store
-    length = store.agent(agent_id).length
-    text, last = render_part(islice(store.journal(agent_id, after), _PAGE), after)
+    length = store.agents.get(agent_id).length
+    text, last = render_part(islice(store.journals.read(agent_id, after), _PAGE), after)
     return TranscriptText(text=text, next=last, more=last < length)
 
 

@@ -2,14 +2,14 @@
 --   server  where to, '' for the workers' own
 -- Returns {'reply', JSON} | {'asked'} | {'cancelled'} | {'stale'}
 step('ask_batch', function(id, gen, request, server, body)
-  local refused = refusal(id, gen, {})
+  local refused = agents.refusal(id, gen, {})
   if refused then return { refused } end
-  local reply = redis.call('GET', reply_key(request))
+  local reply = redis.call('GET', lots.reply_key(request))
   if reply then return { 'reply', reply } end
-  if redis.call('EXISTS', request_key(request)) == 0 then
-    redis.call('SET', request_key(request), cjson.encode({ agent = id, server = server, body = body }))
+  if redis.call('EXISTS', lots.request_key(request)) == 0 then
+    redis.call('SET', lots.request_key(request), cjson.encode({ agent = id, server = server, body = body }))
     redis.call('ZADD', P .. ':batch:waiting', NOW, request)
-    keep_with_job(field(id, 'job'), request_key(request))
+    keep_with_job(field(id, 'job'), lots.request_key(request))
   end
   return { 'asked' }
 end)
@@ -24,7 +24,7 @@ step('make_lot', function(lot, seconds, most, bytes, patience)
   if not first or (NOW - tonumber(first) < tonumber(seconds) and redis.call('ZCARD', waiting) < tonumber(most)) then return {} end
   local found, server, size = {}, nil, 0
   for _, request in ipairs(redis.call('ZRANGE', waiting, 0, tonumber(most) - 1)) do
-    local document = redis.call('GET', request_key(request))
+    local document = redis.call('GET', lots.request_key(request))
     local given = document and cjson.decode(document)
     if not given or has_ended(given.agent) then
       redis.call('ZREM', waiting, request)
@@ -32,11 +32,11 @@ step('make_lot', function(lot, seconds, most, bytes, patience)
       server, size = given.server, size + #given.body
       found[#found + 1], found[#found + 2] = request, given.body
       redis.call('ZREM', waiting, request)
-      redis.call('SADD', lot_key(lot, 'open'), request)
+      redis.call('SADD', lots.key(lot, 'open'), request)
     end
   end
   if not server then return {} end
-  redis.call('HSET', lot_key(lot), 'server', server, 'made', NOW, 'count', #found / 2, 'batch', '', 'sure', '', 'not', '[]')
+  redis.call('HSET', lots.key(lot), 'server', server, 'made', NOW, 'count', #found / 2, 'batch', '', 'sure', '', 'not', '[]')
   redis.call('ZADD', P .. ':batch:lots', NOW + tonumber(patience), lot)
   table.insert(found, 1, server)
   return found
@@ -47,14 +47,14 @@ end)
 step('due_lots', function(patience)
   local found, batches = { tostring(NOW), '' }, {}
   for _, lot in ipairs(redis.call('ZRANGE', P .. ':batch:lots', 0, -1)) do
-    local batch = redis.call('HGET', lot_key(lot), 'batch')
+    local batch = redis.call('HGET', lots.key(lot), 'batch')
     if batch and batch ~= '' then batches[#batches + 1] = batch end
   end
   found[2] = #batches > 0 and cjson.encode(batches) or '[]'
   for _, lot in ipairs(redis.call('ZRANGEBYSCORE', P .. ':batch:lots', '-inf', NOW, 'LIMIT', 0, 20)) do
     redis.call('ZADD', P .. ':batch:lots', NOW + tonumber(patience), lot)
     found[#found + 1] = lot
-    for _, value in ipairs({ read(lot_key(lot), 'server', 'made', 'count', 'batch', 'sure', 'not') }) do found[#found + 1] = value end
+    for _, value in ipairs({ read(lots.key(lot), 'server', 'made', 'count', 'batch', 'sure', 'not') }) do found[#found + 1] = value end
   end
   return found
 end)
@@ -63,13 +63,13 @@ end)
 --   sure   '1': the API said so
 --   wrong  a batch that it is not, or ''
 step('note_lot', function(lot, batch, sure, seconds, wrong)
-  if redis.call('EXISTS', lot_key(lot)) == 0 then return 'unknown' end
+  if redis.call('EXISTS', lots.key(lot)) == 0 then return 'unknown' end
   if wrong ~= '' then
-    local known = cjson.decode(redis.call('HGET', lot_key(lot), 'not'))
+    local known = cjson.decode(redis.call('HGET', lots.key(lot), 'not'))
     known[#known + 1] = wrong
-    redis.call('HSET', lot_key(lot), 'not', cjson.encode(known))
+    redis.call('HSET', lots.key(lot), 'not', cjson.encode(known))
   end
-  redis.call('HSET', lot_key(lot), 'batch', batch, 'sure', sure)
+  redis.call('HSET', lots.key(lot), 'batch', batch, 'sure', sure)
   redis.call('ZADD', P .. ':batch:lots', NOW + tonumber(seconds), lot)
   return 'ok'
 end)
@@ -77,8 +77,8 @@ end)
 -- The requests of a lot that are to be sent again, as they were. Returns {request, body…}
 step('read_lot', function(lot)
   local found = {}
-  for _, request in ipairs(redis.call('SMEMBERS', lot_key(lot, 'open'))) do
-    local document = redis.call('GET', request_key(request))
+  for _, request in ipairs(redis.call('SMEMBERS', lots.key(lot, 'open'))) do
+    local document = redis.call('GET', lots.request_key(request))
     if document then found[#found + 1], found[#found + 2] = request, cjson.decode(document).body end
   end
   return found
@@ -90,13 +90,13 @@ end)
 step('reply_batch', function(lot, replies)
   for i = 1, #replies, 2 do
     local request = replies[i]
-    redis.call('SREM', lot_key(lot, 'open'), request)
-    local document = redis.call('GET', request_key(request))
-    if document and redis.call('EXISTS', reply_key(request)) == 0 then
+    redis.call('SREM', lots.key(lot, 'open'), request)
+    local document = redis.call('GET', lots.request_key(request))
+    if document and redis.call('EXISTS', lots.reply_key(request)) == 0 then
       local agent = cjson.decode(document).agent
-      redis.call('SET', reply_key(request), replies[i + 1])
-      keep_with_job(field(agent, 'job'), reply_key(request))
-      if field(agent, 'wait_batch') == request then wake(agent, 'batch') end
+      redis.call('SET', lots.reply_key(request), replies[i + 1])
+      keep_with_job(field(agent, 'job'), lots.reply_key(request))
+      if field(agent, 'wait_batch') == request then agents.wake(agent, 'batch') end
     end
   end
   return { publish }
@@ -105,11 +105,11 @@ end, { list_after = 1 })
 -- The batch of a lot has ended and its replies were given. Returns the requests that it said nothing of; none: the lot is over.
 step('close_lot', function(lot)
   local left = {}
-  for _, request in ipairs(redis.call('SMEMBERS', lot_key(lot, 'open'))) do
-    if redis.call('EXISTS', reply_key(request)) == 0 and redis.call('EXISTS', request_key(request)) == 1 then left[#left + 1] = request end
+  for _, request in ipairs(redis.call('SMEMBERS', lots.key(lot, 'open'))) do
+    if redis.call('EXISTS', lots.reply_key(request)) == 0 and redis.call('EXISTS', lots.request_key(request)) == 1 then left[#left + 1] = request end
   end
   if #left == 0 then
-    redis.call('DEL', lot_key(lot), lot_key(lot, 'open'))
+    redis.call('DEL', lots.key(lot), lots.key(lot, 'open'))
     redis.call('ZREM', P .. ':batch:lots', lot)
   end
   return left

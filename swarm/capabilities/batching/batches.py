@@ -54,30 +54,32 @@ class Due:
 class Batches:
     """The batch lane of one swarm."""
 
-    def __init__(self, store: Keyspace) -> None:
-        self._store = store
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def ask(self, claim: Claim, request: str, server: str, body: str) -> dict[str, Any] | str:
         """Have a request sent, once however often this is called; its reply if it is there, else why not (`asked`, or a refusal)."""
-        answer = self._store.run("ask_batch", claim.agent_id, claim.generation, request, server, body)
+        answer = self._keyspace.run("ask_batch", claim.agent_id, claim.generation, request, server, body)
         return dict(json.loads(answer[1])) if answer[0] == "reply" else str(answer[0])
 
     def has_work(self) -> bool:
         """Whether anything waits or is under way."""
-        return bool(self._store.client.exists(self._store.key("batch", "waiting"), self._store.key("batch", "lots")))
+        return bool(
+            self._keyspace.client.exists(self._keyspace.key("batch", "waiting"), self._keyspace.key("batch", "lots"))
+        )
 
     def make_lot(self, seconds: float) -> tuple[Lot, dict[str, Any]] | None:
         """A lot of the requests that wait, with their bodies, once the first has waited for so long: its taker is to send it."""
         lot = "lot-" + secrets.token_hex(8)
-        found = self._store.run("make_lot", lot, seconds, MOST_IN_LOT, MOST_BYTES, LOOK_SECONDS)
+        found = self._keyspace.run("make_lot", lot, seconds, MOST_IN_LOT, MOST_BYTES, LOOK_SECONDS)
         if not found:
             return None
         bodies = _pairs(found[1:])
-        return Lot(lot, found[0], self._store.now(), len(bodies)), bodies
+        return Lot(lot, found[0], self._keyspace.now(), len(bodies)), bodies
 
     def due(self) -> Due:
         """Take the lots that are to be looked at."""
-        now, taken, *found = self._store.run("due_lots", LOOK_SECONDS)
+        now, taken, *found = self._keyspace.run("due_lots", LOOK_SECONDS)
         rows = [found[first : first + 7] for first in range(0, len(found), 7)]
         lots = [
             Lot(lot, server, float(made), int(count), batch, sure == "1", json.loads(refused))
@@ -87,20 +89,20 @@ class Batches:
 
     def note(self, lot: Lot, batch: str, *, sure: bool, again_in: float, wrong: str = "") -> None:
         """The lot is this batch, as far as is known; it is looked at again after so long."""
-        self._store.run("note_lot", lot.id, batch, int(sure) if sure else "", again_in, wrong)
+        self._keyspace.run("note_lot", lot.id, batch, int(sure) if sure else "", again_in, wrong)
 
     def bodies(self, lot: Lot) -> dict[str, Any]:
         """The requests of a lot that have no reply."""
-        return _pairs(self._store.run("read_lot", lot.id))
+        return _pairs(self._keyspace.run("read_lot", lot.id))
 
     def reply(self, lot: Lot, replies: Mapping[str, Any]) -> Signals:
         """Give these requests their replies."""
         given = [part for request, reply in replies.items() for part in (request, json.dumps(reply))]
-        return Signals(publish=self._store.run("reply_batch", lot.id, *given)[0])
+        return Signals(publish=self._keyspace.run("reply_batch", lot.id, *given)[0])
 
     def close(self, lot: Lot) -> list[str]:
         """The lot's batch has ended; returns the requests that it said nothing of, and ends the lot if there are none."""
-        return list(self._store.run("close_lot", lot.id))
+        return list(self._keyspace.run("close_lot", lot.id))
 
 
 def _pairs(found: Sequence[str]) -> dict[str, Any]:

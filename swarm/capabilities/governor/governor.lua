@@ -3,7 +3,7 @@
 -- Ask for a slot at the beginning of a segment. `wish` is JSON.
 -- Returns {'ok', publish, the answer of `ask_for_slot`...} | {'stale'} | {'cancelled'}
 step('ask_for_slot', function(id, gen, wish)
-  local refused = refusal(id, gen, {})
+  local refused = agents.refusal(id, gen, {})
   if refused then return { refused } end
   return { 'ok', publish, unpack(governor.ask_for_slot(id, field(id, 'job'), cjson.decode(wish))) }
 end)

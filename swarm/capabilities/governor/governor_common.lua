@@ -14,375 +14,351 @@
 --
 -- A slot lives as long as the agent's process, or its way to one: whoever gives its process back, or dies, gives back the slot, too.
 
--- What other files call: a chunk of Lua has room for 200 names.
-local governor = {}
+local TARGET = 0.97           -- of a stated limit: clocks and estimates differ
+local PATIENCE_SECONDS = 1    -- a shorter wait is slept through: the slot is taken now, for then
+local AHEAD_SECONDS = 0.25    -- whoever is woken needs a moment to get a process
+local FIRST_WINDOW = 4        -- requests under way of a class that nothing is known of
+local WIDEST = 1000
+local NARROWEST = 4
+local LEAST = { 30, 20000, 5000 }  -- a minute, however much was refused: what is learned in the first moment may be wrong
+governor.CLASS_SECONDS = 7 * 86400
+local UNBOUND = 1e15
 
-do
-  local TARGET = 0.97           -- of a stated limit: clocks and estimates differ
-  local PATIENCE_SECONDS = 1    -- a shorter wait is slept through: the slot is taken now, for then
-  local AHEAD_SECONDS = 0.25    -- whoever is woken needs a moment to get a process
-  local FIRST_WINDOW = 4        -- requests under way of a class that nothing is known of
-  local WIDEST = 1000
-  local NARROWEST = 4
-  local LEAST = { 30, 20000, 5000 }  -- a minute, however much was refused: what is learned in the first moment may be wrong
-  local CLASS_SECONDS = 7 * 86400
-  local UNBOUND = 1e15
+function governor.class_key(c, part) return P .. ':class:' .. c .. (part and ':' .. part or '') end
 
+-- What a class may use a minute now: requests, input, output.
+function governor.rates_of(a)
+  local rates = {}
+  for n = 1, 3 do
+    if a.mode == 'blind' then rates[n] = a.cap[n]
+    elseif a.mode == 'told' and a.limit[n] > 0 then rates[n] = a.limit[n] * TARGET * a.share
+    else rates[n] = UNBOUND end
+  end
+  return rates
+end
 
-  local function class_key(c, part) return P .. ':class:' .. c .. (part and ':' .. part or '') end
+-- The account of a class, as of now; one for all of a call.
+--   mode        'new': nothing is known; 'told': the server states limits; 'blind': it does not
+--   limit, cap  per minute: stated ones (0: that one is not), and those learned from refusals; share: of the stated, what others leave us
+--   level, t    what the buckets held then; may be below zero
+--   hold        nobody before this time; rounds: refusals without a stated time, one after the other
+--   window      requests under way at most; half: up to here it grows quickly again; cut, grown: when it last did either
+--   good, bad   answers and overloads lately, fading within seconds; seen: as of when
+--   used, since what was used since then; slack: how full the server's buckets may have been then, 0 … 1
+--   asked, refused  requests and 429s, fading within half a minute
+--   output      tokens that a reply has, on average
+--   sent, turns, limited, overloaded   what was counted in all
+function governor.account(c)
+  local a = once['class:' .. c]
+  if a then return a end
+  local known = redis.call('GET', governor.class_key(c))
+  a = known and cjson.decode(known) or {
+    mode = 'new', limit = { 0, 0, 0 }, cap = { UNBOUND, UNBOUND, UNBOUND }, share = 1, level = { UNBOUND, UNBOUND, UNBOUND }, t = NOW, hold = 0, rounds = 0,
+    window = FIRST_WINDOW, half = 0, cut = 0, grown = 0, good = 0, bad = 0, seen = NOW, used = { 0, 0, 0 }, since = NOW, slack = 1, asked = 0,
+    refused = 0, refused_at = 0, output = 800, sent = 0, turns = 0, limited = 0, overloaded = 0 }
+  a.class = c
+  local rates = governor.rates_of(a)
+  for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + math.max(0, NOW - a.t) * rates[n] / 60) end
+  a.t = NOW
+  once['class:' .. c] = a
+  return a
+end
 
-  -- What a class may use a minute now: requests, input, output.
-  local function rates_of(a)
-    local rates = {}
-    for n = 1, 3 do
-      if a.mode == 'blind' then rates[n] = a.cap[n]
-      elseif a.mode == 'told' and a.limit[n] > 0 then rates[n] = a.limit[n] * TARGET * a.share
-      else rates[n] = UNBOUND end
+function governor.save(a)
+  redis.call('SET', governor.class_key(a.class), cjson.encode(a), 'EX', governor.CLASS_SECONDS)
+end
+
+-- In how many seconds so much can be taken.
+function governor.seconds_until(a, need)
+  local rates, seconds = governor.rates_of(a), math.max(0, a.hold - NOW)
+  for n = 1, 3 do
+    -- Nothing ever holds more than a bucket does: what is larger goes when it is full.
+    seconds = math.max(seconds, (math.min(need[n], rates[n]) - a.level[n]) * 60 / rates[n])
+  end
+  return seconds
+end
+
+function governor.in_flight(a) return redis.call('ZCARD', governor.class_key(a.class, 'slots')) end
+
+-- Whether one more may ask beside those that do. Who would have to wait for a process has no use for a slot.
+local function has_width(a)
+  local processes = 0
+  for _, one in ipairs(redis.call('HVALS', P .. ':slots')) do processes = processes + one end
+  local most = processes > 0 and math.min(a.window, 1.25 * processes + 2) or a.window
+  return governor.in_flight(a) < most
+end
+
+local function need_of(a, wish)
+  -- Who reads what it begins with from the cache is not counted for it.
+  return { 1, wish.input + (wish.opens and wish.cold or 0), a.output }
+end
+
+local function take(a, id, need, at)
+  for n = 1, 3 do a.level[n] = a.level[n] - need[n] end
+  a.sent = a.sent + 1
+  redis.call('ZADD', governor.class_key(a.class, 'slots'), NOW, id)
+  redis.call('HSET', agent_key(id), 'slot', cjson.encode({ class = a.class, input = need[2], output = need[3], at = at }))
+end
+
+-- The slot that an agent was woken with, JSON or ''; it may be that nobody may ask since.
+function governor.slot_of(id)
+  local document = field(id, 'slot')
+  if not document then return '' end
+  local slot = cjson.decode(document)
+  slot.at = math.max(slot.at, governor.account(slot.class).hold)
+  return cjson.encode(slot)
+end
+
+-- A job's turn after so much: input counts less than output, as it does for the provider.
+local function charge(a, job, need, turn)
+  local weight = tonumber(job_field(job, 'weight') or '1')
+  a.virtual = math.max(a.virtual or 0, turn)
+  local next = turn + (0.2 * need[2] + need[3]) / weight
+  redis.call('HSET', job_key(job), 'turn:' .. a.class, string.format('%.3f', next))
+  return next
+end
+
+local function turn_of(a, job)
+  return math.max(a.virtual or 0, tonumber(job_field(job, 'turn:' .. a.class) or '0'))
+end
+
+local function leave_line(id, job, wish)
+  local line = governor.class_key(wish.class, 'line:' .. job)
+  redis.call('HDEL', agent_key(id), 'asks')
+  if redis.call('ZREM', line, id) == 1 and redis.call('EXISTS', line) == 0 then
+    redis.call('ZREM', governor.class_key(wish.class, 'turns'), job)
+  end
+end
+
+function governor.enter_line(a, id, job, wish)
+  in_line = in_line + 1
+  local place = (64 - count(field(id, 'depth'))) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
+  redis.call('ZADD', governor.class_key(a.class, 'line:' .. job), 'NX', place, id)
+  redis.call('ZADD', governor.class_key(a.class, 'turns'), 'NX', turn_of(a, job), job)
+  redis.call('HSET', agent_key(id), 'asks', cjson.encode(wish))
+end
+
+-- Give slots to those in line, as far as there is room; they are woken if they are parked.
+function governor.serve(a)
+  local turns = governor.class_key(a.class, 'turns')
+  for _ = 1, 100 do
+    local job, turn = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
+    if not job then
+      redis.call('ZREM', P .. ':governor:due', a.class)
+      break
     end
-    return rates
-  end
-
-  -- The account of a class, as of now; one for all of a call.
-  --   mode        'new': nothing is known; 'told': the server states limits; 'blind': it does not
-  --   limit, cap  per minute: stated ones (0: that one is not), and those learned from refusals; share: of the stated, what others leave us
-  --   level, t    what the buckets held then; may be below zero
-  --   hold        nobody before this time; rounds: refusals without a stated time, one after the other
-  --   window      requests under way at most; half: up to here it grows quickly again; cut, grown: when it last did either
-  --   good, bad   answers and overloads lately, fading within seconds; seen: as of when
-  --   used, since what was used since then; slack: how full the server's buckets may have been then, 0 … 1
-  --   asked, refused  requests and 429s, fading within half a minute
-  --   output      tokens that a reply has, on average
-  --   sent, turns, limited, overloaded   what was counted in all
-  local function account(c)
-    local a = once['class:' .. c]
-    if a then return a end
-    local known = redis.call('GET', class_key(c))
-    a = known and cjson.decode(known) or {
-      mode = 'new', limit = { 0, 0, 0 }, cap = { UNBOUND, UNBOUND, UNBOUND }, share = 1, level = { UNBOUND, UNBOUND, UNBOUND }, t = NOW, hold = 0, rounds = 0,
-      window = FIRST_WINDOW, half = 0, cut = 0, grown = 0, good = 0, bad = 0, seen = NOW, used = { 0, 0, 0 }, since = NOW, slack = 1, asked = 0,
-      refused = 0, refused_at = 0, output = 800, sent = 0, turns = 0, limited = 0, overloaded = 0 }
-    a.class = c
-    local rates = rates_of(a)
-    for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + math.max(0, NOW - a.t) * rates[n] / 60) end
-    a.t = NOW
-    once['class:' .. c] = a
-    return a
-  end
-
-  local function save(a)
-    redis.call('SET', class_key(a.class), cjson.encode(a), 'EX', CLASS_SECONDS)
-  end
-
-  -- In how many seconds so much can be taken.
-  local function seconds_until(a, need)
-    local rates, seconds = rates_of(a), math.max(0, a.hold - NOW)
-    for n = 1, 3 do
-      -- Nothing ever holds more than a bucket does: what is larger goes when it is full.
-      seconds = math.max(seconds, (math.min(need[n], rates[n]) - a.level[n]) * 60 / rates[n])
-    end
-    return seconds
-  end
-
-  local function in_flight(a) return redis.call('ZCARD', class_key(a.class, 'slots')) end
-
-  -- Whether one more may ask beside those that do. Who would have to wait for a process has no use for a slot.
-  local function has_width(a)
-    local processes = 0
-    for _, one in ipairs(redis.call('HVALS', P .. ':slots')) do processes = processes + one end
-    local most = processes > 0 and math.min(a.window, 1.25 * processes + 2) or a.window
-    return in_flight(a) < most
-  end
-
-  local function need_of(a, wish)
-    -- Who reads what it begins with from the cache is not counted for it.
-    return { 1, wish.input + (wish.opens and wish.cold or 0), a.output }
-  end
-
-  local function take(a, id, need, at)
-    for n = 1, 3 do a.level[n] = a.level[n] - need[n] end
-    a.sent = a.sent + 1
-    redis.call('ZADD', class_key(a.class, 'slots'), NOW, id)
-    redis.call('HSET', agent_key(id), 'slot', cjson.encode({ class = a.class, input = need[2], output = need[3], at = at }))
-  end
-
-  -- The slot that an agent was woken with, JSON or ''; it may be that nobody may ask since.
-  local function slot_of(id)
-    local document = field(id, 'slot')
-    if not document then return '' end
-    local slot = cjson.decode(document)
-    slot.at = math.max(slot.at, account(slot.class).hold)
-    return cjson.encode(slot)
-  end
-
-  -- A job's turn after so much: input counts less than output, as it does for the provider.
-  local function charge(a, job, need, turn)
-    local weight = tonumber(job_field(job, 'weight') or '1')
-    a.virtual = math.max(a.virtual or 0, turn)
-    local next = turn + (0.2 * need[2] + need[3]) / weight
-    redis.call('HSET', job_key(job), 'turn:' .. a.class, string.format('%.3f', next))
-    return next
-  end
-
-  local function turn_of(a, job)
-    return math.max(a.virtual or 0, tonumber(job_field(job, 'turn:' .. a.class) or '0'))
-  end
-
-  local function leave_line(id, job, wish)
-    local line = class_key(wish.class, 'line:' .. job)
-    redis.call('HDEL', agent_key(id), 'asks')
-    if redis.call('ZREM', line, id) == 1 and redis.call('EXISTS', line) == 0 then
-      redis.call('ZREM', class_key(wish.class, 'turns'), job)
-    end
-  end
-
-  local function enter_line(a, id, job, wish)
-    in_line = in_line + 1
-    local place = (64 - count(field(id, 'depth'))) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
-    redis.call('ZADD', class_key(a.class, 'line:' .. job), 'NX', place, id)
-    redis.call('ZADD', class_key(a.class, 'turns'), 'NX', turn_of(a, job), job)
-    redis.call('HSET', agent_key(id), 'asks', cjson.encode(wish))
-  end
-
-  -- Those that hold a slot without being at work, as a version that knew of none may leave them, give it back.
-  local function drop_strays(a)
-    for _, id in ipairs(redis.call('ZRANGE', class_key(a.class, 'slots'), 0, 19)) do
-      local state, slot = fields(id, 'state', 'slot')
-      if not slot or (state ~= 'running' and state ~= 'queued') then
-        redis.call('ZREM', class_key(a.class, 'slots'), id)
-        redis.call('HDEL', agent_key(id), 'slot')
-      end
-    end
-  end
-
-  -- Give slots to those in line, as far as there is room; they are woken if they are parked.
-  local function serve(a)
-    local turns = class_key(a.class, 'turns')
-    for _ = 1, 100 do
-      local job, turn = unpack(redis.call('ZRANGE', turns, 0, 0, 'WITHSCORES'))
-      if not job then
-        redis.call('ZREM', P .. ':governor:due', a.class)
+    local id = redis.call('ZRANGE', governor.class_key(a.class, 'line:' .. job), 0, 0)[1]
+    local asks = id and field(id, 'asks')
+    if not asks then
+      -- Its record is gone, or the line is.
+      if id then redis.call('ZREM', governor.class_key(a.class, 'line:' .. job), id) end
+      if redis.call('EXISTS', governor.class_key(a.class, 'line:' .. job)) == 0 then redis.call('ZREM', turns, job) end
+    else
+      local wish = cjson.decode(asks)
+      local need = need_of(a, wish)
+      local seconds = governor.seconds_until(a, need)
+      -- A window is opened by those whose calls end; that is looked at now and then all the same.
+      if not has_width(a) then seconds = math.max(seconds, 30) end
+      if seconds > AHEAD_SECONDS then
+        redis.call('ZADD', P .. ':governor:due', NOW + seconds - AHEAD_SECONDS / 2, a.class)
         break
       end
-      local id = redis.call('ZRANGE', class_key(a.class, 'line:' .. job), 0, 0)[1]
-      local asks = id and field(id, 'asks')
-      if not asks then
-        -- Its record is gone, or the line is.
-        if id then redis.call('ZREM', class_key(a.class, 'line:' .. job), id) end
-        if redis.call('EXISTS', class_key(a.class, 'line:' .. job)) == 0 then redis.call('ZREM', turns, job) end
-      else
-        local wish = cjson.decode(asks)
-        local need = need_of(a, wish)
-        local seconds = seconds_until(a, need)
-        -- A window is opened by those whose calls end; that is looked at now and then all the same.
-        if not has_width(a) then
-          drop_strays(a)
-          seconds = math.max(seconds, has_width(a) and 0 or 30)
-        end
-        if seconds > AHEAD_SECONDS then
-          redis.call('ZADD', P .. ':governor:due', NOW + seconds - AHEAD_SECONDS / 2, a.class)
-          break
-        end
-        leave_line(id, job, wish)
-        take(a, id, need, NOW + seconds)
-        local next = charge(a, job, need, tonumber(turn))
-        redis.call('ZADD', turns, 'XX', next, job)
-        redis.call('HSET', agent_key(id), 'activity', 'asking the model')
-        wake(id, 'slot')
-      end
-    end
-    save(a)
-  end
-
-  -- Give back the slot of an agent that has used so much {requests, input, output}; nothing, if it did not get to use it.
-  local function give_back_slot(id, slot, used)
-    local a = account(slot.class)
-    if redis.call('ZREM', class_key(slot.class, 'slots'), id) == 1 then
-      local held, rates = { 1, slot.input, slot.output }, rates_of(a)
-      for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + held[n] - (used and used[n] or 0)) end
-    end
-    redis.call('HDEL', agent_key(id), 'slot')
-    return a
-  end
-
-  -- Whoever has no process makes no call, and opens nothing for others.
-  leave_governor = function(id, job)
-    -- Who parks to wait for its slot stays in line.
-    if once.keeps == id then return end
-    local slot, asks, opens, state = fields(id, 'slot', 'asks', 'opens', 'state')
-    if asks then leave_line(id, job, cjson.decode(asks)) end
-    if opens then governor.forsake(id, opens) end
-    if not slot then return end
-    slot = cjson.decode(slot)
-    -- Who parks has not asked; of anybody else the server may have had the request already.
-    serve(give_back_slot(id, slot, state ~= 'parked' and { 1, slot.input, 0 } or nil))
-  end
-
-  local function granted_slot(id, a, at) return { 'go', string.format('%.4f', at), a.mode, field(id, 'opens') or '' } end
-
-  -- Ask for a slot. One that is held already is kept.
-  --   wish  {class, input, cold, prefix}: tokens that are not read from the cache; those of what the request begins with, which it writes
-  --         if it is the first that does (`prefix` names it, '' if it begins with nothing new)
-  -- Returns {'go', from when on, what is known: the account's mode, the prefix that its reply opens for others or ''}
-  --   | {'wait'}: it is in line, or waits for another's first reply
-  function governor.ask_for_slot(id, job, wish)
-    local held, asks = fields(id, 'slot', 'asks')
-    held = held and cjson.decode(held)
-    if held and held.class == wish.class then return granted_slot(id, account(wish.class), held.at) end
-    if held then serve(give_back_slot(id, held)) end
-    if asks then leave_line(id, job, cjson.decode(asks)) end
-    redis.call('ZADD', P .. ':governor', NOW, wish.class)
-    local a = account(wish.class)
-    if wish.prefix ~= '' then
-      local may = governor.may_begin(id, wish.prefix)
-      if may == 'wait' then
-        redis.call('HSET', agent_key(id), 'asks', cjson.encode(wish))
-        return { 'wait' }
-      end
-      wish.opens = may == 'open' or nil
-    end
-    local need = need_of(a, wish)
-    local seconds = seconds_until(a, need)
-    if seconds <= PATIENCE_SECONDS and has_width(a) and redis.call('EXISTS', class_key(a.class, 'turns')) == 0 then
+      leave_line(id, job, wish)
       take(a, id, need, NOW + seconds)
-      charge(a, job, need, turn_of(a, job))
-      save(a)
-      return granted_slot(id, a, NOW + seconds)
-    end
-    enter_line(a, id, job, wish)
-    serve(a)
-    local now_held = field(id, 'slot')
-    if now_held then return granted_slot(id, a, cjson.decode(now_held).at) end
-    return { 'wait' }
-  end
-
-  -- What the server says of its limits: {requests, input, output, left of each}, 0 or -1 for what it does not; so many seconds ago.
-  local function learn(a, told, age)
-    if a.mode ~= 'told' and told[1] + told[2] + told[3] > 0 then
-      a.mode, a.window = 'told', math.max(a.window, WIDEST)
-    elseif a.mode == 'new' then
-      -- As many as there are, doubled with each round of replies, until one is refused: that tells what there is.
-      a.mode, a.window = 'blind', 4 * FIRST_WINDOW
-    end
-    if a.mode ~= 'told' then return end
-    for n = 1, 3 do a.limit[n] = told[n] end
-    local rates = rates_of(a)
-    for n = 1, 3 do
-      a.level[n] = math.min(rates[n], a.level[n])
-      -- Only downwards: what is under way is not taken off there yet, and it has filled since.
-      if told[n + 3] >= 0 and told[n] > 0 then a.level[n] = math.min(a.level[n], told[n + 3] + age * told[n] / 60) end
+      local next = charge(a, job, need, tonumber(turn))
+      redis.call('ZADD', turns, 'XX', next, job)
+      redis.call('HSET', agent_key(id), 'activity', 'asking the model')
+      agents.wake(id, 'slot')
     end
   end
+  governor.save(a)
+end
 
-  local function fade(a)
-    local quick, slow = math.exp(-(NOW - a.seen) / 3), math.exp(-(NOW - a.seen) / 30)
-    a.seen, a.good, a.bad = NOW, a.good * quick, a.bad * quick
-    a.asked, a.refused = a.asked * slow + 1, a.refused * slow
-    -- What was long ago tells little of what there is: the older half of more than a minute is forgotten.
-    if NOW - a.since > 60 then
-      a.since = (NOW + a.since) / 2
-      for n = 1, 3 do a.used[n] = a.used[n] / 2 end
-      -- With nobody in line less was used than there was, and the rest was kept.
-      if redis.call('EXISTS', class_key(a.class, 'turns')) == 0 then a.slack = 1 end
-    end
+-- Give back the slot of an agent that has used so much {requests, input, output}; nothing, if it did not get to use it.
+local function give_back_slot(id, slot, used)
+  local a = governor.account(slot.class)
+  if redis.call('ZREM', governor.class_key(slot.class, 'slots'), id) == 1 then
+    local held, rates = { 1, slot.input, slot.output }, governor.rates_of(a)
+    for n = 1, 3 do a.level[n] = math.min(rates[n], a.level[n] + held[n] - (used and used[n] or 0)) end
   end
+  redis.call('HDEL', agent_key(id), 'slot')
+  return a
+end
 
-  -- What the server seems to grant a minute, now that it refuses: what was used is what its buckets held and what has come since.
-  local function reckon(a)
-    local minutes = (NOW - a.since) / 60
-    for n = 1, 3 do
-      local granted = a.used[n] / (minutes + a.slack)
-      -- Of a moment alone nothing can be told but that it was too much.
-      if minutes < 1 / 6 and a.slack == 0 then granted = a.cap[n] * 0.93 end
-      local least = a.cap[n] < UNBOUND and a.cap[n] * 0.2 or 0
-      a.cap[n] = math.max(least, LEAST[n], math.min(a.cap[n], TARGET * granted))
-      a.used[n] = 0
+-- Whoever has no process makes no call, and opens nothing for others.
+function governor.leave(id, job)
+  -- Who parks to wait for its slot stays in line.
+  if once.keeps == id then return end
+  local slot, asks, opens, state = fields(id, 'slot', 'asks', 'opens', 'state')
+  if asks then leave_line(id, job, cjson.decode(asks)) end
+  if opens then sharing.forsake(id, opens) end
+  if not slot then return end
+  slot = cjson.decode(slot)
+  -- Who parks has not asked; of anybody else the server may have had the request already.
+  governor.serve(give_back_slot(id, slot, state ~= 'parked' and { 1, slot.input, 0 } or nil))
+end
+
+local function granted_slot(id, a, at) return { 'go', string.format('%.4f', at), a.mode, field(id, 'opens') or '' } end
+
+-- Ask for a slot. One that is held already is kept.
+--   wish  {class, input, cold, prefix}: tokens that are not read from the cache; those of what the request begins with, which it writes
+--         if it is the first that does (`prefix` names it, '' if it begins with nothing new)
+-- Returns {'go', from when on, what is known: the account's mode, the prefix that its reply opens for others or ''}
+--   | {'wait'}: it is in line, or waits for another's first reply
+function governor.ask_for_slot(id, job, wish)
+  local held, asks = fields(id, 'slot', 'asks')
+  held = held and cjson.decode(held)
+  if held and held.class == wish.class then return granted_slot(id, governor.account(wish.class), held.at) end
+  if held then governor.serve(give_back_slot(id, held)) end
+  if asks then leave_line(id, job, cjson.decode(asks)) end
+  redis.call('ZADD', P .. ':governor', NOW, wish.class)
+  local a = governor.account(wish.class)
+  if wish.prefix ~= '' then
+    local may = sharing.may_begin(id, wish.prefix)
+    if may == 'wait' then
+      redis.call('HSET', agent_key(id), 'asks', cjson.encode(wish))
+      return { 'wait' }
     end
-    a.since, a.slack, a.window = NOW, 0, math.max(a.window, WIDEST)
+    wish.opens = may == 'open' or nil
   end
-
-  -- The buckets are empty, and so they are when the hold ends: what fills them meanwhile is not let go at once then.
-  local function empty(a)
-    local rates = rates_of(a)
-    for n = 1, 3 do
-      if rates[n] < UNBOUND then a.level[n] = math.min(a.level[n], -(a.hold - NOW) * rates[n] / 60) end
-    end
+  local need = need_of(a, wish)
+  local seconds = governor.seconds_until(a, need)
+  if seconds <= PATIENCE_SECONDS and has_width(a) and redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 0 then
+    take(a, id, need, NOW + seconds)
+    charge(a, job, need, turn_of(a, job))
+    governor.save(a)
+    return granted_slot(id, a, NOW + seconds)
   end
+  governor.enter_line(a, id, job, wish)
+  governor.serve(a)
+  local now_held = field(id, 'slot')
+  if now_held then return granted_slot(id, a, cjson.decode(now_held).at) end
+  return { 'wait' }
+end
 
-  local function is_storm(a) return a.bad > 2 and a.bad > 0.2 * (a.good + a.bad) end
-
-  local function note_reply(a, used)
-    a.good, a.rounds, a.turns = a.good + 1, 0, a.turns + 1
-    if a.mode == 'blind' and a.limited == 0 and a.overloaded == 0 then a.window = math.min(WIDEST, a.window + 1) end
-    for n = 1, 3 do a.used[n] = a.used[n] + used[n] end
-    a.output = a.output + 0.05 * (used[3] - a.output)
-    local passed = math.min(5, NOW - a.grown)
-    if passed < 1 then return end
-    a.grown = NOW
-    -- Random overloads are no storm: each cutting the window would hold it at a few requests for ever.
-    if not is_storm(a) and a.window < WIDEST then
-      a.window = math.min(WIDEST, a.window * (a.window < a.half and 1.5 or 1.1) ^ passed + 0.5)
-    end
-    if a.mode == 'blind' and redis.call('EXISTS', class_key(a.class, 'turns')) == 1 then
-      -- The longer nothing was refused, the more there seems to be.
-      local growth = 1 + math.min(0.03, 0.001 + 0.0001 * (NOW - a.refused_at))
-      for n = 1, 3 do a.cap[n] = math.min(UNBOUND, a.cap[n] * growth ^ passed) end
-    end
-    a.share = math.min(1, a.share * 1.005 ^ passed)
+-- What the server says of its limits: {requests, input, output, left of each}, 0 or -1 for what it does not; so many seconds ago.
+function governor.learn(a, told, age)
+  if a.mode ~= 'told' and told[1] + told[2] + told[3] > 0 then
+    a.mode, a.window = 'told', math.max(a.window, WIDEST)
+  elseif a.mode == 'new' then
+    -- As many as there are, doubled with each round of replies, until one is refused: that tells what there is.
+    a.mode, a.window = 'blind', 4 * FIRST_WINDOW
   end
-
-  local function note_overload(a)
-    a.bad, a.overloaded = a.bad + 1, a.overloaded + 1
-    if not is_storm(a) then return end
-    a.hold = math.max(a.hold, NOW + 1)
-    if NOW - a.cut < 2 then return end
-    local flying = in_flight(a)
-    a.cut, a.half = NOW, math.max(a.half * 0.9, flying * 0.5)
-    a.window = math.max(NARROWEST, math.min(a.window, flying + 1) * 0.7)
+  if a.mode ~= 'told' then return end
+  for n = 1, 3 do a.limit[n] = told[n] end
+  local rates = governor.rates_of(a)
+  for n = 1, 3 do
+    a.level[n] = math.min(rates[n], a.level[n])
+    -- Only downwards: what is under way is not taken off there yet, and it has filled since.
+    if told[n + 3] >= 0 and told[n] > 0 then a.level[n] = math.min(a.level[n], told[n + 3] + age * told[n] / 60) end
   end
+end
 
-  local function note_refusal(a, after)
-    a.refused, a.limited = a.refused + 1, a.limited + 1
-    if after <= 0 then after = math.min(60, 2 ^ a.rounds) end
-    -- Where nothing tells what is left, replies under way may take more than there is: nobody tries again at once.
-    a.hold = math.max(a.hold, NOW + (a.mode == 'blind' and math.max(1, after) or after))
-    a.used[1] = a.used[1] + 1
-    if a.mode == 'blind' then empty(a) end
-    if NOW - a.refused_at < 2 then return end
-    a.refused_at, a.rounds = NOW, a.rounds + 1
-    if a.mode == 'blind' then
-      reckon(a)
-      empty(a)
-    elseif a.refused > 3 and a.refused > 0.05 * a.asked then
-      -- Others use the same credential.
-      a.share = math.max(0.05, a.share * 0.9)
-    end
+local function fade(a)
+  local quick, slow = math.exp(-(NOW - a.seen) / 3), math.exp(-(NOW - a.seen) / 30)
+  a.seen, a.good, a.bad = NOW, a.good * quick, a.bad * quick
+  a.asked, a.refused = a.asked * slow + 1, a.refused * slow
+  -- What was long ago tells little of what there is: the older half of more than a minute is forgotten.
+  if NOW - a.since > 60 then
+    a.since = (NOW + a.since) / 2
+    for n = 1, 3 do a.used[n] = a.used[n] / 2 end
+    -- With nobody in line less was used than there was, and the rest was kept.
+    if redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 0 then a.slack = 1 end
   end
+end
 
-  -- A call has ended: its slot is given back, and what it taught is heeded.
-  --   call  {class, as: 'ok' | 'limited' | 'overloaded' | 'lost', input, output, after, told, age}: tokens not read from the cache; the
-  --         server's own wish in seconds, or 0; what `learn` is given
-  function governor.settle_call(id, call)
-    local slot = field(id, 'slot')
-    slot = slot and cjson.decode(slot)
-    -- A refused request took nothing; of a lost one nobody knows.
-    local used = { 1, call.input, call.output }
-    local a
-    if slot and slot.class == call.class then
-      local taken = (call.as == 'ok' or call.as == 'lost') and used or nil
-      a = give_back_slot(id, slot, taken)
-    else
-      a = account(call.class)
-    end
-    fade(a)
-    -- A failure that says nothing of limits may come from anywhere on the way.
-    if call.as == 'ok' or call.as == 'limited' or call.told[1] > 0 then learn(a, call.told, call.age) end
-    if call.as == 'ok' then note_reply(a, used)
-    elseif call.as == 'overloaded' then note_overload(a)
-    elseif call.as == 'limited' then note_refusal(a, call.after) end
-    serve(a)
+-- What the server seems to grant a minute, now that it refuses: what was used is what its buckets held and what has come since.
+local function reckon(a)
+  local minutes = (NOW - a.since) / 60
+  for n = 1, 3 do
+    local granted = a.used[n] / (minutes + a.slack)
+    -- Of a moment alone nothing can be told but that it was too much.
+    if minutes < 1 / 6 and a.slack == 0 then granted = a.cap[n] * 0.93 end
+    local least = a.cap[n] < UNBOUND and a.cap[n] * 0.2 or 0
+    a.cap[n] = math.max(least, LEAST[n], math.min(a.cap[n], TARGET * granted))
+    a.used[n] = 0
   end
+  a.since, a.slack, a.window = NOW, 0, math.max(a.window, WIDEST)
+end
 
-  governor.account, governor.save, governor.learn, governor.serve = account, save, learn, serve
-  governor.class_key, governor.rates_of, governor.seconds_until, governor.in_flight = class_key, rates_of, seconds_until, in_flight
-  governor.enter_line, governor.slot_of, governor.CLASS_SECONDS = enter_line, slot_of, CLASS_SECONDS
+-- The buckets are empty, and so they are when the hold ends: what fills them meanwhile is not let go at once then.
+local function empty(a)
+  local rates = governor.rates_of(a)
+  for n = 1, 3 do
+    if rates[n] < UNBOUND then a.level[n] = math.min(a.level[n], -(a.hold - NOW) * rates[n] / 60) end
+  end
+end
+
+local function is_storm(a) return a.bad > 2 and a.bad > 0.2 * (a.good + a.bad) end
+
+local function note_reply(a, used)
+  a.good, a.rounds, a.turns = a.good + 1, 0, a.turns + 1
+  if a.mode == 'blind' and a.limited == 0 and a.overloaded == 0 then a.window = math.min(WIDEST, a.window + 1) end
+  for n = 1, 3 do a.used[n] = a.used[n] + used[n] end
+  a.output = a.output + 0.05 * (used[3] - a.output)
+  local passed = math.min(5, NOW - a.grown)
+  if passed < 1 then return end
+  a.grown = NOW
+  -- Random overloads are no storm: each cutting the window would hold it at a few requests for ever.
+  if not is_storm(a) and a.window < WIDEST then
+    a.window = math.min(WIDEST, a.window * (a.window < a.half and 1.5 or 1.1) ^ passed + 0.5)
+  end
+  if a.mode == 'blind' and redis.call('EXISTS', governor.class_key(a.class, 'turns')) == 1 then
+    -- The longer nothing was refused, the more there seems to be.
+    local growth = 1 + math.min(0.03, 0.001 + 0.0001 * (NOW - a.refused_at))
+    for n = 1, 3 do a.cap[n] = math.min(UNBOUND, a.cap[n] * growth ^ passed) end
+  end
+  a.share = math.min(1, a.share * 1.005 ^ passed)
+end
+
+local function note_overload(a)
+  a.bad, a.overloaded = a.bad + 1, a.overloaded + 1
+  if not is_storm(a) then return end
+  a.hold = math.max(a.hold, NOW + 1)
+  if NOW - a.cut < 2 then return end
+  local flying = governor.in_flight(a)
+  a.cut, a.half = NOW, math.max(a.half * 0.9, flying * 0.5)
+  a.window = math.max(NARROWEST, math.min(a.window, flying + 1) * 0.7)
+end
+
+local function note_refusal(a, after)
+  a.refused, a.limited = a.refused + 1, a.limited + 1
+  if after <= 0 then after = math.min(60, 2 ^ a.rounds) end
+  -- Where nothing tells what is left, replies under way may take more than there is: nobody tries again at once.
+  a.hold = math.max(a.hold, NOW + (a.mode == 'blind' and math.max(1, after) or after))
+  a.used[1] = a.used[1] + 1
+  if a.mode == 'blind' then empty(a) end
+  if NOW - a.refused_at < 2 then return end
+  a.refused_at, a.rounds = NOW, a.rounds + 1
+  if a.mode == 'blind' then
+    reckon(a)
+    empty(a)
+  elseif a.refused > 3 and a.refused > 0.05 * a.asked then
+    -- Others use the same credential.
+    a.share = math.max(0.05, a.share * 0.9)
+  end
+end
+
+-- A call has ended: its slot is given back, and what it taught is heeded.
+--   call  {class, as: 'ok' | 'limited' | 'overloaded' | 'lost', input, output, after, told, age}: tokens not read from the cache; the
+--         server's own wish in seconds, or 0; what `learn` is given
+function governor.settle_call(id, call)
+  local slot = field(id, 'slot')
+  slot = slot and cjson.decode(slot)
+  -- A refused request took nothing; of a lost one nobody knows.
+  local used = { 1, call.input, call.output }
+  local a
+  if slot and slot.class == call.class then
+    local taken = (call.as == 'ok' or call.as == 'lost') and used or nil
+    a = give_back_slot(id, slot, taken)
+  else
+    a = governor.account(call.class)
+  end
+  fade(a)
+  -- A failure that says nothing of limits may come from anywhere on the way.
+  if call.as == 'ok' or call.as == 'limited' or call.told[1] > 0 then governor.learn(a, call.told, call.age) end
+  if call.as == 'ok' then note_reply(a, used)
+  elseif call.as == 'overloaded' then note_overload(a)
+  elseif call.as == 'limited' then note_refusal(a, call.after) end
+  governor.serve(a)
 end

@@ -1,11 +1,11 @@
 -- The first reply to requests that begin with this has begun (`begun` is '1'), or its time is over: whoever waits for it goes on.
 -- Returns {whether others still wait, publish}
 step('let_others_begin', function(prefix, begun)
-  if begun == '1' then redis.call('SET', P .. ':warm:' .. prefix, '1', 'EX', governor.WARM_SECONDS) end
+  if begun == '1' then redis.call('SET', P .. ':warm:' .. prefix, '1', 'EX', sharing.WARM_SECONDS) end
   local warming = P .. ':warming:' .. prefix
   local first = redis.call('GET', warming)
   if first then redis.call('HDEL', agent_key(first), 'opens') end
-  for _, id in ipairs(redis.call('SPOP', warming .. ':waiting', AT_ONCE)) do governor.go_on(id, false) end
+  for _, id in ipairs(redis.call('SPOP', warming .. ':waiting', AT_ONCE)) do sharing.go_on(id, false) end
   redis.call('DEL', warming)
   return { redis.call('EXISTS', warming .. ':waiting'), publish }
 end)

@@ -9,93 +9,88 @@
 -- Of the first's fields: `opens`, the prefix. Whoever is the first and gives its process back before its reply has begun, or dies, hands
 -- that on to one that waits. Those who wait have timers for when patience with a silent first ends.
 
-do
-  local GATE_SECONDS = 30
-  -- Shorter than what the cache keeps an entry for, unless it is read again.
-  local WARM_SECONDS = 240
-  local WARMING_SECONDS = 3600
+sharing.GATE_SECONDS = 30
+-- Shorter than what the cache keeps an entry for, unless it is read again.
+sharing.WARM_SECONDS = 240
+local WARMING_SECONDS = 3600
 
-  local function be_first(id, prefix)
-    redis.call('SET', P .. ':warming:' .. prefix, id, 'EX', WARMING_SECONDS)
-    redis.call('HSET', agent_key(id), 'opens', prefix)
-  end
+local function be_first(id, prefix)
+  redis.call('SET', P .. ':warming:' .. prefix, id, 'EX', WARMING_SECONDS)
+  redis.call('HSET', agent_key(id), 'opens', prefix)
+end
 
-  local function wait_for_prefix(id, prefix)
-    local waiting = P .. ':warming:' .. prefix .. ':waiting'
-    redis.call('SADD', waiting, id)
-    redis.call('EXPIRE', waiting, WARMING_SECONDS)
-  end
+local function wait_for_prefix(id, prefix)
+  local waiting = P .. ':warming:' .. prefix .. ':waiting'
+  redis.call('SADD', waiting, id)
+  redis.call('EXPIRE', waiting, WARMING_SECONDS)
+end
 
-  -- Whether somebody else is about to write it.
-  local function is_opened_by_another(id, prefix)
-    local first = redis.call('GET', P .. ':warming:' .. prefix)
-    if not first or first == id then return false end
-    local state, opens, slot = fields(first, 'state', 'opens', 'slot')
-    if not state or TERMINAL[state] or opens ~= prefix then return false end
-    return not slot or cjson.decode(slot).at + GATE_SECONDS > NOW
-  end
+-- Whether somebody else is about to write it.
+local function is_opened_by_another(id, prefix)
+  local first = redis.call('GET', P .. ':warming:' .. prefix)
+  if not first or first == id then return false end
+  local state, opens, slot = fields(first, 'state', 'opens', 'slot')
+  if not state or TERMINAL[state] or opens ~= prefix then return false end
+  return not slot or cjson.decode(slot).at + sharing.GATE_SECONDS > NOW
+end
 
-  -- Park a new agent if another one is about to write what its requests begin with; else it may be the one that does.
-  -- Returns whether it waits.
-  local function wait_for_first(id, job, prefix)
-    if redis.call('EXISTS', P .. ':warm:' .. prefix) == 1 then return false end
-    if not is_opened_by_another(id, prefix) then
-      be_first(id, prefix)
-      return false
-    end
-    wait_for_prefix(id, prefix)
-    redis.call('HSET', agent_key(id), 'state', 'parked', 'activity', "waiting for another's first reply")
-    redis.call('ZADD', P .. ':timers', NOW + GATE_SECONDS, id)
-    emit(job, 'parked', id, 'children', 0, 'until', NOW + GATE_SECONDS, 'idle', '')
-    return true
-  end
-
-  -- An agent that asks for its first slot: 'read', if the cache holds what its request begins with; 'open', if it is the first; 'wait'.
-  function governor.may_begin(id, prefix)
-    -- It was to write another one, as whoever made it thought: those who wait for that wait in vain.
-    local expected = field(id, 'opens')
-    if expected and expected ~= prefix then governor.forsake(id, expected) end
-    -- An entry that is read lives on.
-    if redis.call('EXPIRE', P .. ':warm:' .. prefix, WARM_SECONDS) == 1 then return 'read' end
-    if is_opened_by_another(id, prefix) then
-      wait_for_prefix(id, prefix)
-      return 'wait'
-    end
+-- Park a new agent if another one is about to write what its requests begin with; else it may be the one that does.
+-- Returns whether it waits.
+function sharing.wait_for_first(id, job, prefix)
+  if redis.call('EXISTS', P .. ':warm:' .. prefix) == 1 then return false end
+  if not is_opened_by_another(id, prefix) then
     be_first(id, prefix)
-    return 'open'
+    return false
   end
+  wait_for_prefix(id, prefix)
+  redis.call('HSET', agent_key(id), 'state', 'parked', 'activity', "waiting for another's first reply")
+  redis.call('ZADD', P .. ':timers', NOW + sharing.GATE_SECONDS, id)
+  emit(job, 'parked', id, 'children', 0, 'until', NOW + sharing.GATE_SECONDS, 'idle', '')
+  return true
+end
 
-  -- Whether one that asks for a slot is in no line yet.
-  local function waits_for_prefix(id, job)
-    local wish = cjson.decode(field(id, 'asks'))
-    return not redis.call('ZSCORE', governor.class_key(wish.class, 'line:' .. job), id)
+-- An agent that asks for its first slot: 'read', if the cache holds what its request begins with; 'open', if it is the first; 'wait'.
+function sharing.may_begin(id, prefix)
+  -- It was to write another one, as whoever made it thought: those who wait for that wait in vain.
+  local expected = field(id, 'opens')
+  if expected and expected ~= prefix then sharing.forsake(id, expected) end
+  -- An entry that is read lives on.
+  if redis.call('EXPIRE', P .. ':warm:' .. prefix, sharing.WARM_SECONDS) == 1 then return 'read' end
+  if is_opened_by_another(id, prefix) then
+    wait_for_prefix(id, prefix)
+    return 'wait'
   end
+  be_first(id, prefix)
+  return 'open'
+end
 
-  -- One that has waited for a prefix goes on; `opens`, if it is to write it itself.
-  local function go_on(id, opens)
-    local asks, job = fields(id, 'asks', 'job')
-    if not asks then return wake(id, 'prefix') end
-    local wish = cjson.decode(asks)
-    wish.opens = opens or nil
-    local a = governor.account(wish.class)
-    governor.enter_line(a, id, job, wish)
-    governor.serve(a)
+-- Whether one that asks for a slot is in no line yet.
+function sharing.waits_for_prefix(id, job)
+  local wish = cjson.decode(field(id, 'asks'))
+  return not redis.call('ZSCORE', governor.class_key(wish.class, 'line:' .. job), id)
+end
+
+-- One that has waited for a prefix goes on; `opens`, if it is to write it itself.
+function sharing.go_on(id, opens)
+  local asks, job = fields(id, 'asks', 'job')
+  if not asks then return agents.wake(id, 'prefix') end
+  local wish = cjson.decode(asks)
+  wish.opens = opens or nil
+  local a = governor.account(wish.class)
+  governor.enter_line(a, id, job, wish)
+  governor.serve(a)
+end
+
+-- The first gives up before its reply has begun.
+function sharing.forsake(id, prefix)
+  local warming = P .. ':warming:' .. prefix
+  redis.call('HDEL', agent_key(id), 'opens')
+  if redis.call('GET', warming) ~= id then return end
+  redis.call('DEL', warming)
+  local next = redis.call('SPOP', warming .. ':waiting')
+  while next and has_ended(next) do next = redis.call('SPOP', warming .. ':waiting') end
+  if next then
+    be_first(next, prefix)
+    sharing.go_on(next, true)
   end
-
-  -- The first gives up before its reply has begun.
-  function governor.forsake(id, prefix)
-    local warming = P .. ':warming:' .. prefix
-    redis.call('HDEL', agent_key(id), 'opens')
-    if redis.call('GET', warming) ~= id then return end
-    redis.call('DEL', warming)
-    local next = redis.call('SPOP', warming .. ':waiting')
-    while next and has_ended(next) do next = redis.call('SPOP', warming .. ':waiting') end
-    if next then
-      be_first(next, prefix)
-      go_on(next, true)
-    end
-  end
-
-  governor.wait_for_first, governor.waits_for_prefix, governor.go_on = wait_for_first, waits_for_prefix, go_on
-  governor.GATE_SECONDS, governor.WARM_SECONDS = GATE_SECONDS, WARM_SECONDS
 end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from swarm.store.agents import Store
+from swarm.store.store import Store
 
 Knowledge = Literal["new", "told", "blind"]
 _KINDS = ("requests", "input", "output")
@@ -52,7 +52,7 @@ class LimitClass:
 def read_classes(store: Store) -> list[LimitClass]:
     """All of them, those that were asked for last first."""
     found = []
-    for name, account, slots, waiting in store.limit_classes():
+    for name, account, slots, waiting in store.rates.limit_classes():
         stated, rates, levels = account["limit"], account["rates"], account["level"]
         buckets = {
             kind: Bucket(round(stated[n]) or None, _bound(rates[n]), round(levels[n]) if _bound(rates[n]) else None)

@@ -172,38 +172,41 @@ def _text(table: dict[str, Any], key: str) -> str:
 def put_together(event: Event, said: Sequence[Said]) -> Hooked:
     """What all of an event's hooks amount to: deny before ask before allow; of changes the last, the operator's after all others'."""
     order = {"project": 0, "user": 1, "managed": 2}
-    heard = sorted((_bound(one) for one in said), key=lambda one: order[one.hook.origin])
-    winner = max((one for one in heard), key=lambda one: _RANK[one.decision])
-    decision = winner.decision
-    if decision == "block" and not event.may_refuse and event.name not in AFTER_CALLS:
-        decision = ""
-    deciding = [one for one in heard if one.decision == winner.decision and one.reason]
-    reason = "\n".join(dict.fromkeys(one.reason for one in deciding)) if winner.decision else ""
-    stops = [one.stop for one in heard if one.stop]
+    heard = sorted(map(_bound, said), key=lambda one: order[one.hook.origin])
+    winner = max(heard, key=lambda one: _RANK[one.decision]).decision
+    decision = "" if winner == "block" and not event.may_refuse and event.name not in AFTER_CALLS else winner
+    reasons = [(one.hook.source, one.reason) for one in heard if one.decision == winner != "" and one.reason]
+    reason = "\n".join(dict.fromkeys(text for _, text in reasons))
     parts = [(one.hook.source, one.context) for one in heard if one.context]
     if decision == "block" and event.name in (*_ENDS, *AFTER_CALLS):
-        parts = [*((one.hook.source, one.reason) for one in deciding), *parts]
-    stop = f"a hook ended it: {stops[0]}" if stops else ""
-    if decision == "block" and event.name == "UserPromptSubmit":
-        stop = stop or f"a hook refused the prompt: {reason}"
-    if event.name in _ENDS:
-        stop, decision, parts = "", "" if stops else decision, [] if stops else parts
-    inputs, outputs = (
-        [given for one in heard if (given := getattr(one, key)) is not None] for key in ("input", "output")
-    )
+        parts = [*reasons, *parts]
+    stop = _find_stop(event, heard, decision, reason)
+    if stop and event.name in _ENDS:
+        stop, decision, parts = "", "", []
     return Hooked(
         event=event.id,
         name=event.name,
-        tool_use_id=event.call["id"] if event.call is not None else "",
-        runs=[_tell_run(one) for one in said],
+        tool_use_id=(event.call or {}).get("id", ""),
+        runs=list(map(_tell_run, said)),
         decision=decision,
         reason=reason,
-        input=inputs[-1] if inputs and decision != "deny" else None,
-        output=outputs[-1] if outputs else None,
+        input=None if decision == "deny" else _last_given(heard, "input"),
+        output=_last_given(heard, "output"),
         text=_render(event, parts),
         stop=stop,
-        said="\n".join(one.message for one in heard if one.message),
+        said="\n".join(filter(None, (one.message for one in heard))),
     )
+
+
+def _find_stop(event: Event, heard: Sequence[Said], decision: str, reason: str) -> str:
+    if stop := next((one.stop for one in heard if one.stop), ""):
+        return f"a hook ended it: {stop}"
+    refused = decision == "block" and event.name == "UserPromptSubmit"
+    return f"a hook refused the prompt: {reason}" if refused else ""
+
+
+def _last_given(heard: Sequence[Said], name: str) -> Any:
+    return next((given for one in reversed(heard) if (given := getattr(one, name)) is not None), None)
 
 
 def _bound(said: Said) -> Said:

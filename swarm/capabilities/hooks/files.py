@@ -76,8 +76,7 @@ class Managed:
 
 def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> FoundHooks:
     """Read all files that may have hooks; never raises. `of_types` are those of definitions, whose files are pinned, too."""
-    own: list[Hook] = []
-    ours: list[Hook] = []
+    by_origin: dict[Origin, list[Hook]] = {"user": [], "project": []}
     problems: list[Problem] = []
     off = ""
     paths: list[tuple[Path, Origin, str]] = [(home / name, "user", f"~/{name}") for name in _OWN]
@@ -92,13 +91,12 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
             continue
         found, faults = read_hooks(table.get("hooks"), origin, source)
         problems += [Problem(path=show_path(path), message=f"`hooks`: {fault}", remedy=_REMEDY) for fault in faults]
-        (own if origin == "user" else ours).extend(found)
-        if table.get("disableAllHooks") is True and origin == "user":
-            off = source
-    files = {file: digest for hook in (*own, *ours, *of_types) for file, digest in pin(hook, workspace).items()}
+        by_origin[origin] += found
+        off = source if table.get("disableAllHooks") is True and origin == "user" else off
+    own, ours = by_origin["user"], by_origin["project"]
+    files = dict(pinned for hook in (*own, *ours, *of_types) for pinned in pin(hook, workspace).items())
     grants = [grant_of(hook, workspace) for hook in ours]
-    for hook in own:
-        grants += [_grant_own(hook, file, digest) for file, digest in pin(hook, workspace).items()]
+    grants += [_grant_own(hook, *pinned) for hook in own for pinned in pin(hook, workspace).items()]
     return FoundHooks(tuple(own), tuple(ours), tuple(problems), tuple(grants), off, str(workspace), files)
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from swarm.core.errors import ConfigurationError, UnknownMap
 from swarm.core.records import NANO
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 from swarm.store.values import Signals
 
 MapState = Literal["gathering", "running", "completed", "stopped", "cancelled"]
@@ -112,8 +112,8 @@ class End(NamedTuple):
 class Maps:
     """The maps of one swarm."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def make(
         self, map_id: str, record: Mapping[str, Any], lines: Sequence[MapLine], documents: Mapping[str, str]
@@ -123,15 +123,15 @@ class Maps:
         `documents` travel with its jobs, by their digests.
         """
         given = (map_id, json.dumps(record))
-        if self._store.run("make_map", *given, json.dumps([[digest, ""] for digest in documents])) == "document":
-            self._store.run("make_map", *given, json.dumps(list(documents.items())))
+        if self._keyspace.run("make_map", *given, json.dumps([[digest, ""] for digest in documents])) == "document":
+            self._keyspace.run("make_map", *given, json.dumps(list(documents.items())))
         for first in range(0, len(lines), _AT_ONCE):
             numbered = enumerate(lines[first : first + _AT_ONCE], first + 1)
-            self._store.run("add_lines", map_id, *(part for n, line in numbered for part in (n, line.document())))
+            self._keyspace.run("add_lines", map_id, *(part for n, line in numbered for part in (n, line.document())))
 
     def start(self, map_id: str) -> Iterator[Signals]:
         """Begin as many lines as may run, some in a step; the caller carries out what each asks for. Raises `UnknownMap`."""
-        signals, begun = self._begun(map_id, self._store.run("start_map", map_id))
+        signals, begun = self._begun(map_id, self._keyspace.run("start_map", map_id))
         yield signals
         yield from self.go_on(map_id) if begun else ()
 
@@ -143,7 +143,7 @@ class Maps:
         budget: int | str = "" if budget_usd is None else round(budget_usd * NANO)
         begun = 1
         while begun:
-            signals, begun = self._begun(map_id, self._store.run("go_on_map", map_id, most, budget))
+            signals, begun = self._begun(map_id, self._keyspace.run("go_on_map", map_id, most, budget))
             yield signals
 
     def retry(self, map_id: str, attempts: Mapping[int, Attempt]) -> Iterator[Signals]:
@@ -152,20 +152,20 @@ class Maps:
         for first in range(0, len(given), _AT_ONCE):
             page = given[first : first + _AT_ONCE]
             parts = [part for number, attempt in page for part in (number, json.dumps(list(attempt)))]
-            yield self._begun(map_id, self._store.run("retry_lines", map_id, *parts))[0]
+            yield self._begun(map_id, self._keyspace.run("retry_lines", map_id, *parts))[0]
         yield from self.go_on(map_id)
 
     def cancel(self, map_id: str) -> list[str]:
         """Begin no further lines; returns the roots of the jobs that still run. Raises `UnknownMap`."""
-        answer = self._store.run("cancel_map", map_id)
+        answer = self._keyspace.run("cancel_map", map_id)
         if answer[0] == "unknown":
             raise UnknownMap(map_id)
         return list(answer[1])
 
     def view(self, map_id: str) -> MapView:
         """The map as it stands. Raises `UnknownMap`."""
-        store, key = self._store, self._store.key("map", map_id)
-        pipeline = store.client.pipeline(transaction=True)
+        keyspace, key = self._keyspace, self._keyspace.key("map", map_id)
+        pipeline = keyspace.client.pipeline(transaction=True)
         pipeline.hgetall(key)
         pipeline.llen(f"{key}:waiting")
         pipeline.zcard(f"{key}:running")
@@ -192,27 +192,29 @@ class Maps:
     def all(self, count: int = 50) -> list[MapView]:
         """The newest maps, newest first; expired ones are forgotten on the way."""
         found = []
-        for map_id in self._store.client.zrevrange(self._store.key("maps"), 0, count - 1):
+        for map_id in self._keyspace.client.zrevrange(self._keyspace.key("maps"), 0, count - 1):
             try:
                 found.append(self.view(map_id))
             except UnknownMap:
-                self._store.client.zrem(self._store.key("maps"), map_id)
+                self._keyspace.client.zrem(self._keyspace.key("maps"), map_id)
         return found
 
     def failed(self, map_id: str) -> list[int]:
         """The numbers of the lines that failed for good."""
-        return [int(number) for number in self._store.client.zrange(self._store.key("map", map_id, "failed"), 0, -1)]
+        return [
+            int(number) for number in self._keyspace.client.zrange(self._keyspace.key("map", map_id, "failed"), 0, -1)
+        ]
 
     def template(self, map_id: str) -> dict[str, Any]:
         """What the specs of its lines have in common. Raises `UnknownMap`."""
-        text = self._store.client.hget(self._store.key("map", map_id), "spec")
+        text = self._keyspace.client.hget(self._keyspace.key("map", map_id), "spec")
         if text is None:
             raise UnknownMap(map_id)
         return dict(json.loads(text))
 
     def rules(self, map_id: str) -> str:
         """The rules that its jobs are submitted with, as JSON; empty for none."""
-        job = self._store.client.hget(self._store.key("map", map_id), "job")
+        job = self._keyspace.client.hget(self._keyspace.key("map", map_id), "job")
         return str(json.loads(job or "{}").get("rules", ""))
 
     def read(self, map_id: str, after: str, seconds: float) -> list[LineResult | End]:
@@ -220,14 +222,14 @@ class Maps:
 
         A line that was tried again has several.
         """
-        return self.interpret(map_id, self._store.wait_entries(f"map:{map_id}", "results", after, seconds))
+        return self.interpret(map_id, self._keyspace.wait_entries(f"map:{map_id}", "results", after, seconds))
 
     def interpret(self, map_id: str, found: Sequence[tuple[str, dict[str, str]]]) -> list[LineResult | End]:
         """Entries of the stream of results as what they tell."""
         numbers = [fields["line"] for _, fields in found if fields["kind"] == "line"]
-        key = self._store.key("map", map_id)
-        documents = self._store.client.hmget(f"{key}:lines", numbers) if numbers else []
-        rehearsed = bool(self._store.client.hget(key, "rehearsed"))
+        key = self._keyspace.key("map", map_id)
+        documents = self._keyspace.client.hmget(f"{key}:lines", numbers) if numbers else []
+        rehearsed = bool(self._keyspace.client.hget(key, "rehearsed"))
         inputs = dict(zip(numbers, documents, strict=True))
         return [
             End(position, fields["state"])  # type: ignore[arg-type]

@@ -19,7 +19,6 @@ from swarm.capabilities.mcp.pins import Pin, PinnedTool, make_pin
 from swarm.core.errors import SwarmError, ToolError
 from swarm.core.ids import question_id
 from swarm.definitions.mcp.servers import Server
-from swarm.store.questions import Questions
 from swarm.tools import AwaitsAnswer, ToolContext, ToolResult
 from swarm.tools.images import SHOWN_TYPES, find_image_fault
 from swarm.tools.outputs import fit
@@ -176,7 +175,7 @@ class Calling:
         fault = ""
         for attempt in range(TRIES):
             asked_id = question_id(context.agent_id, f"{context.tool_use_id}/{place}/{attempt}")
-            question = Questions(context.store).find(asked_id)
+            question = context.store.questions.find(asked_id)
             if question is None or (question.state == "open" and question.expires_at > context.now()):
                 ask = make_ask(server.name, tool.called, request, seconds=self._access.ask_seconds, fault=fault)
                 raise AwaitsAnswer(asked_id, ask, context.tool_use_id)

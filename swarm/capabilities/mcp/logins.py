@@ -19,8 +19,9 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.settings import Settings
-from swarm.store.agents import Store
 from swarm.store.connection import redis_url
+from swarm.store.keyspace import Keyspace
+from swarm.store.store import Store
 
 LOCK_SECONDS = 60.0
 """How long a lock outlives its holder, who is done or has given up sooner …"""
@@ -84,28 +85,28 @@ class Seal:
 class Logins:
     """Those of one swarm, without what is sealed of them."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self.place = store, store.key(_PLACE)
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace, self.place = keyspace, keyspace.key(_PLACE)
 
     def find(self, person: str, url: str) -> Login | None:
         """The login of a person at an address."""
-        found = self._store.client.hget(self.place, name_of(person, url))
+        found = self._keyspace.client.hget(self.place, name_of(person, url))
         return None if found is None else Login.model_validate_json(found)
 
     def keep(self, person: str, url: str, login: Login) -> None:
         """Put it in the place of any other."""
         with self._locked(person, url):
-            self._store.client.hset(self.place, name_of(person, url), login.model_dump_json())
+            self._keyspace.client.hset(self.place, name_of(person, url), login.model_dump_json())
 
     def remove(self, person: str, url: str) -> bool:
         """Forget it; False if there was none."""
         with self._locked(person, url):
-            return bool(self._store.client.hdel(self.place, name_of(person, url)))
+            return bool(self._keyspace.client.hdel(self.place, name_of(person, url)))
 
     def _locked(self, person: str, url: str) -> Any:
         # Redis's own client: one that waits for Redis has no locks.
         name = lock_of(self.place, name_of(person, url))
-        return self._store.hasty.lock(name, timeout=LOCK_SECONDS, blocking_timeout=PATIENCE_SECONDS)
+        return self._keyspace.hasty.lock(name, timeout=LOCK_SECONDS, blocking_timeout=PATIENCE_SECONDS)
 
 
 def name_of(person: str, url: str) -> str:
@@ -121,9 +122,9 @@ def lock_of(place: str, name: str) -> str:
 def way_to(settings: Settings, store: Store, person: str, url: str) -> dict[str, Any] | None:
     """What a broker needs to use the login of a person at an address; None if there is none, or nothing to open it with."""
     secret = find_key(settings)
-    if not person or secret is None or Logins(store).find(person, url) is None:
+    if not person or secret is None or Logins(store.keyspace).find(person, url) is None:
         return None
-    return {"redis": redis_url(settings), "place": store.key(_PLACE), "person": person, "secret": secret}
+    return {"redis": redis_url(settings), "place": store.keyspace.key(_PLACE), "person": person, "secret": secret}
 
 
 def find_key(settings: Settings) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from swarm.definitions.mcp.servers import MAX_NAME, Server, tool_name
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 
 MAX_DESCRIPTION = 2_048
 """Characters, of a tool and of a server's own instructions: it is said with every request."""
@@ -115,15 +115,15 @@ def _usable(schema: dict[str, Any]) -> dict[str, Any]:
 class Pins:
     """What the servers of one job offer."""
 
-    def __init__(self, store: Store, job_id: str) -> None:
-        self._store, self._job_id = store, job_id
+    def __init__(self, keyspace: Keyspace, job_id: str) -> None:
+        self._keyspace, self._job_id = keyspace, job_id
 
     def load(self) -> dict[str, Pin]:
         """Those that are known, by the part that their tools' names have of them."""
-        found = self._store.client.hgetall(self._store.key("job", self._job_id, "servers"))
+        found = self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id, "servers"))
         return {key: Pin.model_validate_json(document) for key, document in found.items()}
 
     def pin(self, place: str, pin: Pin) -> Pin:
         """Keep what a server offers; returns what is kept, of two who come at once the first's."""
-        [document] = self._store.run("pin_server", self._job_id, place, pin.model_dump_json())
+        [document] = self._keyspace.run("pin_server", self._job_id, place, pin.model_dump_json())
         return Pin.model_validate_json(document)

@@ -62,83 +62,83 @@ end
 
 local function too_much(shelf, given, known, text)
   if #text > given.max_page then return { 'limit', 'page', #text } end
-  local total = count(redis.call('HGET', shelf_key(shelf, 'sums'), 'bytes')) - (known and known.size or 0) + #text
+  local total = count(redis.call('HGET', memory.key(shelf, 'sums'), 'bytes')) - (known and known.size or 0) + #text
   if total > given.max_shelf then return { 'limit', 'shelf', total } end
-  if not known and redis.call('HLEN', shelf_key(shelf)) >= given.max_pages then return { 'limit', 'pages', given.max_pages + 1 } end
+  if not known and redis.call('HLEN', memory.key(shelf)) >= given.max_pages then return { 'limit', 'pages', given.max_pages + 1 } end
 end
 
 -- The text of an import counts only while nobody has changed the page since the last one.
 local function is_overtaken(shelf, given, known)
-  local imported = redis.call('HGET', shelf_key(shelf, 'imported'), given.page)
+  local imported = redis.call('HGET', memory.key(shelf, 'imported'), given.page)
   if imported == given.sha then return { 'same' } end
   if known and known.by ~= given.by then return { 'changed' } end
 end
 
 local function put(op, shelf, given, text, old)
-  local known = head_of(shelf, given.page) or nil
-  if op == 'create' and is_taken(shelf, given.page) then return nil, { 'exists' } end
+  local known = memory.head_of(shelf, given.page) or nil
+  if op == 'create' and memory.is_taken(shelf, given.page) then return nil, { 'exists' } end
   if op == 'replace' or op == 'insert' then
-    if not known then return nil, { #pages_below(shelf, given.page) > 0 and 'no file' or 'missing' } end
-    local changed, about = changes[op](redis.call('HGET', shelf_key(shelf, 'texts'), given.page), given, text, old)
+    if not known then return nil, { #memory.pages_below(shelf, given.page) > 0 and 'no file' or 'missing' } end
+    local changed, about = changes[op](redis.call('HGET', memory.key(shelf, 'texts'), given.page), given, text, old)
     if not changed then return nil, about end
     local refused = too_much(shelf, given, known, changed)
     if refused then return nil, refused end
-    about.version = record(shelf, given.page, given, op, changed)
+    about.version = memory.record(shelf, given.page, given, op, changed)
     return about
   end
   local version = known and known.version or 0
   if given.if_version and given.if_version ~= version then return nil, { 'version', version } end
   local refused = given.sha and is_overtaken(shelf, given, known)
   if refused then return nil, refused end
-  local way = page_in_the_way(shelf, given.page)
+  local way = memory.page_in_the_way(shelf, given.page)
   if way then return nil, { 'in the way', way } end
-  if not known and #pages_below(shelf, given.page) > 0 then return nil, { 'exists' } end
+  if not known and #memory.pages_below(shelf, given.page) > 0 then return nil, { 'exists' } end
   refused = too_much(shelf, given, known, text)
   if refused then return nil, refused end
-  if given.sha then redis.call('HSET', shelf_key(shelf, 'imported'), given.page, given.sha) end
-  return { version = record(shelf, given.page, given, op, text) }
+  if given.sha then redis.call('HSET', memory.key(shelf, 'imported'), given.page, given.sha) end
+  return { version = memory.record(shelf, given.page, given, op, text) }
 end
 
 local function rename(shelf, given)
   local old, new = given.page, given.to
-  if is_taken(shelf, new) then return nil, { 'exists' } end
-  if not is_taken(shelf, old) then return nil, { 'missing' } end
-  if begins(new, old .. '/') then return nil, { 'within' } end
-  local way = page_in_the_way(shelf, new)
+  if memory.is_taken(shelf, new) then return nil, { 'exists' } end
+  if not memory.is_taken(shelf, old) then return nil, { 'missing' } end
+  if memory.begins(new, old .. '/') then return nil, { 'within' } end
+  local way = memory.page_in_the_way(shelf, new)
   if way then return nil, { 'in the way', way } end
   local version
-  local pages = head_of(shelf, old) and { old } or pages_below(shelf, old)
+  local pages = memory.head_of(shelf, old) and { old } or memory.pages_below(shelf, old)
   for _, page in ipairs(pages) do
     local to = new .. page:sub(#old + 1)
-    local text = redis.call('HGET', shelf_key(shelf, 'texts'), page)
+    local text = redis.call('HGET', memory.key(shelf, 'texts'), page)
     -- Its versions go with it; what was kept of a page that was once called so makes room.
-    uncount(shelf, redis.call('XRANGE', shelf_key(shelf, 'log:' .. to), '-', '+'))
-    redis.call('RENAME', shelf_key(shelf, 'log:' .. page), shelf_key(shelf, 'log:' .. to))
-    local root = redis.call('HGET', shelf_key(shelf, 'roots'), page)
-    redis.call('HDEL', shelf_key(shelf, 'roots'), page, to)
-    if root then redis.call('HSET', shelf_key(shelf, 'roots'), to, root) end
-    redis.call('SREM', shelf_key(shelf, 'logged'), page)
-    redis.call('HSET', shelf_key(shelf), to, redis.call('HGET', shelf_key(shelf), page))
-    redis.call('HDEL', shelf_key(shelf), page)
-    redis.call('HDEL', shelf_key(shelf, 'texts'), page)
-    version = record(shelf, to, given, 'rename', text, { 'from', page })
+    memory.uncount(shelf, redis.call('XRANGE', memory.key(shelf, 'log:' .. to), '-', '+'))
+    redis.call('RENAME', memory.key(shelf, 'log:' .. page), memory.key(shelf, 'log:' .. to))
+    local root = redis.call('HGET', memory.key(shelf, 'roots'), page)
+    redis.call('HDEL', memory.key(shelf, 'roots'), page, to)
+    if root then redis.call('HSET', memory.key(shelf, 'roots'), to, root) end
+    redis.call('SREM', memory.key(shelf, 'logged'), page)
+    redis.call('HSET', memory.key(shelf), to, redis.call('HGET', memory.key(shelf), page))
+    redis.call('HDEL', memory.key(shelf), page)
+    redis.call('HDEL', memory.key(shelf, 'texts'), page)
+    version = memory.record(shelf, to, given, 'rename', text, { 'from', page })
   end
   return { version = version }
 end
 
 local function delete(shelf, given)
-  local known = head_of(shelf, given.page)
+  local known = memory.head_of(shelf, given.page)
   if given.if_version and given.if_version ~= (known and known.version or 0) then return nil, { 'version', known and known.version or 0 } end
-  local pages = known and { given.page } or pages_below(shelf, given.page)
+  local pages = known and { given.page } or memory.pages_below(shelf, given.page)
   if #pages == 0 then return nil, { 'missing' } end
   local version
-  for _, page in ipairs(pages) do version = record(shelf, page, given, 'delete', false) end
+  for _, page in ipairs(pages) do version = memory.record(shelf, page, given, 'delete', false) end
   return { version = version }
 end
 
 step('memory_change', function(shelf, op, request, text, old)
   local given = cjson.decode(request)
-  local early = given.cause and answered(given.job, given.agent, given.cause)
+  local early = given.cause and causes.answered(given.job, given.agent, given.cause)
   if early then return early end
   local sent = given.token and P .. ':sent:memory/' .. given.token
   local said = sent and redis.call('GET', sent)
@@ -152,29 +152,29 @@ step('memory_change', function(shelf, op, request, text, old)
     value, refused = put(op, shelf, given, text, old)
   end
   if refused then return refused end
-  if given.cause then return answer(given.job, given.cause, value) end
+  if given.cause then return causes.answer(given.job, given.cause, value) end
   redis.call('SET', sent, cjson.encode(value), 'EX', 3600)
   return { 'ok', publish, cjson.encode(value), kill }
 end)
 
 -- Remove a page with all its versions, or a whole shelf where no page is named.
 step('memory_purge', function(shelf, page)
-  local pages = page ~= '' and { page } or redis.call('SMEMBERS', shelf_key(shelf, 'logged'))
+  local pages = page ~= '' and { page } or redis.call('SMEMBERS', memory.key(shelf, 'logged'))
   for _, each in ipairs(pages) do
-    local log = shelf_key(shelf, 'log:' .. each)
-    uncount(shelf, redis.call('XRANGE', log, '-', '+'))
-    local known = head_of(shelf, each)
-    if known then subtract(shelf_key(shelf, 'sums'), 'bytes', known.size) end
+    local log = memory.key(shelf, 'log:' .. each)
+    memory.uncount(shelf, redis.call('XRANGE', log, '-', '+'))
+    local known = memory.head_of(shelf, each)
+    if known then subtract(memory.key(shelf, 'sums'), 'bytes', known.size) end
     redis.call('DEL', log)
-    redis.call('HDEL', shelf_key(shelf), each)
-    redis.call('HDEL', shelf_key(shelf, 'texts'), each)
-    redis.call('HDEL', shelf_key(shelf, 'roots'), each)
-    redis.call('SREM', shelf_key(shelf, 'logged'), each)
+    redis.call('HDEL', memory.key(shelf), each)
+    redis.call('HDEL', memory.key(shelf, 'texts'), each)
+    redis.call('HDEL', memory.key(shelf, 'roots'), each)
+    redis.call('SREM', memory.key(shelf, 'logged'), each)
   end
   if page == '' then
     redis.call('HDEL', P .. ':memory', shelf)
-    for _, part in ipairs({ 'sums', 'logged', 'imported', 'texts', 'roots' }) do redis.call('DEL', shelf_key(shelf, part)) end
-    redis.call('DEL', shelf_key(shelf))
+    for _, part in ipairs({ 'sums', 'logged', 'imported', 'texts', 'roots' }) do redis.call('DEL', memory.key(shelf, part)) end
+    redis.call('DEL', memory.key(shelf))
   end
   return 'ok'
 end)

@@ -18,35 +18,35 @@ local LEAST_VERSIONS = 5
 local MOST_LOG_BYTES = 16 * 1024 * 1024
 local HEAD_BYTES = 400
 
-local function shelf_key(shelf, part) return P .. ':memory:' .. shelf .. (part and ':' .. part or '') end
+function memory.key(shelf, part) return P .. ':memory:' .. shelf .. (part and ':' .. part or '') end
 
-local function begins(text, start) return text:sub(1, #start) == start end
+function memory.begins(text, start) return text:sub(1, #start) == start end
 
 -- The pages below a folder.
-local function pages_below(shelf, folder)
+function memory.pages_below(shelf, folder)
   local found = {}
-  for _, page in ipairs(redis.call('HKEYS', shelf_key(shelf))) do
-    if begins(page, folder .. '/') then found[#found + 1] = page end
+  for _, page in ipairs(redis.call('HKEYS', memory.key(shelf))) do
+    if memory.begins(page, folder .. '/') then found[#found + 1] = page end
   end
   return found
 end
 
-local function head_of(shelf, page)
-  local record = redis.call('HGET', shelf_key(shelf), page)
+function memory.head_of(shelf, page)
+  local record = redis.call('HGET', memory.key(shelf), page)
   return record and cjson.decode(record)
 end
 
 -- Whether the path is taken, by a page or a folder.
-local function is_taken(shelf, page)
-  return redis.call('HEXISTS', shelf_key(shelf), page) == 1 or #pages_below(shelf, page) > 0
+function memory.is_taken(shelf, page)
+  return redis.call('HEXISTS', memory.key(shelf), page) == 1 or #memory.pages_below(shelf, page) > 0
 end
 
 -- The page that stands where a folder would be needed for this path, or nil.
-local function page_in_the_way(shelf, page)
+function memory.page_in_the_way(shelf, page)
   local at = page:find('/', 1, true)
   while at do
     local folder = page:sub(1, at - 1)
-    if redis.call('HEXISTS', shelf_key(shelf), folder) == 1 then return folder end
+    if redis.call('HEXISTS', memory.key(shelf), folder) == 1 then return folder end
     at = page:find('/', at + 1, true)
   end
   return nil
@@ -59,10 +59,10 @@ local function beginning_of(text)
 end
 
 -- Count versions no more that are about to be dropped.
-local function uncount(shelf, entries)
+function memory.uncount(shelf, entries)
   for _, entry in ipairs(entries) do
     for i = 1, #entry[2], 2 do
-      if entry[2][i] == 'text' then subtract(shelf_key(shelf, 'sums'), 'log_bytes', #entry[2][i + 1]) end
+      if entry[2][i] == 'text' then subtract(memory.key(shelf, 'sums'), 'log_bytes', #entry[2][i + 1]) end
     end
   end
 end
@@ -104,7 +104,7 @@ end
 local function keep_authors(shelf, page, entry)
   local version, authors, runs = {}, {}, {}
   for i = 1, #entry[2], 2 do version[entry[2][i]] = entry[2][i + 1] end
-  local stored = redis.call('HGET', shelf_key(shelf, 'roots'), page)
+  local stored = redis.call('HGET', memory.key(shelf, 'roots'), page)
   local root = stored and cjson.decode(stored) or { text = '', by = {} }
   for _, run in ipairs(root.by) do
     for _ = 1, run[1] do authors[#authors + 1] = run[2] end
@@ -113,41 +113,41 @@ local function keep_authors(shelf, page, entry)
   for _, job in ipairs(attribute(split_lines(root.text), authors, split_lines(version.text), author)) do
     if #runs > 0 and runs[#runs][2] == job then runs[#runs][1] = runs[#runs][1] + 1 else runs[#runs + 1] = { 1, job } end
   end
-  redis.call('HSET', shelf_key(shelf, 'roots'), page, cjson.encode({ text = version.text, by = runs }))
+  redis.call('HSET', memory.key(shelf, 'roots'), page, cjson.encode({ text = version.text, by = runs }))
 end
 
 local function drop_old_versions(shelf, page)
-  local log = shelf_key(shelf, 'log:' .. page)
+  local log = memory.key(shelf, 'log:' .. page)
   local length = redis.call('XLEN', log)
   while length > MOST_VERSIONS
-    or (length > LEAST_VERSIONS and count(redis.call('HGET', shelf_key(shelf, 'sums'), 'log_bytes')) > MOST_LOG_BYTES) do
+    or (length > LEAST_VERSIONS and count(redis.call('HGET', memory.key(shelf, 'sums'), 'log_bytes')) > MOST_LOG_BYTES) do
     local oldest = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)
     keep_authors(shelf, page, oldest[1])
     redis.call('XDEL', log, oldest[1][1])
-    uncount(shelf, oldest)
+    memory.uncount(shelf, oldest)
     length = length - 1
   end
 end
 
 -- Keep what was done to a page as its next version, which is returned. `text` is false for a page that is no more.
-local function record(shelf, page, given, op, text, more)
-  local known = head_of(shelf, page)
-  local version = redis.call('HINCRBY', shelf_key(shelf, 'sums'), 'version', 1)
+function memory.record(shelf, page, given, op, text, more)
+  local known = memory.head_of(shelf, page)
+  local version = redis.call('HINCRBY', memory.key(shelf, 'sums'), 'version', 1)
   local entry = { 'op', op, 'text', text or '', 'job', given.job, 'agent', given.agent, 'by', given.by, 'at', string.format('%.3f', NOW) }
   if not known then entry[#entry + 1] = 'new'; entry[#entry + 1] = '1' end
   if given.taken then entry[#entry + 1] = 'taken'; entry[#entry + 1] = given.taken end
   for _, each in ipairs(more or {}) do entry[#entry + 1] = each end
-  redis.call('XADD', shelf_key(shelf, 'log:' .. page), version .. '-0', unpack(entry))
-  redis.call('SADD', shelf_key(shelf, 'logged'), page)
-  add(shelf_key(shelf, 'sums'), 'log_bytes', #(text or ''))
-  add(shelf_key(shelf, 'sums'), 'bytes', #(text or '') - (known and known.size or 0))
+  redis.call('XADD', memory.key(shelf, 'log:' .. page), version .. '-0', unpack(entry))
+  redis.call('SADD', memory.key(shelf, 'logged'), page)
+  add(memory.key(shelf, 'sums'), 'log_bytes', #(text or ''))
+  add(memory.key(shelf, 'sums'), 'bytes', #(text or '') - (known and known.size or 0))
   if text then
-    redis.call('HSET', shelf_key(shelf, 'texts'), page, text)
-    redis.call('HSET', shelf_key(shelf), page, cjson.encode({ size = #text, version = version, head = beginning_of(text),
+    redis.call('HSET', memory.key(shelf, 'texts'), page, text)
+    redis.call('HSET', memory.key(shelf), page, cjson.encode({ size = #text, version = version, head = beginning_of(text),
       job = given.job, agent = given.agent, by = given.by, at = NOW }))
   else
-    redis.call('HDEL', shelf_key(shelf, 'texts'), page)
-    redis.call('HDEL', shelf_key(shelf), page)
+    redis.call('HDEL', memory.key(shelf, 'texts'), page)
+    redis.call('HDEL', memory.key(shelf), page)
   end
   drop_old_versions(shelf, page)
   redis.call('HSET', P .. ':memory', shelf, given.about)

@@ -29,7 +29,7 @@ class _Call:
 
     def __init__(self, context: ToolContext, given: dict[str, Any], mounts: Mounts) -> None:
         self.context, self.given, self.mounts = context, given, mounts
-        self.memories = Memories(context.store)
+        self.memories = Memories(context.store.keyspace)
         self.removed = 0
 
     def clean(self, name: str) -> str:

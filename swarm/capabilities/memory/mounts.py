@@ -25,7 +25,7 @@ from swarm.capabilities.memory.pages import Memories, PageView
 from swarm.capabilities.memory.shelves import Places, Shelf
 from swarm.core.errors import ToolError
 from swarm.definitions.model import MemoryScope
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tools import ToolContext
 
 ROOT = "/memories"
@@ -98,7 +98,9 @@ def find_mounts(store: Store, spec: AgentSpec) -> Mounts | None:
     if scope is None:
         return None
     try:
-        places = Places.model_validate_json(store.client.hget(store.key("job", spec.job_id), "memory") or "")
+        places = Places.model_validate_json(
+            store.keyspace.client.hget(store.keyspace.key("job", spec.job_id), "memory") or ""
+        )
     except ValidationError:
         return None
     return make_mounts(places, scope, spec.definition.name)
@@ -124,7 +126,7 @@ def tell_memory(store: Store, spec: AgentSpec, *, now: float) -> str:
 
 def tell_mounts(store: Store, mounts: Mounts, *, now: float) -> str:
     """What an agent with these shelves is told of them."""
-    memories = Memories(store)
+    memories = Memories(store.keyspace)
     notes = memories.read(mounts.own, NOTES) if mounts.own is not None else None
     return render_memory(mounts.pages(memories), notes[1] if notes else "", now=now)
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.capabilities.memory.shelves import Shelf
 from swarm.core.errors import MemoryRefused
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 
 MAX_PAGE_BYTES = 64 * 1024
 MAX_SHELF_BYTES = 4 * 1024 * 1024
@@ -100,30 +100,30 @@ class Author:
 class Memories:
     """All shelves of one swarm."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def shelves(self) -> list[Shelf]:
         """Those that were ever written, by id."""
-        stored = self._store.client.hgetall(self._store.key("memory"))
+        stored = self._keyspace.client.hgetall(self._keyspace.key("memory"))
         return [Shelf.model_validate_json(document) for _, document in sorted(stored.items())]
 
     def pages(self, shelf: Shelf) -> list[PageView]:
         """All pages, by name."""
-        stored = self._store.client.hgetall(self._store.key("memory", shelf.id))
+        stored = self._keyspace.client.hgetall(self._keyspace.key("memory", shelf.id))
         return [PageView(name=name, **json.loads(record)) for name, record in sorted(stored.items())]
 
     def read(self, shelf: Shelf, page: str) -> tuple[PageView, str] | None:
         """A page and its text, as they belong together; None if there is no such page."""
-        pipeline = self._store.client.pipeline(transaction=True)
-        pipeline.hget(self._store.key("memory", shelf.id), page)
-        pipeline.hget(self._store.key("memory", shelf.id, "texts"), page)
+        pipeline = self._keyspace.client.pipeline(transaction=True)
+        pipeline.hget(self._keyspace.key("memory", shelf.id), page)
+        pipeline.hget(self._keyspace.key("memory", shelf.id, "texts"), page)
         record, text = pipeline.execute()
         return None if record is None else (PageView(name=page, **json.loads(record)), text or "")
 
     def logged(self, shelf: Shelf) -> list[str]:
         """The pages that have versions kept, also those that are deleted, by name."""
-        return sorted(self._store.client.smembers(self._store.key("memory", shelf.id, "logged")))
+        return sorted(self._keyspace.client.smembers(self._keyspace.key("memory", shelf.id, "logged")))
 
     def versions(self, shelf: Shelf, page: str) -> list[Version]:
         """The page's versions that are kept, the oldest first."""
@@ -131,9 +131,9 @@ class Memories:
 
     def past(self, shelf: Shelf, page: str) -> tuple[list[Version], Root | None]:
         """The page's versions that are kept, the oldest first, and what is known of those before."""
-        pipeline = self._store.client.pipeline(transaction=True)
-        pipeline.xrange(self._store.key("memory", shelf.id, f"log:{page}"))
-        pipeline.hget(self._store.key("memory", shelf.id, "roots"), page)
+        pipeline = self._keyspace.client.pipeline(transaction=True)
+        pipeline.xrange(self._keyspace.key("memory", shelf.id, f"log:{page}"))
+        pipeline.hget(self._keyspace.key("memory", shelf.id, "roots"), page)
         rows, root = pipeline.execute()
         versions = [
             Version(version=int(entry_id.split("-")[0]), source=fields.pop("from", ""), **fields)
@@ -143,7 +143,7 @@ class Memories:
 
     def imported(self, shelf: Shelf) -> dict[str, str]:
         """By page, the hash of the file that was imported last."""
-        return dict(self._store.client.hgetall(self._store.key("memory", shelf.id, "imported")))
+        return dict(self._keyspace.client.hgetall(self._keyspace.key("memory", shelf.id, "imported")))
 
     def change(
         self, shelf: Shelf, op: Change, page: str, author: Author, *, text: str = "", old: str = "", **given: Any
@@ -167,7 +167,7 @@ class Memories:
         request |= tells_repeat
         # Half a surrogate pair has no UTF-8 form.
         texts = [each.encode("utf-8", "replace").decode() for each in (text, old)]
-        answer = self._store.run("memory_change", shelf.id, op, json.dumps(request), *texts)
+        answer = self._keyspace.run("memory_change", shelf.id, op, json.dumps(request), *texts)
         if answer[0] != "ok":
             raise MemoryRefused(_explain(answer, page), str(answer[0]), list(answer[1:]))
         changed: dict[str, Any] = json.loads(answer[2])
@@ -175,7 +175,7 @@ class Memories:
 
     def purge(self, shelf: Shelf, page: str = "") -> None:
         """Remove a page with all its versions, or without one the whole shelf."""
-        self._store.run("memory_purge", shelf.id, page)
+        self._keyspace.run("memory_purge", shelf.id, page)
 
 
 def _explain(answer: list[Any], page: str) -> str:

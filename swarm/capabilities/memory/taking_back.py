@@ -38,20 +38,18 @@ def take_back(memories: Memories, job: str) -> list[tuple[Shelf, str]]:
 
 def _restore(memories: Memories, shelf: Shelf, page: str, job: str) -> bool:
     versions, root = memories.past(shelf, page)
-    if not any(version.job == job for version in versions) and not (root and any(by == job for _, by in root.by)):
+    if job not in (*(version.job for version in versions), *(by for _, by in (root.by if root else ()))):
         return False
     found = memories.read(shelf, page)
-    now = found[1] if found else None
     # What is kept may be newer than what was read; then the version does not fit, and it begins anew.
-    seen = found[0].version if found else 0
+    seen, now = (found[0].version, found[1]) if found else (0, None)
     wanted = without_job(versions, job, root)
-    if wanted is not None and found is not None and seen != versions[-1].version:
-        return _restore(memories, shelf, page, job)
     if wanted is None:
-        if found is None:
-            return False
-        memories.change(shelf, "delete", page, Author(), if_version=seen, taken=job)
-        return True
+        if found is not None:
+            memories.change(shelf, "delete", page, Author(), if_version=seen, taken=job)
+        return found is not None
+    if found is not None and seen != versions[-1].version:
+        return _restore(memories, shelf, page, job)
     if wanted != now:
         memories.change(shelf, "write", page, Author(), text=wanted, if_version=seen, taken=job)
     before = name_without(versions, job)
@@ -79,18 +77,14 @@ def without_job(versions: Sequence[Version], job: str, root: Root | None = None)
 
     Of what stood in a page before its oldest kept version `root` says who brought it in; without one it is nobody's: it stays.
     """
-    others = [version for version in versions if version.job != job]
-    weave = [_Line(line, by) for line, by in root.lines()] if root else []
+    weave = [_Line(line, by) for line, by in (root.lines() if root else ())]
     untold = bool(versions) and not versions[0].new and root is None
-    if not others and not untold and all(line.brought_by == job for line in weave):
-        return None
-    if others and others[-1].op == "delete":
+    last = next((version for version in reversed(versions) if version.job != job), None)
+    gone = last.op == "delete" if last else not untold and all(line.brought_by == job for line in weave)
+    if gone:
         return None
     for at, version in enumerate(versions):
-        author = "" if at == 0 and untold else version.job
-        if version.taken:
-            _undo(weave, version.taken, author)
-        _add(weave, [] if version.op == "delete" else split_lines(version.text), author)
+        _apply(weave, version, "" if at == 0 and untold else version.job)
     return "".join(line.text for line in weave if line.brought_by != job and line.taken_by in (None, job))
 
 
@@ -99,6 +93,12 @@ def name_without(versions: Sequence[Version], job: str) -> str | None:
     renames = [version for version in versions if version.op == "rename"]
     last = next((at for at in range(len(renames) - 1, -1, -1) if renames[at].job != job), -1)
     return renames[last + 1].source if last + 1 < len(renames) else None
+
+
+def _apply(weave: list[_Line], version: Version, author: str) -> None:
+    if version.taken:
+        _undo(weave, version.taken, author)
+    _add(weave, [] if version.op == "delete" else split_lines(version.text), author)
 
 
 def _undo(weave: list[_Line], job: str, author: str) -> None:

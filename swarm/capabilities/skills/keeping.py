@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from swarm.capabilities.skills.model import Package, Skill, Skills
 from swarm.core.errors import ToolError
-from swarm.store.agents import Store
 from swarm.store.documents import RecordT, read_once
+from swarm.store.store import Store
 from swarm.tools import ToolContext
 from swarm.tools.processes import scratch_folder
 from swarm.workspace import SKILL_PREFIX
@@ -22,7 +22,7 @@ VARIABLE = SKILL_PREFIX.strip("$/")
 
 def find_skills(store: Store, job_id: str) -> Skills:
     """What travelled with the job. Raises `UnreadableRecord`."""
-    return load_skills(store, store.carried(job_id).get("skills", ""))
+    return load_skills(store, store.jobs.carried(job_id).get("skills", ""))
 
 
 def load_skills(store: Store, digest: str) -> Skills:
@@ -84,4 +84,4 @@ def _write(package: Package, folder: Path) -> None:
 
 
 def _read(store: Store, digest: str, kind: type[RecordT]) -> RecordT:
-    return read_once(kind, digest, store.document, f"the document {digest[:12]} with skills of its job")
+    return read_once(kind, digest, store.jobs.document, f"the document {digest[:12]} with skills of its job")

@@ -18,7 +18,7 @@ from swarm.capabilities.skills.telling import list_skills, render_skill
 from swarm.core.errors import ToolError
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import READ, SHELL
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string
 from swarm.workspace import SKILL_PREFIX

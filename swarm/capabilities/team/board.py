@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import BoardRefused
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 from swarm.store.values import NOT_LIVE, Signals, normal_role
 
 MAX_TASKS = 1_000
@@ -52,6 +53,16 @@ class TaskView(BaseModel):
     changed: float
 
 
+class TaskChanges(TypedDict, total=False):
+    """What can be changed of a task."""
+
+    subject: str
+    description: str
+    role: str
+    blocked_by: Sequence[int]
+    note: str
+
+
 class TaskTexts(BaseModel):
     """The long texts of one task."""
 
@@ -65,14 +76,14 @@ class TaskTexts(BaseModel):
 class Board:
     """The board of one job. Steps take the acting agent and the cause that tells a repeat."""
 
-    def __init__(self, store: Store, job_id: str) -> None:
-        self._store, self._job_id = store, job_id
+    def __init__(self, keyspace: Keyspace, job_id: str) -> None:
+        self._keyspace, self._job_id = keyspace, job_id
 
     # -- reading -------------------------------------------------------------------------------------------
 
     def tasks(self) -> list[TaskView]:
         """All tasks, by number."""
-        stored = self._store.client.hgetall(self._store.key("job", self._job_id, "board"))
+        stored = self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id, "board"))
         records = {int(number): json.loads(record) for number, record in stored.items()}
         completed = {number for number, record in records.items() if record["state"] == "completed"}
         return [
@@ -86,7 +97,7 @@ class Board:
             return {}
         names = tuple(TaskTexts.model_fields)
         wanted = [f"{number} {name}" for number in numbers for name in names]
-        found = iter(self._store.client.hmget(self._store.key("job", self._job_id, "board", "text"), wanted))
+        found = iter(self._keyspace.client.hmget(self._keyspace.key("job", self._job_id, "board", "text"), wanted))
         return {number: TaskTexts(**{name: next(found) or "" for name in names}) for number in numbers}
 
     # -- steps: each raises `BoardRefused` ------------------------------------------------------------------
@@ -118,29 +129,10 @@ class Board:
         said, effect = self._step("claim", agent_id, cause, {} if number is None else {"task": number})
         return int(said["task"]), effect
 
-    def update(
-        self,
-        agent_id: str,
-        cause: str,
-        number: int,
-        *,
-        subject: str | None = None,
-        description: str | None = None,
-        role: str | None = None,
-        blocked_by: Sequence[int] | None = None,
-        note: str | None = None,
-    ) -> Signals:
+    def update(self, agent_id: str, cause: str, number: int, **changes: Unpack[TaskChanges]) -> Signals:
         """Change what is given; `role=""` opens the task to everybody, a note is added to those there are."""
-        given: dict[str, Any] = {
-            "task": number,
-            "subject": None if subject is None else check_subject(subject),
-            "description": None if description is None else check_text("description", description),
-            "role": None if role is None else check_role(role),
-            "blocked_by": None if blocked_by is None else _numbers(blocked_by),
-            "note": None if note is None else check_text("note", note),
-            "max_notes": MAX_NOTES_BYTES,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
+        given: dict[str, Any] = {name: _CHECKS[name](value) for name, value in changes.items() if value is not None}
+        given |= {"task": number, "max_notes": MAX_NOTES_BYTES}
         while True:
             try:
                 return self._step("update", agent_id, cause, given)[1]
@@ -150,9 +142,9 @@ class Board:
 
     def _look_for_circle(self, number: int, wanted: Sequence[int]) -> int:
         """Returns as of which change none of the wanted tasks waits for `number`. Raises `BoardRefused` if one does."""
-        pipeline = self._store.client.pipeline()
-        pipeline.hget(self._store.key("job", self._job_id), "board_ways")
-        pipeline.hgetall(self._store.key("job", self._job_id, "board"))
+        pipeline = self._keyspace.client.pipeline()
+        pipeline.hget(self._keyspace.key("job", self._job_id), "board_ways")
+        pipeline.hgetall(self._keyspace.key("job", self._job_id, "board"))
         seen, stored = pipeline.execute()
         blocked_by = {int(task): json.loads(record).get("blocked_by", []) for task, record in stored.items()}
         if way := find_way(blocked_by, wanted, number):
@@ -175,7 +167,7 @@ class Board:
 
     def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Signals]:
         request = json.dumps({"agent": agent_id, "cause": f"board/{cause}", **given})
-        answer = self._store.run("board", self._job_id, operation, request)
+        answer = self._keyspace.run("board", self._job_id, operation, request)
         match answer:
             case ["ok", publish, said, kill]:
                 return json.loads(said), Signals(publish=publish, kill=kill)
@@ -295,3 +287,13 @@ def find_way(blocked_by: Mapping[int, Sequence[int]], start: Iterable[int], end:
 
 def _numbers(numbers: Sequence[int]) -> list[int]:
     return sorted(set(numbers))
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "subject": check_subject,
+    "description": partial(check_text, "description"),
+    "role": check_role,
+    "blocked_by": _numbers,
+    "note": partial(check_text, "note"),
+}
+"""What can be changed of a task → what reads it."""

@@ -18,25 +18,25 @@
 --
 -- States of a task: pending -> in_progress -> completed; back to pending when its owner gives it back or ends.
 
-local function board_key(job, part) return job_key(job, part and 'board:' .. part or 'board') end
+function board.key(job, part) return job_key(job, part and 'board:' .. part or 'board') end
 
-local function load_task(job, n)
-  local found = redis.call('HGET', board_key(job), n)
+function board.load_task(job, n)
+  local found = redis.call('HGET', board.key(job), n)
   return found and cjson.decode(found)
 end
 
 -- An empty list would come back as an empty object.
-local function save_task(job, n, task)
+function board.save_task(job, n, task)
   if task.blocked_by and #task.blocked_by == 0 then task.blocked_by = nil end
   task.changed = NOW
-  redis.call('HSET', board_key(job), n, cjson.encode(task))
+  redis.call('HSET', board.key(job), n, cjson.encode(task))
 end
 
 -- The tasks that are to be completed before this one and are not yet.
-local function blockers(job, task)
+function board.blockers(job, task)
   local left, wanted = {}, task.blocked_by or {}
   if #wanted == 0 then return left end
-  for i, done in ipairs(redis.call('SMISMEMBER', board_key(job, 'done'), unpack(wanted))) do
+  for i, done in ipairs(redis.call('SMISMEMBER', board.key(job, 'done'), unpack(wanted))) do
     if done == 0 then left[#left + 1] = wanted[i] end
   end
   return left
@@ -45,19 +45,19 @@ end
 local function edge(first, n) return string.format('%08d %08d', first, n) end
 
 -- The tasks that this one blocks.
-local function blocked_by(job, n)
-  local found = redis.call('ZRANGE', board_key(job, 'edges'), '[' .. edge(n, 0), '(' .. edge(n + 1, 0), 'BYLEX')
+function board.blocked_by(job, n)
+  local found = redis.call('ZRANGE', board.key(job, 'edges'), '[' .. edge(n, 0), '(' .. edge(n + 1, 0), 'BYLEX')
   for i, pair in ipairs(found) do found[i] = tonumber(pair:sub(10)) end
   return found
 end
 
-local function blocks_any(job, n)
-  return #redis.call('ZRANGE', board_key(job, 'edges'), '[' .. edge(n, 0), '(' .. edge(n + 1, 0), 'BYLEX', 'LIMIT', 0, 1) > 0
+function board.blocks_any(job, n)
+  return #redis.call('ZRANGE', board.key(job, 'edges'), '[' .. edge(n, 0), '(' .. edge(n + 1, 0), 'BYLEX', 'LIMIT', 0, 1) > 0
 end
 
 -- Have a task wait for these.
-local function block(job, n, task, wanted)
-  local key, had, gone, new = board_key(job, 'edges'), {}, {}, {}
+function board.block(job, n, task, wanted)
+  local key, had, gone, new = board.key(job, 'edges'), {}, {}, {}
   for _, first in ipairs(task.blocked_by or {}) do had[first] = true end
   for _, first in ipairs(wanted) do
     if not had[first] then new[#new + 1], new[#new + 2] = 0, edge(first, n) end
@@ -68,24 +68,24 @@ local function block(job, n, task, wanted)
   if #gone > 0 then redis.call('ZREM', key, unpack(gone)) end
   if #new > 0 then redis.call('ZADD', key, unpack(new)) end
   task.blocked_by = wanted
-  redis.call('HSET', board_key(job, 'left'), n, #blockers(job, task))
+  redis.call('HSET', board.key(job, 'left'), n, #board.blockers(job, task))
 end
 
-local function tell_board(job, agent, n, task, change, ...)
+function board.tell(job, agent, n, task, change, ...)
   emit(job, 'board', agent, 'task', n, 'change', change, 'subject', task.subject, ...)
 end
 
-local function role_fits(task, role) return not task.role or task.role == role end
+function board.role_fits(task, role) return not task.role or task.role == role end
 
 -- Offer an open task to one teammate. It is a notice of the runtime, and such notices wake whoever is idle.
-local function offer_to(job, n, task, id)
-  local offered = redis.call('HGET', board_key(job, 'offers'), n) or ' '
-  redis.call('HSET', board_key(job, 'offers'), n, offered .. id .. ' ')
-  notify(id, { what = 'offer', task = tonumber(n), subject = task.subject })
+function board.offer_to(job, n, task, id)
+  local offered = redis.call('HGET', board.key(job, 'offers'), n) or ' '
+  redis.call('HSET', board.key(job, 'offers'), n, offered .. id .. ' ')
+  agents.notify(id, { what = 'offer', task = tonumber(n), subject = task.subject })
 end
 
 local function was_offered(job, n, id)
-  local offered = redis.call('HGET', board_key(job, 'offers'), n)
+  local offered = redis.call('HGET', board.key(job, 'offers'), n)
   return offered and offered:find(' ' .. id .. ' ', 1, true) ~= nil
 end
 
@@ -115,56 +115,56 @@ local function offer(job, n, task)
   local idle, offered = idle_teammates(job, task.role), nil
   for i = idle.first, #idle do
     local one = idle[i]
-    offered = offered or redis.call('HGET', board_key(job, 'offers'), n) or ''
+    offered = offered or redis.call('HGET', board.key(job, 'offers'), n) or ''
     if not one.busy and not offered:find(' ' .. one.id .. ' ', 1, true) then
       one.busy = not redis.call('ZSCORE', job_key(job, 'team:idle'), one.id) or has_ended(one.parent)
       if not one.busy then
         one.busy = true
-        return offer_to(job, n, task, one.id)
+        return board.offer_to(job, n, task, one.id)
       end
     end
   end
 end
 
 -- An open task that fits a teammate and has not been offered to it, or nil.
-local function open_task_for(job, id)
+function board.open_task_for(job, id)
   local role = field(id, 'role')
-  for _, n in ipairs(redis.call('ZRANGE', board_key(job, 'open'), 0, -1)) do
-    local task = load_task(job, n)
-    if role_fits(task, role) and not was_offered(job, n, id) then return n, task end
+  for _, n in ipairs(redis.call('ZRANGE', board.key(job, 'open'), 0, -1)) do
+    local task = board.load_task(job, n)
+    if board.role_fits(task, role) and not was_offered(job, n, id) then return n, task end
   end
 end
 
 -- Offer to the next one what was offered to `id` last and not taken.
-local function pass_on(job, id)
-  local offers = redis.call('HGETALL', board_key(job, 'offers'))
+function board.pass_on(job, id)
+  local offers = redis.call('HGETALL', board.key(job, 'offers'))
   for i = 1, #offers, 2 do
-    if offers[i + 1]:sub(-#id - 2) == ' ' .. id .. ' ' then offer(job, offers[i], load_task(job, offers[i])) end
+    if offers[i + 1]:sub(-#id - 2) == ' ' .. id .. ' ' then offer(job, offers[i], board.load_task(job, offers[i])) end
   end
 end
 
 -- Let a pending task be claimed if nothing blocks it any more.
-local function open_task(job, n, task)
-  if task.state ~= 'pending' or redis.call('HGET', board_key(job, 'left'), n) ~= '0' then
-    redis.call('ZREM', board_key(job, 'open'), n)
-    redis.call('HDEL', board_key(job, 'offers'), n)
+function board.open_task(job, n, task)
+  if task.state ~= 'pending' or redis.call('HGET', board.key(job, 'left'), n) ~= '0' then
+    redis.call('ZREM', board.key(job, 'open'), n)
+    redis.call('HDEL', board.key(job, 'offers'), n)
     return false
   end
-  redis.call('ZADD', board_key(job, 'open'), n, n)
+  redis.call('ZADD', board.key(job, 'open'), n, n)
   offer(job, n, task)
   return true
 end
 
-local function give_task_back(job, n, task, agent)
-  redis.call('HDEL', board_key(job, 'owners'), n)
+function board.give_task_back(job, n, task, agent)
+  redis.call('HDEL', board.key(job, 'owners'), n)
   task.state, task.owner, task.owner_name = 'pending', nil, nil
-  save_task(job, n, task)
-  tell_board(job, agent, n, task, 'released')
+  board.save_task(job, n, task)
+  board.tell(job, agent, n, task, 'released')
 end
 
 -- The numbers of the tasks that an agent has in progress, in order.
-local function tasks_of(job, id)
-  local found, owners = {}, redis.call('HGETALL', board_key(job, 'owners'))
+function board.tasks_of(job, id)
+  local found, owners = {}, redis.call('HGETALL', board.key(job, 'owners'))
   for i = 1, #owners, 2 do
     if owners[i + 1] == id then found[#found + 1] = tonumber(owners[i]) end
   end
@@ -174,20 +174,20 @@ end
 
 -- What an agent that ends had in progress goes back, and what it was offered goes on.
 at_end(function(job, id)
-  if redis.call('EXISTS', board_key(job)) == 0 then return end
-  for _, n in ipairs(tasks_of(job, id)) do
-    local task = load_task(job, n)
-    give_task_back(job, n, task, id)
-    open_task(job, n, task)
+  if redis.call('EXISTS', board.key(job)) == 0 then return end
+  for _, n in ipairs(board.tasks_of(job, id)) do
+    local task = board.load_task(job, n)
+    board.give_task_back(job, n, task, id)
+    board.open_task(job, n, task)
   end
-  pass_on(job, id)
+  board.pass_on(job, id)
 end)
 
 -- Of these tasks, those that are not completed.
-local function open_of(job, numbers)
+function board.open_of(job, numbers)
   local left = {}
   for _, n in ipairs(numbers) do
-    local task = load_task(job, n)
+    local task = board.load_task(job, n)
     if task and task.state ~= 'completed' then left[#left + 1] = n end
   end
   return left

@@ -20,7 +20,7 @@ _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 
 def _board(context: ToolContext) -> Board:
-    return Board(context.store, context.job_id)
+    return Board(context.store.keyspace, context.job_id)
 
 
 # -- the steps -------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def _update(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 def _find_owner(context: ToolContext, who: str) -> str:
     if who in (context.agent_id, context.spec.name):
         return context.agent_id
-    return context.store.directory(context.job_id).find_agent(who, context.agent_id).id
+    return context.store.mail.directory(context.job_id).find_agent(who, context.agent_id).id
 
 
 def _complete(context: ToolContext, given: dict[str, Any]) -> ToolResult:

@@ -6,10 +6,10 @@
 --   | {'limit', 'page' | 'pad' | 'pages', how much there would be} | {'refused', 'not live', '{}'}
 step('scratchpad', function(job, operation, request, text)
   local given = cjson.decode(request)
-  local early = answered(job, given.agent, given.cause)
+  local early = causes.answered(job, given.agent, given.cause)
   if early then return early end
 
-  local pad, page = pad_key(job), page_key(job, given.page)
+  local pad, page = scratchpad.key(job), scratchpad.page_key(job, given.page)
   local known = redis.call('HGET', pad, given.page)
   known = known and cjson.decode(known)
   local version, size = known and known.version or 0, known and known.size or 0
@@ -21,7 +21,7 @@ step('scratchpad', function(job, operation, request, text)
     redis.call('DEL', page)
     subtract(job_key(job), 'pad_bytes', size)
     emit(job, 'pad', given.agent, 'page', given.page, 'change', 'deleted')
-    return answer(job, given.cause, { version = 0, size = 0 })
+    return causes.answer(job, given.cause, { version = 0, size = 0 })
   end
 
   local grown = (operation == 'append' and size or 0) + #text
@@ -34,7 +34,7 @@ step('scratchpad', function(job, operation, request, text)
   add(job_key(job), 'pad_bytes', grown - size)
   version = redis.call('HINCRBY', job_key(job), 'pad_version', 1)
   redis.call('HSET', pad, given.page, cjson.encode({ size = grown, version = version, by = given.agent,
-    by_name = name_of(given.agent), at = NOW }))
+    by_name = agents.name_of(given.agent), at = NOW }))
   emit(job, 'pad', given.agent, 'page', given.page, 'change', operation == 'append' and 'appended' or 'written', 'size', grown)
-  return answer(job, given.cause, { version = version, size = grown })
+  return causes.answer(job, given.cause, { version = version, size = grown })
 end)

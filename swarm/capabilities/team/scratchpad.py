@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from swarm.core.errors import PadRefused
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 from swarm.store.values import NOT_LIVE
 
 MAX_PAGE_BYTES = 1024 * 1024
@@ -51,20 +51,20 @@ class Written:
 class Pad:
     """The scratchpad of one job."""
 
-    def __init__(self, store: Store, job_id: str) -> None:
-        self._store, self._job_id = store, job_id
+    def __init__(self, keyspace: Keyspace, job_id: str) -> None:
+        self._keyspace, self._job_id = keyspace, job_id
 
     def pages(self) -> list[PageView]:
         """All pages, by name."""
-        stored = self._store.client.hgetall(self._store.key("job", self._job_id, "pad"))
+        stored = self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id, "pad"))
         return [PageView(name=name, **json.loads(record)) for name, record in sorted(stored.items())]
 
     def read(self, name: str) -> tuple[PageView, str]:
         """A page and its text, as they belong together. Raises `PadRefused`."""
         check_page(name)
-        pipeline = self._store.client.pipeline(transaction=True)
-        pipeline.hget(self._store.key("job", self._job_id, "pad"), name)
-        pipeline.get(self._store.key("job", self._job_id, "page", name))
+        pipeline = self._keyspace.client.pipeline(transaction=True)
+        pipeline.hget(self._keyspace.key("job", self._job_id, "pad"), name)
+        pipeline.get(self._keyspace.key("job", self._job_id, "page", name))
         record, text = pipeline.execute()
         if record is None:
             raise PadRefused(self._missing(name))
@@ -98,7 +98,7 @@ class Pad:
             request["if_version"] = if_version
         # Half a surrogate pair has no UTF-8 form.
         storable = text.encode("utf-8", "replace").decode()
-        answer = self._store.run("scratchpad", self._job_id, operation, json.dumps(request), storable)
+        answer = self._keyspace.run("scratchpad", self._job_id, operation, json.dumps(request), storable)
         match answer[0]:
             case "ok":
                 return Written(**json.loads(answer[2]))

@@ -5,7 +5,7 @@
 -- Of the job's record: `pad_bytes`, the size of all pages; `pad_version`, the last version given to any page, so that a version
 -- never comes again, not even for a page that was deleted and made anew.
 
-local function pad_key(job) return job_key(job, 'pad') end
-local function page_key(job, page) return job_key(job, 'page:' .. page) end
+function scratchpad.key(job) return job_key(job, 'pad') end
+function scratchpad.page_key(job, page) return job_key(job, 'page:' .. page) end
 
 keep_parts('pad')

@@ -26,32 +26,32 @@ end
 step('team', function(job, operation, request)
   local given = cjson.decode(request)
   local agent, cause = given.agent, given.cause
-  local early = answered(job, agent, cause)
+  local early = causes.answered(job, agent, cause)
   if early then return early end
   local team = job_key(job, 'team')
   local name, lead = read(team, 'name', 'lead')
 
   if operation == 'create' then
-    if name then return refuse('exists', { name = name, lead = lead ~= agent and name_of(lead) or nil }) end
+    if name then return causes.refuse('exists', { name = name, lead = lead ~= agent and agents.name_of(lead) or nil }) end
     redis.call('HSET', team, 'name', given.name, 'description', given.description, 'lead', agent, 'created', NOW)
     emit(job, 'team', agent, 'change', 'founded', 'name', given.name)
-    return answer(job, cause, { name = given.name })
+    return causes.answer(job, cause, { name = given.name })
   end
 
-  if not name then return refuse('missing') end
-  if lead ~= agent then return refuse('led', { name = name, lead = name_of(lead) }) end
+  if not name then return causes.refuse('missing') end
+  if lead ~= agent then return causes.refuse('led', { name = name, lead = agents.name_of(lead) }) end
   if redis.call('HEXISTS', team, 'leaving') == 0 then
     local busy = begin_to_dissolve(job, agent, given.force)
-    if busy then return refuse('busy', { names = busy }) end
+    if busy then return causes.refuse('busy', { names = busy }) end
   end
   for _, child in ipairs(redis.call('SPOP', job_key(job, 'team:leaving'), AT_ONCE / 2)) do
     -- The lead has it from this step's answer: no notice besides.
     redis.call('HDEL', agent_key(child), 'background')
-    end_agent(child, 'cancelled', '', given.reason, true)
+    endings.end_agent(child, 'cancelled', '', given.reason, true)
   end
   if redis.call('EXISTS', job_key(job, 'team:leaving')) == 1 then return { 'more', publish, kill } end
   local stopped = redis.call('HGET', team, 'leaving')
   redis.call('DEL', team)
   emit(job, 'team', agent, 'change', 'dissolved', 'name', name)
-  return answer(job, cause, { name = name, stopped = stopped })
+  return causes.answer(job, cause, { name = name, stopped = stopped })
 end)

@@ -44,7 +44,7 @@ def _delete(context: ToolContext, given: dict[str, Any]) -> ToolResult:
 
 
 def _teams(context: ToolContext) -> Teams:
-    return Teams(context.store, context.job_id)
+    return Teams(context.store.keyspace, context.job_id)
 
 
 _GIVEN = ("name", "prompt", "description", "subagent_type", "role", "model", "effort", "mode", "cwd", "isolation")

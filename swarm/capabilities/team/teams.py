@@ -8,7 +8,7 @@ from typing import Any
 
 from swarm.core.errors import BadName, TeamRefused
 from swarm.mailbox import check_name
-from swarm.store.agents import Store
+from swarm.store.keyspace import Keyspace
 from swarm.store.values import NOT_LIVE, Signals
 
 MAX_DESCRIPTION_CHARACTERS = 1_000
@@ -27,12 +27,12 @@ class Team:
 class Teams:
     """The team of one job, if it has one. The same cause again returns the same and changes nothing."""
 
-    def __init__(self, store: Store, job_id: str) -> None:
-        self._store, self._job_id = store, job_id
+    def __init__(self, keyspace: Keyspace, job_id: str) -> None:
+        self._keyspace, self._job_id = keyspace, job_id
 
     def find(self) -> Team | None:
         """The job's team."""
-        record = self._store.client.hgetall(self._store.key("job", self._job_id, "team"))
+        record = self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id, "team"))
         known = {field: record[field] for field in ("name", "description", "lead") if field in record}
         return Team(**known, created=float(record["created"])) if record else None
 
@@ -58,7 +58,7 @@ class Teams:
     def _step(self, operation: str, agent_id: str, cause: str, given: dict[str, Any]) -> tuple[dict[str, Any], Signals]:
         request = json.dumps({"agent": agent_id, "cause": f"team/{cause}", **given})
         publish, kill = [], []
-        while (answer := self._store.run("team", self._job_id, operation, request))[0] == "more":
+        while (answer := self._keyspace.run("team", self._job_id, operation, request))[0] == "more":
             publish += answer[1]
             kill += answer[2]
         match answer:

@@ -88,16 +88,16 @@ class AddressView(BaseModel):
 class Webhooks:
     """The notices of all jobs."""
 
-    def __init__(self, store: Keyspace) -> None:
-        self._store = store
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def know(self, names: Iterable[str]) -> None:
         """Say that a worker delivers to these addresses: events from then on, for a day, have notices for them."""
-        self._store.run("know_webhooks", json.dumps(list(names)))
+        self._keyspace.run("know_webhooks", json.dumps(list(names)))
 
     def due(self, name: str, most: int, lease_seconds: float, longest_seconds: float) -> list[Due]:
         """Take what is to be sent to an address now; what is not settled within the lease is offered again."""
-        found = iter(self._store.run("due_webhooks", name, most, lease_seconds, longest_seconds))
+        found = iter(self._keyspace.run("due_webhooks", name, most, lease_seconds, longest_seconds))
         return [
             Due(
                 notice=Notice.model_validate_json(document),
@@ -109,7 +109,7 @@ class Webhooks:
 
     def addresses(self) -> list[AddressView]:
         """How the addresses stand that workers deliver to, or did within a day."""
-        found = iter(self._store.run("list_webhooks"))
+        found = iter(self._keyspace.run("list_webhooks"))
         return [
             AddressView(
                 name=name,
@@ -123,28 +123,28 @@ class Webhooks:
 
     def find(self, name: str, notice_id: str) -> Standing:
         """How a notice stands."""
-        state, *rest = self._store.run("find_notice", name, notice_id)
+        state, *rest = self._keyspace.run("find_notice", name, notice_id)
         return Standing(state=state, tries=int(rest[0]), why=rest[1]) if rest else Standing(state=state)
 
     def test(self, name: str, now: float) -> str:
         """Have a notice of no event sent to an address; returns its id, by which `find` knows it."""
         about = {"job_id": f"test-{secrets.token_hex(4)}", "agent_id": "", "seq": 0, "title": "a test", "about": {}}
         notice = Notice(type="test", at=now, rehearsed=True, **about)
-        self._store.run("test_webhook", name, notice.id, notice.model_dump_json())
+        self._keyspace.run("test_webhook", name, notice.id, notice.model_dump_json())
         return notice.id
 
     def resend(self, name: str) -> int:
         """Have all that was given up at an address sent again; how much that is."""
-        return int(self._store.run("resend_webhooks", name))
+        return int(self._keyspace.run("resend_webhooks", name))
 
     def settle(self, name: str, notice: Notice) -> None:
         """It was delivered."""
-        self._store.run("settle_webhook", name, notice.id)
+        self._keyspace.run("settle_webhook", name, notice.id)
 
     def put_off(self, name: str, notice: Notice, seconds: float, why: str) -> None:
         """It could not be delivered; it is due again after so long."""
-        self._store.run("put_off_webhook", name, notice.id, seconds, why)
+        self._keyspace.run("put_off_webhook", name, notice.id, seconds, why)
 
     def give_up(self, name: str, notice: Notice, why: str) -> None:
         """It will never be delivered; the job's events say so."""
-        self._store.run("put_off_webhook", name, notice.id, "", why)
+        self._keyspace.run("put_off_webhook", name, notice.id, "", why)

@@ -1,24 +1,24 @@
 local function forget(name, id)
-  redis.call('ZREM', webhooks_key(name), id)
-  redis.call('DEL', webhook_key(name, id))
+  redis.call('ZREM', webhooks.key(name), id)
+  redis.call('DEL', webhooks.notice_key(name, id))
 end
 
 -- Nobody will be told, unless a person has it sent again; whoever reads the job's events learns that.
 local function give_up(name, id, why)
-  local job, tries = read(webhook_key(name, id), 'job', 'tries')
-  redis.call('ZREM', webhooks_key(name), id)
-  redis.call('HSET', webhook_key(name, id), 'why', why)
-  redis.call('ZADD', lost_key(name), NOW, id)
-  redis.call('ZREMRANGEBYSCORE', lost_key(name), '-inf', NOW - NOTICE_SECONDS)
-  redis.call('EXPIRE', lost_key(name), NOTICE_SECONDS)
+  local job, tries = read(webhooks.notice_key(name, id), 'job', 'tries')
+  redis.call('ZREM', webhooks.key(name), id)
+  redis.call('HSET', webhooks.notice_key(name, id), 'why', why)
+  redis.call('ZADD', webhooks.lost_key(name), NOW, id)
+  redis.call('ZREMRANGEBYSCORE', webhooks.lost_key(name), '-inf', NOW - webhooks.NOTICE_SECONDS)
+  redis.call('EXPIRE', webhooks.lost_key(name), webhooks.NOTICE_SECONDS)
   local root = job and job_field(job, 'root')
   if root then emit(job, 'undelivered', root, 'webhook', name, 'notice', id, 'tries', tries, 'why', why) end
 end
 
 -- Say which addresses a worker delivers to, by name.
 step('know_webhooks', function(names)
-  for _, name in ipairs(cjson.decode(names)) do redis.call('ZADD', webhooks_key(), NOW, name) end
-  redis.call('ZREMRANGEBYSCORE', webhooks_key(), '-inf', NOW - NAMED_SECONDS)
+  for _, name in ipairs(cjson.decode(names)) do redis.call('ZADD', webhooks.key(), NOW, name) end
+  redis.call('ZREMRANGEBYSCORE', webhooks.key(), '-inf', NOW - webhooks.NAMED_SECONDS)
   return 'ok'
 end)
 
@@ -27,16 +27,16 @@ end)
 -- Returns {id, notice, tries, the job's address or '', id, …}
 step('due_webhooks', function(name, most, lease, longest)
   local found = {}
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', webhooks_key(name), '-inf', NOW, 'LIMIT', 0, tonumber(most))) do
-    local job, notice, at, why = read(webhook_key(name, id), 'job', 'notice', 'at', 'why')
-    local address = name == OWN and job and redis.call('GET', job_key(job, 'webhook')) or ''
-    if not notice or (name == OWN and address == '') then
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', webhooks.key(name), '-inf', NOW, 'LIMIT', 0, tonumber(most))) do
+    local job, notice, at, why = read(webhooks.notice_key(name, id), 'job', 'notice', 'at', 'why')
+    local address = name == webhooks.OWN and job and redis.call('GET', job_key(job, 'webhook')) or ''
+    if not notice or (name == webhooks.OWN and address == '') then
       forget(name, id)
     elseif NOW - tonumber(at) > tonumber(longest) then
       give_up(name, id, why or 'no worker delivered it in time')
     else
-      local tries = redis.call('HINCRBY', webhook_key(name, id), 'tries', 1)
-      redis.call('ZADD', webhooks_key(name), NOW + tonumber(lease), id)
+      local tries = redis.call('HINCRBY', webhooks.notice_key(name, id), 'tries', 1)
+      redis.call('ZADD', webhooks.key(name), NOW + tonumber(lease), id)
       for _, value in ipairs({ id, notice, tostring(tries), address }) do found[#found + 1] = value end
     end
   end
@@ -48,37 +48,37 @@ step('settle_webhook', function(name, id) forget(name, id) return 'ok' end)
 
 -- It was not: it is due again after so many seconds, or never (`after` is '').
 step('put_off_webhook', function(name, id, after, why)
-  if redis.call('EXISTS', webhook_key(name, id)) == 0 then return 'unknown' end
+  if redis.call('EXISTS', webhooks.notice_key(name, id)) == 0 then return 'unknown' end
   if after == '' then
     give_up(name, id, why)
   else
-    redis.call('HSET', webhook_key(name, id), 'why', why)
-    redis.call('ZADD', webhooks_key(name), 'XX', NOW + tonumber(after), id)
+    redis.call('HSET', webhooks.notice_key(name, id), 'why', why)
+    redis.call('ZADD', webhooks.key(name), 'XX', NOW + tonumber(after), id)
   end
   return 'ok'
 end)
 
 -- Put a notice of no event there, to see whether it arrives.
 step('test_webhook', function(name, id, notice)
-  keep_notice(name, id, '', notice)
+  webhooks.keep_notice(name, id, '', notice)
   return 'ok'
 end)
 
 -- How one notice stands. Returns {'delivered'} | {'waits', tries, why} | {'lost', tries, why}
 step('find_notice', function(name, id)
-  local tries, why = read(webhook_key(name, id), 'tries', 'why')
+  local tries, why = read(webhooks.notice_key(name, id), 'tries', 'why')
   if not tries then return { 'delivered' } end
-  return { redis.call('ZSCORE', lost_key(name), id) and 'lost' or 'waits', tries, why or '' }
+  return { redis.call('ZSCORE', webhooks.lost_key(name), id) and 'lost' or 'waits', tries, why or '' }
 end)
 
 -- How the addresses stand that workers deliver to, or did within a day.
 -- Returns {name, when a worker said last that it delivers there, how many wait, how many were given up, the one that waits longest, …}
 step('list_webhooks', function()
   local found = {}
-  for _, name in ipairs(redis.call('ZRANGE', webhooks_key(), 0, -1)) do
-    local first = redis.call('ZRANGE', webhooks_key(name), 0, 0)[1] or ''
-    local told = { name, redis.call('ZSCORE', webhooks_key(), name), redis.call('ZCARD', webhooks_key(name)),
-      redis.call('ZCOUNT', lost_key(name), NOW - NOTICE_SECONDS, '+inf'), first }
+  for _, name in ipairs(redis.call('ZRANGE', webhooks.key(), 0, -1)) do
+    local first = redis.call('ZRANGE', webhooks.key(name), 0, 0)[1] or ''
+    local told = { name, redis.call('ZSCORE', webhooks.key(), name), redis.call('ZCARD', webhooks.key(name)),
+      redis.call('ZCOUNT', webhooks.lost_key(name), NOW - webhooks.NOTICE_SECONDS, '+inf'), first }
     for _, value in ipairs(told) do found[#found + 1] = tostring(value) end
   end
   return found
@@ -87,15 +87,15 @@ end)
 -- Have everything that was given up there sent again. Returns how much that is.
 step('resend_webhooks', function(name)
   local again = 0
-  for _, id in ipairs(redis.call('ZRANGE', lost_key(name), 0, -1)) do
-    local key = webhook_key(name, id)
+  for _, id in ipairs(redis.call('ZRANGE', webhooks.lost_key(name), 0, -1)) do
+    local key = webhooks.notice_key(name, id)
     if redis.call('EXISTS', key) == 1 then
       redis.call('HSET', key, 'at', NOW, 'tries', 0)
-      redis.call('EXPIRE', key, NOTICE_SECONDS)
-      redis.call('ZADD', webhooks_key(name), NOW, id)
+      redis.call('EXPIRE', key, webhooks.NOTICE_SECONDS)
+      redis.call('ZADD', webhooks.key(name), NOW, id)
       again = again + 1
     end
   end
-  redis.call('DEL', lost_key(name))
+  redis.call('DEL', webhooks.lost_key(name))
   return again
 end)

@@ -7,40 +7,40 @@
 -- P:job:ID:webhook    string  JSON {url, secret}: the address that the job brings
 -- Of a job: `budget_told`, there once its agents have used four fifths of what it may take.
 
-local NAMED_SECONDS = 86400
-local NOTICE_SECONDS = 8 * 86400
-local OWN = 'job'
+webhooks.NAMED_SECONDS = 86400
+webhooks.NOTICE_SECONDS = 8 * 86400
+webhooks.OWN = 'job'
 local TOLD = { job_ended = true, question = true, budget = true }
 
-local function webhooks_key(name) return P .. ':webhooks' .. (name and ':' .. name or '') end
-local function webhook_key(name, id) return P .. ':webhook:' .. name .. ':' .. id end
+function webhooks.key(name) return P .. ':webhooks' .. (name and ':' .. name or '') end
+function webhooks.notice_key(name, id) return P .. ':webhook:' .. name .. ':' .. id end
 
-local function lost_key(name) return webhooks_key(name) .. ':lost' end
+function webhooks.lost_key(name) return webhooks.key(name) .. ':lost' end
 
-local function knows_webhook(name) return redis.call('ZSCORE', webhooks_key(), name) end
+local function knows_webhook(name) return redis.call('ZSCORE', webhooks.key(), name) end
 
 -- Have a job's own address told of it. Returns whether any worker would deliver there.
-local function bring_webhook(job, address)
-  if not knows_webhook(OWN) then return false end
+function webhooks.bring(job, address)
+  if not knows_webhook(webhooks.OWN) then return false end
   redis.call('SET', job_key(job, 'webhook'), address)
   return true
 end
 
-local function keep_notice(name, id, job, notice)
-  redis.call('HSET', webhook_key(name, id), 'job', job, 'notice', notice, 'at', NOW, 'tries', 0)
-  redis.call('EXPIRE', webhook_key(name, id), NOTICE_SECONDS)
-  redis.call('ZADD', webhooks_key(name), NOW, id)
+function webhooks.keep_notice(name, id, job, notice)
+  redis.call('HSET', webhooks.notice_key(name, id), 'job', job, 'notice', notice, 'at', NOW, 'tries', 0)
+  redis.call('EXPIRE', webhooks.notice_key(name, id), webhooks.NOTICE_SECONDS)
+  redis.call('ZADD', webhooks.key(name), NOW, id)
 end
 
 -- Written by the step that writes the event, so no event is without its notices, whoever dies.
 at_event(function(job, kind, id, seq, ...)
   if not TOLD[kind] then return end
-  local names = redis.call('ZRANGE', webhooks_key(), 0, -1)
+  local names = redis.call('ZRANGE', webhooks.key(), 0, -1)
   if #names == 0 then return end
   local given, about = { ... }, {}
   for i = 1, #given, 2 do about[given[i]] = given[i + 1] end
   if about.question then
-    local to, expires = read(question_key(about.question), 'to', 'expires')
+    local to, expires = read(questions.key(about.question), 'to', 'expires')
     -- Another agent is asked, or nobody is.
     if to ~= '' then return end
     about.expires_at = expires
@@ -51,8 +51,8 @@ at_event(function(job, kind, id, seq, ...)
     rehearsed = rehearsed == '1', about = about })
   local own = redis.call('EXISTS', job_key(job, 'webhook')) == 1
   for _, name in ipairs(names) do
-    if name ~= OWN or own then
-      keep_notice(name, job .. '/' .. seq, job, notice)
+    if name ~= webhooks.OWN or own then
+      webhooks.keep_notice(name, job .. '/' .. seq, job, notice)
     end
   end
 end)

@@ -49,7 +49,7 @@ class Top(App[None]):
     def _find_news(self) -> None:
         store = self.swarm.store
         try:
-            rows = Reader(store).jobs(store.job_ids(_LOOKED_AT_JOBS))
+            rows = Reader(store).jobs(store.jobs.ids(_LOOKED_AT_JOBS))
         except REDIS_ERRORS:
             return  # the screen says so
         before, self._known = self._known, rows

@@ -35,7 +35,7 @@ class FleetScreen(ListScreen):
     def load(self) -> Callable[[], None]:
         """The newest jobs and the workers."""
         store = self.swarm.store
-        rows, workers = Reader(store).jobs(store.job_ids(_JOBS)), len(store.workers())
+        rows, workers = Reader(store).jobs(store.jobs.ids(_JOBS)), len(store.fleet.workers())
         return lambda: self._show(rows, workers)
 
     def _show(self, rows: dict[str, Row], workers: int) -> None:
@@ -151,7 +151,7 @@ class AgentScreen(Screen[None]):
     def _load(self) -> None:
         swarm: Any = self.app.swarm  # type: ignore[attr-defined]
         try:
-            entries = list(swarm.store.journal(self._agent_id, self._told))
+            entries = list(swarm.store.journals.read(self._agent_id, self._told))
             self._told += len(entries)
             if entries and self._printer is not None:
                 self.app.call_from_thread(self._printer.print, entries)

@@ -106,6 +106,11 @@ class Server(BaseModel):
             found[name] = default if found.get(name, default) is not None else None
         return found
 
+    @property
+    def needed_variables(self) -> list[str]:
+        """Those without a default."""
+        return [name for name, default in self.variables.items() if default is None]
+
     def offers(self, tool: str) -> bool:
         """Whether the tool, by the server's own name for it, is one that the configuration lets agents have."""
         wanted = self.tools is None or any(fnmatch.fnmatchcase(tool, pattern) for pattern in self.tools)

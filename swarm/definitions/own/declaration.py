@@ -91,13 +91,21 @@ def tool(
     def declare(function: FunctionT) -> FunctionT:
         place = place_of(function)
         try:
-            kind = _kind_of(effects, read_only)
-            declaration = _make(
-                *(function, place, name or function.__name__, kind, network, sandboxed, timeout),
-                subject=subject,
-                aliases=aliases,
-                needs=needs,
+            _check_function(function)
+            row = ToolRow(
+                *(
+                    name or function.__name__,
+                    _kind_of(effects, read_only),
+                    f"{function.__module__}:{function.__name__}",
+                ),
+                *(subject, "value" if subject else ""),
+                network=network,
+                timeout_seconds=timeout,
+                aliases=" ".join(re.sub("[_-]", "", alias).lower() for alias in aliases),
+                tags=_read_needs(needs),
+                sandboxed=sandboxed,
             )
+            declaration = _make(function, row, timeout, place)
         except UnusableFunction as error:
             raise ConfigurationError(f"{place} cannot be a tool: {error}") from error
         setattr(function, _MARK, declaration)
@@ -127,47 +135,29 @@ def _kind_of(effects: Effects | None, read_only: bool) -> Kind:
     return _KINDS["none" if read_only else effects or "once"]
 
 
-def _make(
-    function: Callable[..., Any],
-    place: str,
-    name: str,
-    kind: Kind,
-    network: bool,
-    sandboxed: bool,
-    timeout: float,
-    *,
-    subject: str,
-    aliases: Sequence[str],
-    needs: Sequence[str],
-) -> Declaration:
+def _check_function(function: Callable[..., Any]) -> None:
     if not inspect.isfunction(function):
         raise UnusableFunction(f"it is a {type(function).__name__}; use `tool` on a function")
     if "." in function.__qualname__:
         raise UnusableFunction("it is not at the top level of its module, where workers could find it")
-    if reason := refuse_name(name):
+
+
+def _read_needs(needs: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return tuple(split_tags(",".join(needs)))
+    except ValueError as error:
+        raise UnusableFunction(f"of its needs {error}") from error
+
+
+def _make(function: Callable[..., Any], row: ToolRow, timeout: float, place: str) -> Declaration:
+    if reason := refuse_name(row.name):
         raise UnusableFunction(reason)
     if timeout <= 0:
         raise UnusableFunction(f"timeout={timeout:g} is no time; give seconds")
-    try:
-        tags = split_tags(",".join(needs))
-    except ValueError as error:
-        raise UnusableFunction(f"of its needs {error}") from error
     parameters = read_parameters(function)
-    if subject and subject not in parameters.schemas:
-        raise UnusableFunction(f"subject={subject!r} is none of its parameters")
+    if row.subject and row.subject not in parameters.schemas:
+        raise UnusableFunction(f"subject={row.subject!r} is none of its parameters")
     description = describe_function(inspect.getdoc(function) or "")
     if not description:
         raise UnusableFunction("it has no docstring, by which a model knows what it is for")
-    row = ToolRow(
-        name,
-        kind,
-        f"{function.__module__}:{function.__name__}",
-        subject,
-        "value" if subject else "",
-        network=network,
-        timeout_seconds=timeout,
-        aliases=" ".join(re.sub("[_-]", "", alias).lower() for alias in aliases),
-        tags=tuple(tags),
-        sandboxed=sandboxed,
-    )
     return Declaration(function, row, description, parameters, timeout, place)

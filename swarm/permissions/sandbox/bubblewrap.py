@@ -7,7 +7,7 @@ only its own processes, and a network of its own, without a way out unless `netw
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -74,12 +74,7 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
     bwrap += ["--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]
     # Not even one that may use the network shares the host's: `network` attaches its own.
     bwrap += ["--unshare-net", *(descriptor_words() if policy.network else [])]
-    for folder in SYSTEM_FOLDERS:
-        if folder.is_symlink():
-            bwrap += ["--symlink", os.readlink(folder), str(folder)]
-        elif folder.is_dir():
-            bwrap += ["--ro-bind", str(folder), str(folder)]
-    bwrap += ["--ro-bind-try", str(PROCESSORS), str(PROCESSORS), "--proc", "/proc", "--dev", "/dev"]
+    bwrap += [*_system_words(), "--proc", "/proc", "--dev", "/dev"]
     given = () if policy.read_only else (policy.workspace, *policy.writable)
     own = settings_of_people(policy) if given else ()
     looked = {root: look(str(root), own) for root in given}
@@ -105,6 +100,15 @@ def wrap(backend: Backend, policy: SandboxPolicy, argv: list[str]) -> list[str]:
         words.append(f"processes={policy.max_processes}")
     bwrap += ["--", *argv]
     return enter_argv(words, attach_argv(policy, bwrap) if policy.network else bwrap)
+
+
+def _system_words() -> Iterator[str]:
+    for folder in SYSTEM_FOLDERS:
+        if folder.is_symlink():
+            yield from ("--symlink", os.readlink(folder), str(folder))
+        elif folder.is_dir():
+            yield from ("--ro-bind", str(folder), str(folder))
+    yield from ("--ro-bind-try", str(PROCESSORS), str(PROCESSORS))
 
 
 def promises_of(*, root: bool) -> frozenset[Promise]:
@@ -144,12 +148,7 @@ def _guards(root: Path, found: Obeyed) -> list[_Mount]:
     nearest = sorted(found.repositories, key=lambda path: (path.count("/"), path))[:_MAX_GUARDED]
     for git in (root / path for path in nearest):
         linked = git.parent.name == "worktrees"
-        if linked:
-            guards += [path for path in (git / "commondir", git / "gitdir") if path.exists()]
-        else:
-            guards += [git / "hooks", git / "config", git / "commondir"]
-        if (git / "config.worktree").exists() or (not linked and _has_worktree_settings(git)):
-            guards.append(git / "config.worktree")
+        guards += _guarded_of(git, linked=linked)
         # A mount of its own: it could be renamed otherwise, and another put in its place.
         mounts += [_Mount(git, "write")] if git != root and not linked else []
         if not linked and ".git" in git.relative_to(root).parts[:-1]:
@@ -163,6 +162,16 @@ def _guards(root: Path, found: Obeyed) -> list[_Mount]:
     known = sorted(found.guards, key=lambda path: (path.count("/"), path))[:_MAX_GUARDED]
     guards += [root / path for path in known]
     return mounts + [_Mount(path, "guard") for path in guards if not _unmakeable(path)]
+
+
+def _guarded_of(git: Path, *, linked: bool) -> Iterator[Path]:
+    """What a writer may not change of a git folder, or of a worktree that is linked to one."""
+    if linked:
+        yield from (path for path in (git / "commondir", git / "gitdir") if path.exists())
+    else:
+        yield from (git / "hooks", git / "config", git / "commondir")
+    if (git / "config.worktree").exists() or (not linked and _has_worktree_settings(git)):
+        yield git / "config.worktree"
 
 
 def _unmakeable(path: Path) -> bool:

@@ -98,17 +98,19 @@ class _Walk:
         if "HEAD" in names and not names.isdisjoint({"objects", "commondir"}):
             self.judge(folder, path)
         for entry in entries:
-            name, place = entry.name, f"{path}/{entry.name}" if path else entry.name
-            lowered = name.casefold()
-            known = who_obeys(place) if editors and lowered in LASTS else ""
-            if lowered == ".git":
-                self._git(folder, name, place, entry, depth)
-            elif known and known not in TOLD:
-                self.take(folder, name, place)
-            elif entry.is_dir(follow_symlinks=False):
-                self._go_in(folder, name, place, depth, editors=editors and name not in _PACKAGES)
-            elif known:
-                self._note(folder, name, place)
+            self._visit(folder, entry, f"{path}/{entry.name}" if path else entry.name, depth, editors=editors)
+
+    def _visit(self, folder: int, entry: os.DirEntry[str], place: str, depth: int, *, editors: bool) -> None:
+        name, lowered = entry.name, entry.name.casefold()
+        known = who_obeys(place) if editors and lowered in LASTS else ""
+        if lowered == ".git":
+            self._git(folder, name, place, entry, depth)
+        elif known and known not in TOLD:
+            self.take(folder, name, place)
+        elif entry.is_dir(follow_symlinks=False):
+            self._go_in(folder, name, place, depth, editors=editors and name not in _PACKAGES)
+        elif known:
+            self._note(folder, name, place)
 
     def _go_in(self, folder: int, name: str, place: str, depth: int, *, editors: bool) -> None:
         try:
@@ -299,11 +301,10 @@ def running_settings(text: str) -> list[tuple[str, str]] | None:
         if "\r" in line or "\0" in line or line.endswith("\\"):
             return None
         if line[0] == "[":
-            name, quote, rest = line[1:-1].partition('"')
-            section, one = name.strip().lower(), bool(quote)
-            strange = one and (not rest.endswith('"') or not {'"', "\\", "]"}.isdisjoint(rest[:-1]))
-            if line[-1] != "]" or strange or not section.replace("-", "").isalnum():
+            head = _read_section(line)
+            if head is None:
                 return None
+            section, one = head
             continue
         key, _, value = line.partition("=")
         key, value = key.strip().lower(), value.strip()
@@ -312,6 +313,14 @@ def running_settings(text: str) -> list[tuple[str, str]] | None:
         if may_run(section, key, value, one=one):
             found.append((f"{section}.{key}", value))
     return found
+
+
+def _read_section(line: str) -> tuple[str, bool] | None:
+    """The section that a line begins, and whether of one thing in it; None if it is not written as git writes it."""
+    name, quote, rest = line[1:-1].partition('"')
+    section, one = name.strip().lower(), bool(quote)
+    strange = one and (not rest.endswith('"') or not {'"', "\\", "]"}.isdisjoint(rest[:-1]))
+    return None if line[-1] != "]" or strange or not section.replace("-", "").isalnum() else (section, one)
 
 
 def may_run(section: str, key: str, value: str, *, one: bool) -> bool:

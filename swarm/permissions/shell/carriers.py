@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from swarm.permissions.shell.parse import GLOB_MARKS, UNKNOWN, literal
+from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN, literal
 
 Words = tuple[str, ...]
 
@@ -98,11 +98,7 @@ def hides_option(named: Sequence[str], words: Words, settled: Words) -> bool:
     for place, word in enumerate(settled[1:], 1):
         if word == "--" and name != "find":
             return False
-        option = word.partition("=")[0]
-        unread = word.startswith("-") and (UNKNOWN in option or literal(option) != option)
-        if (besides or name in _RUNS) and (
-            unread or (word.startswith(_UNSETTLED) and settled[place - 1] not in _TEXT_OPTIONS)
-        ):
+        if (besides or name in _RUNS) and _may_be_option(word, settled[place - 1]):
             return True
         if word in named:
             continue
@@ -111,6 +107,13 @@ def hides_option(named: Sequence[str], words: Words, settled: Words) -> bool:
         if find_carried_code(name, (*words[:1], *settled[1:place], literal(word), *settled[place + 1 : place + 2])):
             return True
     return False
+
+
+def _may_be_option(word: str, before: str) -> bool:
+    """Whether the shell may make an option of a word that is not one as it stands."""
+    option = word.partition("=")[0]
+    unread = word.startswith("-") and (UNKNOWN in option or literal(option) != option)
+    return unread or (word.startswith(_UNSETTLED) and before not in _TEXT_OPTIONS)
 
 
 def has_option(word: str, options: Sequence[str]) -> bool:

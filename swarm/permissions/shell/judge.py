@@ -7,15 +7,17 @@ network, or, without a sandbox, as one of few programs that only look. Only what
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from swarm.definitions.tools import EDIT, READ, SHELL
 from swarm.permissions.calls import Call, Verdict, by_rule, judge_call, matches, rules_against_reading
 from swarm.permissions.path_rules import is_inside, is_protected
-from swarm.permissions.rules import Rule
+from swarm.permissions.rules import Action, Rule
 from swarm.permissions.shell.looks import is_harmless_part, plain_look
-from swarm.permissions.shell.parse import UNKNOWN, ShellCommand, literal, parse_command
+from swarm.permissions.shell.parse import ShellCommand, parse_command
 from swarm.permissions.shell.paths import (
     folders_of,
     named_paths,
@@ -25,6 +27,7 @@ from swarm.permissions.shell.paths import (
 )
 from swarm.permissions.shell.rules import allowing_rule, find_rule, whole_rule
 from swarm.permissions.shell.views import strip_transparent
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 
 def judge_shell(call: Call) -> Verdict:
@@ -56,8 +59,6 @@ def judge_shell(call: Call) -> Verdict:
         return Verdict(
             "ask", "it removes a whole system folder, home or workspace; that is always asked about", by_person=True
         )
-    if call.mode == "bypassPermissions":
-        return Verdict("allow", "allowed in the mode bypassPermissions")
     found = _allow_shell(command, call, folders)
     return replace(looks, reason=found) if isinstance(found, str) else found
 
@@ -76,6 +77,8 @@ def find_plain_look(call: Call) -> list[str] | None:
 
 def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) -> Verdict | str:
     """What allows it to run at once; else in words what of it nothing allows."""
+    if call.mode == "bypassPermissions":
+        return Verdict("allow", "allowed in the mode bypassPermissions")
     allowing = call.rules.about("allow", SHELL)
     whole = whole_rule(command, allowing)
     if whole is not None:
@@ -84,14 +87,22 @@ def _allow_shell(command: ShellCommand, call: Call, folders: list[Path] | None) 
         return Verdict("allow", "the command runs in a sandbox in which it can change nothing")
     if call.mode == "acceptEdits" and call.sandboxed:
         return Verdict("allow", "the command runs in a sandbox that holds it to the workspace")
-    if command.doubt or not command.parts:
-        return f"the command is not understood: {command.doubt}" if command.doubt else "no rule allows it"
-    covering: Rule | None = None
-    if folders is None or not all(is_inside(str(folder), call.workspace) for folder in folders):
+    if command.doubt:
+        return f"the command is not understood: {command.doubt}"
+    if command.parts and (folders is None or not all(is_inside(str(folder), call.workspace) for folder in folders)):
         return "no rule allows it outside of the workspace"
+    # An approval for good is of a command as it stands.
+    usable = allowing if len(command.parts) == 1 else [rule for rule in allowing if not rule.plain]
+    return _allow_parts(command, call, folders, usable)
+
+
+def _allow_parts(
+    command: ShellCommand, call: Call, folders: list[Path] | None, allowing: Sequence[Rule]
+) -> Verdict | str:
+    """The rules that allow each part and each file that is written; else what they leave open."""
+    covering: Rule | None = None
     for part in command.parts:
-        # An approval for good is of a command as it stands.
-        rule = allowing_rule(part, allowing if len(command.parts) == 1 else [one for one in allowing if not one.plain])
+        rule = allowing_rule(part, allowing)
         covering = covering or rule
         # A folder may be the inside of another repository, whose settings have Git run programs.
         strays = strip_transparent(part.words)[:1] == ("git",) and not _stays_in_repository(folders, call.workspace)
@@ -127,47 +138,54 @@ def _judge_paths(
     command: ShellCommand, resolved: ShellCommand, call: Call, folders: list[Path] | None
 ) -> Verdict | None:
     """What rules about files say of the files that the command names: deny before ask, nothing if they are silent."""
-    worst: Verdict | None = None
-    for target in written_targets(command):
-        verdict = _judge_target(target, replace(call, mode="bypassPermissions"), folders)
-        if verdict.action == "deny":
-            return verdict
-        if verdict.action == "ask":
-            worst = worst or verdict
     looked_from = folders or [call.workspace]
-    for action in ("deny", "ask"):
-        reading = [rule for rule in call.rules.about(action, READ) if rule.spec is not None]
-        editing = [rule for rule in call.rules.about(action, EDIT) if rule.spec is not None]
-        for rules, tool, writers_only in ((reading, READ, False), (editing, EDIT, True)):
-            if not rules or (action == "ask" and worst is not None):
+    bypassing = replace(call, mode="bypassPermissions")
+    on_targets = (_judge_target(target, bypassing, folders) for target in written_targets(command))
+
+    def hold_against(action: Action) -> Iterator[Verdict]:
+        for tool, writers_only in ((READ, False), (EDIT, True)):
+            rules = [rule for rule in call.rules.about(action, tool) if rule.spec is not None]
+            if not rules:
                 continue
             both = dict.fromkeys((command, resolved))
             paths = [path for one in both for path in named_paths(one, looked_from, writers_only=writers_only)]
-            for path in dict.fromkeys(path for path in paths if UNKNOWN not in path):
-                named = replace(call, tool=tool, given={"file_path": path})
-                rule = next((rule for rule in rules if matches(rule, named)), None)
-                if rule is not None and action == "deny":
-                    return by_rule(action, rule)
-                worst = worst or (by_rule(action, rule) if rule is not None else None)
-            unknown = (
-                command.doubt
-                or command.braces
-                or UNKNOWN in paths
-                or (folders is None and _names_relative(resolved, writers_only=writers_only))
-            )
-            if worst is None and unknown:
+            yield from _hold_against_paths(rules, paths, replace(call, tool=tool))
+            relative = folders is None and _names_relative(resolved, writers_only=writers_only)
+            if command.doubt or command.braces or UNKNOWN in paths or relative:
                 doubt = f"{_doubtful(rules[0])}: which file it is about is known only when it runs"
-                worst = Verdict("ask", doubt, rules[0])
-    if worst is None and call.mode != "bypassPermissions":
-        targets = [
-            str(folder / os.path.expanduser(target)) for folder in looked_from for target in written_targets(command)
-        ]
-        for path in (*named_paths(command, looked_from, writers_only=True), *targets):
-            if UNKNOWN not in path and is_protected(path, call.workspace):
-                return Verdict(
-                    "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
-                )
-    return worst
+                yield Verdict("ask", doubt, rules[0])
+
+    worst = _worst(chain(on_targets, hold_against("deny"))) or _worst(hold_against("ask"))
+    return worst or _judge_protected(command, call, looked_from)
+
+
+def _worst(verdicts: Iterable[Verdict]) -> Verdict | None:
+    """The first that denies, else the first that asks."""
+    asks: Verdict | None = None
+    for verdict in verdicts:
+        if verdict.action == "deny":
+            return verdict
+        asks = asks or (verdict if verdict.action == "ask" else None)
+    return asks
+
+
+def _hold_against_paths(rules: Sequence[Rule], paths: Iterable[str], call: Call) -> Iterator[Verdict]:
+    for path in dict.fromkeys(path for path in paths if UNKNOWN not in path):
+        named = replace(call, given={"file_path": path})
+        yield from (by_rule(rule.action, rule) for rule in rules if matches(rule, named))
+
+
+def _judge_protected(command: ShellCommand, call: Call, folders: list[Path]) -> Verdict | None:
+    """A question about a file that it writes and that tools obey."""
+    if call.mode == "bypassPermissions":
+        return None
+    targets = [str(folder / os.path.expanduser(target)) for folder in folders for target in written_targets(command)]
+    for path in (*named_paths(command, folders, writers_only=True), *targets):
+        if UNKNOWN not in path and is_protected(path, call.workspace):
+            return Verdict(
+                "ask", f"{path} is configuration that tools obey; changing it is always asked about", by_person=True
+            )
+    return None
 
 
 def _judge_target(target: str, call: Call, folders: list[Path] | None) -> Verdict:
@@ -178,13 +196,7 @@ def _judge_target(target: str, call: Call, folders: list[Path] | None) -> Verdic
         folders = [call.workspace]
     # The shell also looks a pattern up, and knows more tildes.
     if folders is None or UNKNOWN in target or literal(target) != target or target.startswith("~"):
-        for rule in call.rules.about("deny", EDIT):
-            if rule.spec is None and not rule.exceptions:
-                return by_rule("deny", rule)
-        about = (*call.rules.about("deny", EDIT), *call.rules.about("ask", EDIT), *rules_against_reading(call.rules))
-        if call.mode != "bypassPermissions" or about:
-            return Verdict("ask", "which file its output is written to is known only when it runs")
-        return Verdict("allow", "allowed in the mode bypassPermissions")
+        return _judge_unknown_target(call)
     worst: Verdict | None = None
     for folder in folders:
         verdict = judge_call(replace(edit, given={"file_path": str(folder / target)}))
@@ -192,6 +204,17 @@ def _judge_target(target: str, call: Call, folders: list[Path] | None) -> Verdic
             return verdict
         worst = verdict if worst is None or verdict.action == "ask" else worst
     return worst or Verdict("ask", "which file its output is written to cannot be told")
+
+
+def _judge_unknown_target(call: Call) -> Verdict:
+    denying = call.rules.about("deny", EDIT)
+    for rule in denying:
+        if rule.spec is None and not rule.exceptions:
+            return by_rule("deny", rule)
+    about = (*denying, *call.rules.about("ask", EDIT), *rules_against_reading(call.rules))
+    if call.mode != "bypassPermissions" or about:
+        return Verdict("ask", "which file its output is written to is known only when it runs")
+    return Verdict("allow", "allowed in the mode bypassPermissions")
 
 
 def _names_relative(command: ShellCommand, *, writers_only: bool) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from swarm.permissions.shell.looks import Grammar
-from swarm.permissions.shell.parse import UNKNOWN, literal
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 _OF_REMOTE = ("git fetch", "git pull", "git push")
 """Their first operand says whom they speak with; it belongs to the kind."""

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm.permissions.shell.parse import GLOB_MARKS, UNKNOWN, ShellCommand, SimpleCommand
+from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
+from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN
 
 MayRead = Callable[[str], bool]
 """Whether a file of this name may be read without a question."""
@@ -28,32 +29,36 @@ class Grammar:
     def operands_of(self, words: tuple[str, ...], *, values: bool = True) -> list[str] | None:
         """What is left beside options that are all known, with their `values`; None where one is not."""
         found: list[str] = []
-        names, rest = self.long.split(), list(words)
+        rest = list(words)
         while rest:
             word = rest.pop(0)
             if word == "--":
                 found += rest
                 break
-            name, equals, value = word.partition("=")
             if word == "-" or not word.startswith("-"):
                 found.append(word)
-            elif re.fullmatch(r"-\d+", word) and "#" in self.letters:
-                continue
-            elif word.startswith("--"):
-                if (f"{name[2:]}=" if equals else name[2:]) not in names:
+            elif not (re.fullmatch(r"-\d+", word) and "#" in self.letters):
+                taken = self._read_long(word[2:]) if word.startswith("--") else self._read_letters(word, rest)
+                if taken is None:
                     return None
-                found += [value] if equals and values else []
-            else:
-                for place, letter in enumerate(word[1:], 2):
-                    if letter not in self.letters or not letter.isalnum():
-                        return None
-                    if f"{letter}:" in self.letters:
-                        if place == len(word) and not rest:
-                            return None
-                        value = word[place:] or rest.pop(0)
-                        found += [value] if values else []
-                        break
+                found += taken if values else []
         return found if self.operands is None or len(found) <= self.operands else None
+
+    def _read_long(self, word: str) -> list[str] | None:
+        """The value of a long option; None for one that is not known."""
+        name, equals, value = word.partition("=")
+        return ([value] if equals else []) if name + equals in self.long.split() else None
+
+    def _read_letters(self, word: str, rest: list[str]) -> list[str] | None:
+        """The value of the last of some short options, which may be the first of `rest`; None if one is not known."""
+        for place, letter in enumerate(word[1:], 2):
+            if letter not in self.letters or not letter.isalnum():
+                return None
+            if f"{letter}:" in self.letters:
+                if place == len(word) and not rest:
+                    return None
+                return [word[place:] or rest.pop(0)]
+        return []
 
 
 _GREP = Grammar("nilLvwxcoqsEFPhHrIaA:B:C:e:m:", "include= exclude= exclude-dir= color= line-number ignore-case count")
@@ -127,8 +132,10 @@ def plain_look(command: ShellCommand, workspace: Path, may_read: MayRead, *, gua
     folders = guarded and (words[0] in ("rg", "git") or any(map(_RECURSIVE.match, words[1:])))
     if folders or (words[0] not in _SPEAKS and not all(map(may_read, operands))):
         return None
-    if words[0] != "git":
-        return list(words)
+    return _git_look(words, workspace) if words[0] == "git" else list(words)
+
+
+def _git_look(words: tuple[str, ...], workspace: Path) -> list[str] | None:
     if (workspace / "HEAD").exists() and not (workspace / ".git").exists():
         return None  # files of the project are the settings of that repository
     converts = ("--no-ext-diff", "--no-textconv") if words[1] in _CONVERTS else ()

@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from swarm.permissions.shell.parse import GLOB_MARKS, UNKNOWN, ShellCommand, literal
+from swarm.permissions.shell.parse import ShellCommand
 from swarm.permissions.shell.views import strip_transparent, view_command
+from swarm.permissions.shell.words import GLOB_MARKS, UNKNOWN, literal
 
 _WRITERS = frozenset(
     (

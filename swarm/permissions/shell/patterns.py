@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarm.permissions.shell.parse import UNKNOWN, literal
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 _BLANK = "\ue001"
 """A blank inside a word: `git "log x"` is not `git log x`."""
@@ -91,34 +91,26 @@ def escape_pattern(command: str) -> str:
 
 def _read_tokens(text: str, star: str) -> str:
     """The pattern without quotes, as the words of a command are; stars that are not escaped become `star`."""
-    pieces: list[str] = []
-    quote, index = "", 0
     if text.count("'") % 2 or text.replace('\\"', "").count('"') % 2:
         return " ".join(text.replace("*", star).split())  # no quoting that closes: taken as it stands
+    stars = "*" if star == _STAR else ""
+    escapable = {"'": stars, '"': f'"\\$`{stars}'}
+    pieces: list[str] = []
+    quote, index = "", 0
     while index < len(text):
-        character = text[index]
+        character, following = text[index], text[index + 1 : index + 2]
         index += 1
-        if character == "\\" and text[index : index + 1] == "*" and star == _STAR:
-            pieces.append("*")
+        if character == "\\" and following and following in escapable.get(quote, following):
+            pieces.append(following.translate(_BLANKS))
             index += 1
-        elif quote:
-            if character == quote:
-                quote = ""
-            elif character == "\\" and quote == '"' and text[index : index + 1] in ('"', "\\", "$", "`"):
-                pieces.append(text[index])
-                index += 1
-            elif character == "*":
-                # People write `Bash(git commit -m "*")` and mean any message.
-                pieces.append(star)
-            else:
-                pieces.append(_BLANK if character.isspace() else character)
-        elif character in "'\"":
+        elif character == quote:
+            quote = ""
+        elif not quote and character in "'\"":
             quote = character
-        elif character == "\\" and index < len(text):
-            pieces.append(text[index].translate(_BLANKS))
-            index += 1
+        elif character == "*":
+            pieces.append(star)  # also in quotes: people write `Bash(git commit -m "*")` and mean any message
         else:
-            pieces.append(star if character == "*" else character)
+            pieces.append(_BLANK if quote and character.isspace() else character)
     return " ".join("".join(pieces).split())
 
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from swarm.definitions.tools import SHELL
 from swarm.permissions.rules import Rule
 from swarm.permissions.shell.carriers import hides_option
 from swarm.permissions.shell.kinds import kind_of
-from swarm.permissions.shell.parse import UNKNOWN, ShellCommand, SimpleCommand
-from swarm.permissions.shell.patterns import compile_pattern, is_wildcard
+from swarm.permissions.shell.parse import ShellCommand, SimpleCommand
+from swarm.permissions.shell.patterns import CommandPattern, compile_pattern, is_wildcard
 from swarm.permissions.shell.variables import SAFE_VARIABLES
 from swarm.permissions.shell.views import is_plain, runs_another, strip_transparent, view_command
+from swarm.permissions.shell.words import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,13 @@ class Finding:
 
 def find_rule(command: ShellCommand, rules: Iterable[Rule]) -> Finding | None:
     """The first rule (all deny, or all ask) that matches a part of the command; those that match for certain first."""
+    return _surest(_hold_against(command, rule) for rule in rules)
+
+
+def _surest(findings: Iterable[Finding | None]) -> Finding | None:
+    """The first that is certain, else the first."""
     possible: Finding | None = None
-    for rule in rules:
-        finding = _hold_against(command, rule)
+    for finding in findings:
         if finding is not None and finding.certain:
             return finding
         possible = possible or finding
@@ -69,6 +75,10 @@ def _covers(rule: Rule, part: SimpleCommand) -> bool:
         return False
     if rule.plain:
         return not part.assigned and f"{kind_of(part.settled_words)}:*" == rule.spec
+    return _covers_words(pattern, part)
+
+
+def _covers_words(pattern: CommandPattern, part: SimpleCommand) -> bool:
     bare = strip_transparent(part.words)
     settled = part.settled_words[len(part.words) - len(bare) :]
     if bare[0] == "xargs" and len(bare) > 1 and not bare[1].startswith("-"):
@@ -101,14 +111,18 @@ def _hold_against(command: ShellCommand, rule: Rule) -> Finding | None:
     pattern = compile_pattern(rule.spec)
     if pattern.loose.fullmatch(_collapse(command.text)) and (parts or not exceptions):
         return certain
-    doubt = command.doubt or ""
-    for part in parts:
-        views = view_command(part)
-        if pattern.loose.fullmatch(_collapse(part.raw)) or any(map(pattern.matches_loosely, views.commands)):
-            return certain
-        if views.opaque or any(map(pattern.may_match, views.commands)):
-            doubt = doubt or views.opaque or "it has words that are known only when it runs"
-    return Finding(rule, certain=False, doubt=doubt) if doubt else None
+    doubtful = Finding(rule, certain=False, doubt=command.doubt) if command.doubt else None
+    return _surest(chain([doubtful], (_hold_part(part, pattern, rule) for part in parts)))
+
+
+def _hold_part(part: SimpleCommand, pattern: CommandPattern, rule: Rule) -> Finding | None:
+    views = view_command(part)
+    if pattern.loose.fullmatch(_collapse(part.raw)) or any(map(pattern.matches_loosely, views.commands)):
+        return Finding(rule, certain=True)
+    if views.opaque or any(map(pattern.may_match, views.commands)):
+        doubt = views.opaque or "it has words that are known only when it runs"
+        return Finding(rule, certain=False, doubt=doubt)
+    return None
 
 
 def _collapse(text: str) -> str:

@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass, field
 
 from swarm.permissions.shell.carriers import FINDERS, Words, find_carried_code
-from swarm.permissions.shell.parse import UNKNOWN, SimpleCommand, literal, parse_command
+from swarm.permissions.shell.parse import SimpleCommand, parse_command
 from swarm.permissions.shell.variables import CODE_VARIABLES
+from swarm.permissions.shell.words import UNKNOWN, literal
 
 _SHELLS = re.compile(r"(ba|da|z|k|a|fi|rba)?sh")
 _CARRIERS = re.compile(
@@ -88,7 +89,12 @@ class Views:
         name = first.rstrip("/").rpartition("/")[2]
         if name != words[0]:
             self.add((name, *words[1:]), depth)
-            return
+        else:
+            self._judge_words(name, words)
+            self._add_inner(name, words, depth)
+
+    def _judge_words(self, name: str, words: Words) -> None:
+        """Give up on a program that may take its words for code."""
         for names, evaluated in _EVALUATES.items():
             if re.fullmatch(names, name) and any(re.match(evaluated, word) for word in words[1:] or ("",)):
                 self.give_up(f"{name} may read a word of it as code")
@@ -99,7 +105,6 @@ class Views:
                 self.see_assigned(word.partition("=")[0] if "=" in word or name != "env" else "")
         if (reason := find_carried_code(name, words)) is not None:
             self.give_up(reason)
-        self._add_inner(name, words, depth)
 
     def see_assigned(self, name: str) -> None:
         """A variable that it sets."""
@@ -118,17 +123,24 @@ class Views:
             self._add_tails(words, depth, (UNKNOWN,) if name in ("xargs", "parallel") else ())
         copies = _COPIERS.fullmatch(name) is not None
         if copies or (_CARRIERS.fullmatch(name) and name != "eval"):
-            splits = any(map(_SPLIT_OPTION.match, words[1:]))
-            certain = not copies and (name != "env" or splits)
-            if splits and name == "env":
-                self.give_up("it makes words of one")
-            for word in words[1:]:
-                if _CODE.search(word) or (UNKNOWN in word and (name != "env" or splits)):
-                    self._read(_SPLIT_OPTION.sub("", word), depth, certain=certain)
-                    self._read(word.partition("=")[2], depth, certain=False)
-                    self._read(re.sub(r"^-\w*?c", "", word), depth, certain=False)
+            self._look_into_carrier(name, words, depth, copies=copies)
+        if name in FINDERS:
+            self._look_into_finder(name, words, depth)
+
+    def _look_into_carrier(self, name: str, words: Words, depth: int, *, copies: bool) -> None:
+        splits = any(map(_SPLIT_OPTION.match, words[1:]))
+        if splits and name == "env":
+            self.give_up("it makes words of one")
+        of_code = name != "env" or splits
+        for word in words[1:]:
+            if _CODE.search(word) or (UNKNOWN in word and of_code):
+                self._read(_SPLIT_OPTION.sub("", word), depth, certain=of_code and not copies)
+                self._read(word.partition("=")[2], depth, certain=False)
+                self._read(re.sub(r"^-\w*?c", "", word), depth, certain=False)
+
+    def _look_into_finder(self, name: str, words: Words, depth: int) -> None:
         for place, word in enumerate(words):
-            if word in FINDERS.get(name, ()):
+            if word in FINDERS[name]:
                 end = next((at for at in range(place, len(words)) if words[at] in (";", "+")), len(words))
                 carried = tuple(UNKNOWN if "{}" in each else each for each in words[place + 1 : end])
                 self.add(carried, depth + 1)
@@ -136,7 +148,7 @@ class Views:
                     self._read(each if _CODE.search(each) else "", depth, certain=False)
             elif name == "git" and re.match("-x.", word):
                 self._read(word[2:], depth)
-            elif "=" in word and word.partition("=")[0] in FINDERS.get(name, ()):
+            elif "=" in word and word.partition("=")[0] in FINDERS[name]:
                 self._read(word.partition("=")[2], depth)
 
     def _add_tails(self, words: Words, depth: int, appended: Words = ()) -> None:

@@ -26,7 +26,7 @@ local LONGEST_ASIDE_SECONDS = 600
 
 -- Woken agents come before fresh ones, deeper before shallower: trees finish instead of widening. Who gave its process up for others is
 -- in line like a fresh root, or some that wait actively for those not yet started would keep them from starting.
-local function rank(id)
+function admission.rank(id)
   local gen, depth, yielded = fields(id, 'gen', 'depth', 'yielded')
   local fresh = yielded or count(gen) == 0
   if yielded then depth = 0 end
@@ -34,15 +34,15 @@ local function rank(id)
   return (fresh and 1e12 or 0) + (64 - count(depth)) * 1e10 + NOW - 1.7e9 + in_line * 0.0005
 end
 
-local function places_left(job)
+function admission.places_left(job)
   local most = tonumber(job_field(job, 'max_running') or '1000000')
   return most - redis.call('SCARD', job_key(job, 'running')) - redis.call('SCARD', job_key(job, 'called'))
 end
 
 -- Whether a job has its turn depends on its line and its places: to be called when either has changed.
-local function line_up(job)
+function admission.line_up(job)
   moved = true
-  if redis.call('EXISTS', job_key(job, 'line')) == 0 or places_left(job) <= 0 then
+  if redis.call('EXISTS', job_key(job, 'line')) == 0 or admission.places_left(job) <= 0 then
     redis.call('ZREM', P .. ':turns', job)
   elseif not redis.call('ZSCORE', P .. ':turns', job) then
     local turn = math.max(count(job_field(job, 'turn')), count(redis.call('GET', P .. ':turn')))
@@ -50,15 +50,15 @@ local function line_up(job)
   end
 end
 
-local function put_on_queue(id)
+function admission.put_on_queue(id)
   local job = field(id, 'job')
   redis.call('HSET', agent_key(id), 'state', 'queued', 'queued', NOW)
-  redis.call('ZADD', job_key(job, 'line'), rank(id), id)
-  line_up(job)
+  redis.call('ZADD', job_key(job, 'line'), admission.rank(id), id)
+  admission.line_up(job)
 end
 
 -- It is not in line, nor called, nor aside, nor left to its host any more.
-local function leave_queue(id, job)
+function admission.leave_queue(id, job)
   redis.call('ZREM', job_key(job, 'line'), id)
   redis.call('SREM', job_key(job, 'called'), id)
   redis.call('ZREM', P .. ':ready', id)
@@ -67,28 +67,22 @@ local function leave_queue(id, job)
 end
 
 -- Give back what an agent set aside of the job's tokens and money and did not settle.
-local function give_back(id, job)
+function admission.give_back(id, job)
   local tokens, cost = fields(id, 'reserved_tokens', 'reserved_cost')
   if tokens then subtract(job_key(job), 'reserved_tokens', tokens) end
   if cost then subtract(job_key(job), 'reserved_cost', cost) end
   if tokens or cost then redis.call('HDEL', agent_key(id), 'reserved_tokens', 'reserved_cost') end
 end
 
--- Wake those who wait for a part of the job's purse: purse_common.lua.
-local serve_purse
-
--- Give back its slot, and its place in line for one: governor_common.lua.
-local leave_governor
-
 -- Give back the process an agent held, and its place among the job's running agents, to whoever is next.
-local function leave(id, job)
+function admission.leave(id, job)
   redis.call('ZREM', P .. ':leases', id)
   -- Whoever has no process makes no call.
-  give_back(id, job)
-  serve_purse(job)
-  leave_governor(id, job)
+  admission.give_back(id, job)
+  purse.serve(job)
+  governor.leave(id, job)
   redis.call('SREM', job_key(job, 'running'), id)
-  line_up(job)
+  admission.line_up(job)
 end
 
 local function room_for_calls()
@@ -101,7 +95,7 @@ local function room_for_calls()
 end
 
 -- Leave a queued agent that is in no line to those who can serve it, for so long, twice as long each time.
-local function lay_aside(id, seconds)
+function admission.lay_aside(id, seconds)
   local times = redis.call('HINCRBY', agent_key(id), 'asides', 1)
   redis.call('ZADD', P .. ':aside', NOW + math.min(LONGEST_ASIDE_SECONDS, seconds * 2 ^ (times - 1)), id)
   redis.call('INCR', P .. ':aside:news')
@@ -133,7 +127,7 @@ local function ring_bells(workers)
   end
 end
 
-call_next = function()
+function admission.call_next()
   local room = room_for_calls()
   for _ = 1, MOST_CALLS do
     if room <= 0 then return end
@@ -144,7 +138,7 @@ call_next = function()
     local waits = id and field(id, 'state') == 'queued' and not is_doomed(id)
     local able = waits and who_offers(field(id, 'wants'))
     if able then
-      lay_aside(id, ASIDE_SECONDS)
+      admission.lay_aside(id, ASIDE_SECONDS)
       ring_bells(able)
     elseif waits then
       redis.call('SADD', job_key(job, 'called'), id)
@@ -155,6 +149,6 @@ call_next = function()
       redis.call('HSET', job_key(job), 'turn', next)
       redis.call('ZADD', P .. ':turns', next, job)
     end
-    line_up(job)
+    admission.line_up(job)
   end
 end

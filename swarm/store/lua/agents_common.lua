@@ -1,32 +1,32 @@
 -- What the life of an agent is made of: its journal, its mail, waking it, ending it, and whether a write is its owner's.
 
 -- What a parked agent waits for, besides its children and the time.
-local WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'wait_batch', 'idle' }
+agents.WAITS = { 'wait_mode', 'wait_mail', 'wait_tasks', 'wait_question', 'wait_tokens', 'wait_cost', 'wait_batch', 'idle' }
 
-local function wake(id, why)
+function agents.wake(id, why)
   local state, job = fields(id, 'state', 'job')
   if state ~= 'parked' then return false end
   redis.call('DEL', await_key(id))
   redis.call('ZREM', P .. ':timers', id)
   redis.call('ZREM', job_key(job, 'team:idle'), id)
   redis.call('ZREM', job_key(job, 'purse'), id)
-  redis.call('HDEL', agent_key(id), unpack(WAITS))
-  put_on_queue(id)
+  redis.call('HDEL', agent_key(id), unpack(agents.WAITS))
+  admission.put_on_queue(id)
   emit(job, 'woken', id, 'why', why)
   return true
 end
 
 -- The record counts its journal's entries, so that an append never has to read one back.
-local function journal_length(id) return count(field(id, 'length')) end
+function agents.journal_length(id) return count(field(id, 'length')) end
 
-local function append(id, job, number, entry)
+function agents.append(id, job, number, entry)
   redis.call('XADD', journal_key(id), string.format('%d-0', number), 'e', entry, 'seq', next_seq(job))
   redis.call('HSET', agent_key(id), 'length', number)
 end
 
 -- Put a message into a mailbox, and wake its owner if that is what it waits for. `to` may be a job: the person's mailbox.
 -- Returns the message's id there.
-local function deliver(to, from, name, kind, body, reply_to)
+function agents.deliver(to, from, name, kind, body, reply_to)
   local id = redis.call('XADD', P .. ':mail:' .. to, '*', 'from', from, 'name', name, 'kind', kind, 'body', body,
     'reply_to', reply_to or '')
   local job, awaited = fields(to, 'job', 'wait_mail')
@@ -42,43 +42,43 @@ local function deliver(to, from, name, kind, body, reply_to)
   else
     emit(job, 'message', from, 'to', to, 'sort', kind, 'id', id)
   end
-  if awaited == 'any' or (awaited == 'talk' and not note) then wake(to, 'mail') end
+  if awaited == 'any' or (awaited == 'talk' and not note) then agents.wake(to, 'mail') end
   return id
 end
 
 -- Tell an agent something, as data: the receiver's runtime writes the words.
-local function notify(to, notice, from, name)
-  return deliver(to, from or 'runtime', name or 'runtime', 'notification', cjson.encode(notice))
+function agents.notify(to, notice, from, name)
+  return agents.deliver(to, from or 'runtime', name or 'runtime', 'notification', cjson.encode(notice))
 end
 
 -- Give a job so many seconds from now on.
-local function set_deadline(job, seconds)
+function agents.set_deadline(job, seconds)
   redis.call('HSET', job_key(job), 'deadline', NOW + seconds, 'seconds', seconds)
   redis.call('ZADD', P .. ':deadlines', NOW + seconds, job)
 end
 
 -- Whether an agent that ended has been woken by other agents as often as it may be.
-local function is_worn_out(id, job)
+function agents.is_worn_out(id, job)
   local resumes, state = fields(id, 'resumes', 'state')
   return TERMINAL[state] and count(resumes) >= tonumber(job_field(job, 'max_resumes') or '100')
 end
 
 -- `child` has ended, or has nothing to do: its parent is woken if this is what it waited for.
-local function stop_awaiting(parent, child)
+function agents.stop_awaiting(parent, child)
   local awaited, mode = redis.call('SREM', await_key(parent), child) == 1, field(parent, 'wait_mode')
   -- 'child': it rests, and any of its children will do.
   if mode == 'child' or (awaited and (mode == 'any' or redis.call('SCARD', await_key(parent)) == 0)) then
-    wake(parent, 'children')
+    agents.wake(parent, 'children')
   end
 end
 
-local function name_of(id)
+function agents.name_of(id)
   local name, parent = fields(id, 'name', 'parent')
   return name or (parent == '' and 'root') or id
 end
 
 -- What an agent, with all below it, has used of tokens in all of its runs.
-local function tokens_of(id)
+function agents.tokens_of(id)
   local tokens = 0
   for _, counted in ipairs(redis.call('HMGET', agent_key(id), 'input', 'output', 'cache_write', 'cache_read',
     'below_input', 'below_output', 'below_cache_write', 'below_cache_read')) do
@@ -88,16 +88,16 @@ local function tokens_of(id)
 end
 
 -- Whoever asked for a run is told what that run took (`run_*`: how it stood when the run began).
-local function notice_of_end(id, state, text, reason)
+function agents.notice_of_end(id, state, text, reason)
   local label, name, tools, turns, created = fields(id, 'label', 'name', 'tools', 'turns', 'created')
   local run_tools, run_turns, run_tokens, run_began = fields(id, 'run_tools', 'run_turns', 'run_tokens', 'run')
   return { what = 'ended', agent = id, label = label or '', name = name or '', state = state, text = text, reason = reason,
-    tools = count(tools) - count(run_tools), turns = count(turns) - count(run_turns), tokens = tokens_of(id) - count(run_tokens),
+    tools = count(tools) - count(run_tools), turns = count(turns) - count(run_turns), tokens = agents.tokens_of(id) - count(run_tokens),
     seconds = NOW - tonumber(run_began or created or NOW) }
 end
 
 -- Add what an agent has counted since it last told to its parent's sums; a parent that has ended tells it on at once.
-local function tell_sums(id, parent)
+function agents.tell_sums(id, parent)
   while parent and parent ~= '' do
     local changed = false
     for _, name in ipairs(COUNTERS) do
@@ -118,7 +118,7 @@ end
 -- journal's next entry; else the refusal. 'repeat' means that this very step has been done already: a client makes a call
 -- again when its connection broke before the answer came, and nobody but the owner of a generation writes under it, except
 -- an end from outside. So a step is a repeat only in one of the states that it leaves the agent in (`leaves`).
-local function refusal(id, gen, leaves, number, entries)
+function agents.refusal(id, gen, leaves, number, entries)
   local state, owner, length = fields(id, 'state', 'gen', 'length')
   length = count(length)
   if state == 'cancelled' or is_doomed(id) then return 'cancelled' end

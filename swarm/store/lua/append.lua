@@ -9,11 +9,11 @@
 -- Returns {'ok', unread messages, publish, the summary that a person wants as JSON or '', the answer of `ask_for_slot`} | {'document'}: say it again with the text | {'repeat'} | {'stale'} | {'cancelled'}
 step('append', function(id, gen, number, activity, counters, settle, said, call, wish, digest, prefix, entries)
   number = tonumber(number)
-  local refused = refusal(id, gen, { running = true }, number, #entries)
+  local refused = agents.refusal(id, gen, { running = true }, number, #entries)
   if refused then return { refused } end
   local job, unread, wanted = fields(id, 'job', 'unread', 'wanted_summary')
-  if digest ~= '' and not refer_to(job, digest, prefix) then return { 'document' } end
-  for i, entry in ipairs(entries) do append(id, job, number + i - 1, entry) end
+  if digest ~= '' and not documents.refer(job, digest, prefix) then return { 'document' } end
+  for i, entry in ipairs(entries) do agents.append(id, job, number + i - 1, entry) end
   local changed = false
   for name, by in pairs(cjson.decode(counters)) do
     add(agent_key(id), name, by)
@@ -22,8 +22,8 @@ step('append', function(id, gen, number, activity, counters, settle, said, call,
     changed = true
   end
   if settle == '1' then
-    give_back(id, job)
-    serve_purse(job)
+    admission.give_back(id, job)
+    purse.serve(job)
   end
   if call ~= '' then governor.settle_call(id, cjson.decode(call)) end
   local slot = wish ~= '' and governor.ask_for_slot(id, job, cjson.decode(wish)) or {}

@@ -8,9 +8,9 @@
 step('set_aside', function(id, seconds)
   local state, job = fields(id, 'state', 'job')
   if state ~= 'queued' then return { publish } end
-  leave_queue(id, job)
-  line_up(job)
-  lay_aside(id, tonumber(seconds))
+  admission.leave_queue(id, job)
+  admission.line_up(job)
+  admission.lay_aside(id, tonumber(seconds))
   return { publish }
 end)
 
@@ -21,13 +21,13 @@ step('take_aside', function(ids)
   for _, id in ipairs(ids) do
     if redis.call('ZREM', P .. ':aside', id) == 1 and field(id, 'state') == 'queued' and not is_doomed(id) then
       local job = field(id, 'job')
-      if places_left(job) > 0 then
+      if admission.places_left(job) > 0 then
         redis.call('SADD', job_key(job, 'called'), id)
         redis.call('ZADD', P .. ':ready', NOW, id)
-        line_up(job)
+        admission.line_up(job)
         taken[#taken + 1] = id
       else
-        put_on_queue(id)
+        admission.put_on_queue(id)
       end
     end
   end
@@ -37,7 +37,7 @@ end, { list_after = 0 })
 -- Say what a running agent needs from now on, as JSON, and what of that not every worker offers.
 -- Returns {'ok'} | {'cancelled'} | {'stale'}
 step('need', function(id, gen, needs, wants)
-  local refused = refusal(id, gen, {})
+  local refused = agents.refusal(id, gen, {})
   if refused then return { refused } end
   redis.call('HSET', agent_key(id), 'needs', needs, 'wants', wants)
   return { 'ok' }

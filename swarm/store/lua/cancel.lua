@@ -4,18 +4,18 @@
 -- Returns {'ok', publish, kill, rest} | {'unknown'} | {'refused', 'not live' | 'stale', JSON}
 step('cancel', function(id, reason, by, gen)
   local from_inside = tonumber(gen) > 0
-  local refused = from_inside and fence(by, gen)
+  local refused = from_inside and causes.fence(by, gen)
   if refused then return refused end
   if redis.call('EXISTS', agent_key(id)) == 0 then return { 'unknown' } end
-  if end_agent(id, 'cancelled', '', reason, true, nil, by) then
+  if endings.end_agent(id, 'cancelled', '', reason, true, nil, by) then
     -- Who has stopped it may have it go on.
     redis.call('HSET', agent_key(id), 'stopped_by', from_inside and by or '')
   else
     -- What a person cancels stays so.
     if not from_inside then redis.call('HDEL', agent_key(id), 'stopped_by') end
     local job = field(id, 'job')
-    begin_end_below(id, job, reason)
-    if settle(job) then rest[1] = job end
+    endings.begin_end_below(id, job, reason)
+    if endings.settle(job) then rest[1] = job end
   end
   return { 'ok', publish, kill, rest }
 end)

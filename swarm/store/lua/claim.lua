@@ -8,13 +8,10 @@
 --   | {'unknown'} | {'wants'}: look at what it needs first | {'contradicted'}: the record says something else than the message; nothing was claimed
 
 local function granted(id, job, gen, spec, unread, length, started)
-  local deadline, definitions, rules, seconds, carried, instructions =
-    job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds', 'carried', 'instructions')
+  local deadline, definitions, rules, seconds, carried = job_fields(job, 'deadline', 'definitions', 'rules', 'ask_seconds', 'carried')
   return { 'ok', tonumber(gen), spec, deadline or '', count(unread), count(length), string.format('%.6f', NOW), definitions or '',
     rules or '', seconds or '0', redis.call('LRANGE', job_key(job, 'rules'), 0, -1), tostring(started or NOW),
-    field(id, 'opens') or '',
-    -- A job of an older version has its instruction files in a field of their own.
-    carried or (instructions and cjson.encode({ instructions = instructions })) or '', governor.slot_of(id) }
+    field(id, 'opens') or '', carried or '', governor.slot_of(id) }
 end
 
 local function contradicts(id, told)
@@ -35,11 +32,11 @@ step('claim', function(id, worker, lease_seconds, token, told)
   if state == 'running' and claim == token then return granted(id, job, gen, spec, unread, length, started) end
   if state ~= 'queued' then return { 'refused', state } end
   if is_doomed(id) then return { 'refused', 'cancelled' } end
-  leave_queue(id, job)
+  admission.leave_queue(id, job)
   local most = job_field(job, 'max_running')
   if redis.call('SCARD', job_key(job, 'running')) >= tonumber(most or '1000000') then
     -- Its place comes when another agent of the job leaves.
-    redis.call('ZADD', job_key(job, 'line'), rank(id), id)
+    redis.call('ZADD', job_key(job, 'line'), admission.rank(id), id)
     return { 'capped' }
   end
   redis.call('SADD', job_key(job, 'running'), id)
@@ -49,7 +46,7 @@ step('claim', function(id, worker, lease_seconds, token, told)
   redis.call('HDEL', agent_key(id), 'yielded', 'asides')
   if not started then redis.call('HSET', agent_key(id), 'started', NOW) end
   redis.call('ZADD', P .. ':leases', NOW + tonumber(lease_seconds), id)
-  if redis.call('EXISTS', job_key(job, 'line')) == 1 then line_up(job) end
+  if redis.call('EXISTS', job_key(job, 'line')) == 1 then admission.line_up(job) end
   -- Nobody would publish who is called here.
   moved = false
   emit(job, 'running', id, 'worker', worker, 'gen', gen)

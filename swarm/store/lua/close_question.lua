@@ -4,21 +4,21 @@
 -- The same words again, as after a broken connection, answer the same and change nothing.
 -- Returns {'ok', publish} | {'closed', state} | {'unknown'} | {'event', key}: nobody answers it but that event
 step('close_question', function(id, state, answer, reason, mode, by, lasting)
-  local before, job, expires, rule, to = read(question_key(id), 'state', 'job', 'expires', 'always', 'to')
+  local before, job, expires, rule, to = read(questions.key(id), 'state', 'job', 'expires', 'always', 'to')
   if not before then return { 'unknown' } end
-  if state == 'answered' and event_of(to) then return { 'event', event_of(to) } end
+  if state == 'answered' and happenings.event_of(to) then return { 'event', happenings.event_of(to) } end
   if before == 'open' and state == 'answered' and tonumber(expires) < NOW then
-    close_question(id, 'expired', '', '', '', '')
+    questions.close(id, 'expired', '', '', '', '')
     return { 'closed', 'expired' }
   end
-  if not close_question(id, state, answer, reason, mode, by) then
-    local said = redis.call('HMGET', question_key(id), 'state', 'answer', 'reason', 'mode', 'by', 'lasting')
+  if not questions.close(id, state, answer, reason, mode, by) then
+    local said = redis.call('HMGET', questions.key(id), 'state', 'answer', 'reason', 'mode', 'by', 'lasting')
     for i, word in ipairs({ state, answer, reason, mode, by, lasting }) do
       if said[i] ~= word then return { 'closed', before } end
     end
     return { 'ok', publish }
   end
-  redis.call('HSET', question_key(id), 'lasting', lasting)
+  redis.call('HSET', questions.key(id), 'lasting', lasting)
   if lasting == '1' and rule ~= '' then redis.call('RPUSH', job_key(job, 'rules'), rule) end
   return { 'ok', publish }
 end)

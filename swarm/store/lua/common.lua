@@ -10,7 +10,6 @@
 -- P:job:ID               hash    one job: state, root, limits, counters of the whole tree, result
 -- P:job:ID:agents        zset    its agents by creation time
 -- P:job:ID:running       set     its agents that hold a process now
--- P:job:ID:prefixes      hash    of jobs from before there were documents: sha256 -> JSON {system, tools}
 -- P:job:ID:names         hash    name -> agent id; a name is never given to another agent
 -- P:job:ID:requests      hash    request id -> JSON {kind, from, to, state, expires}: shutdowns and plans to be approved
 -- P:job:ID:rules         list    the rules that approvals have added
@@ -63,8 +62,6 @@ local rest     -- jobs for which an end has left something to do: the caller goe
 local AT_ONCE = 40
 local left_at_once
 
-local call_next -- admission_common.lua
-
 -- Make `run` callable under `name`; its parameters are the call's arguments, in order, as text.
 --   options.list_after  so many are parameters, the rest comes as one list: it may be longer than what fits on Lua's stack
 --   options.reads       it changes nothing, and the server holds it to that
@@ -87,7 +84,7 @@ local function step(name, run, options)
       end
       local answer = run(unpack(parameters, 1, many))
       -- `publish` is part of the answer of every step that puts agents in line, or makes room.
-      if moved then call_next() end
+      if moved then admission.call_next() end
       return answer
     end,
   })
@@ -152,7 +149,7 @@ local function emit(job, kind, id, ...)
 end
 
 local enders = {}
-local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'prefixes', 'questions', 'keys', 'seq' }
+local parts = { 'agents', 'running', 'line', 'called', 'ending', 'names', 'requests', 'answers', 'rules', 'questions', 'keys', 'seq' }
 
 -- Have `act(job, id)` called when an agent ends, after all that is below it has. It holds for the ends that steps of this library make.
 local function at_end(act) enders[#enders + 1] = act end

@@ -13,7 +13,7 @@ local LOOKED_AFTER = 3600
 local function is_there(owner) return redis.call('EXISTS', job_key(owner), P .. ':map:' .. owner) > 0 end
 
 -- Have a job refer to a document; `text` may be '' where it is there already. Returns whether it is.
-local function refer_to(job, digest, text)
+function documents.refer(job, digest, text)
   local key = P .. ':document:' .. digest
   if text ~= '' then
     redis.call('SET', key, text, 'NX')
@@ -27,7 +27,7 @@ end
 
 -- Remove the documents whose time to be looked at has come and that no job refers to any more. One such job is reason enough to keep
 -- one, so not all of its jobs are looked at; what is not done this time is done the next.
-local function forget_documents()
+function documents.forget()
   for _, digest in ipairs(redis.call('ZRANGEBYSCORE', P .. ':documents', '-inf', NOW, 'LIMIT', 0, 5)) do
     local key = P .. ':document:' .. digest
     local job = redis.call('SRANDMEMBER', key .. ':jobs')

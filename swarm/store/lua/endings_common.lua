@@ -9,14 +9,12 @@
 -- it ends at once. A step ends as many as it may; its caller goes on with the rest (settle.lua), and the sweep does if the caller dies.
 
 -- Have everything ended that is below `id` and began before `before`. One way: never upwards, never sideways.
-local function begin_end_below(id, job, reason, before)
+function endings.begin_end_below(id, job, reason, before)
   if redis.call('EXISTS', children_key(id)) == 0 then return end
   redis.call('ZADD', job_key(job, 'ending'), before or redis.call('HINCRBY', job_key(job), 'era', 1), id)
   redis.call('HSET', agent_key(id), 'ends_why', reason, 'ends_at', 0)
   redis.call('ZADD', P .. ':unfinished', 'NX', NOW, job)
 end
-
-local end_agent
 
 local function end_some(job)
   local ending = job_key(job, 'ending')
@@ -29,10 +27,10 @@ local function end_some(job)
       left_at_once = left_at_once - 1
       local state, began = fields(child, 'state', 'era')
       if state and not TERMINAL[state] and count(began) < tonumber(before) then
-        end_agent(child, 'cancelled', '', why, true, before)
+        endings.end_agent(child, 'cancelled', '', why, true, before)
       else
         -- Something may go on below one that has ended.
-        begin_end_below(child, job, why, before)
+        endings.begin_end_below(child, job, why, before)
       end
     end
     if found[1] == '0' then
@@ -45,7 +43,7 @@ local function end_some(job)
 end
 
 -- Have the keys of a job expire then, or live on: begun here, done step by step.
-local function keep(job, expires)
+function endings.keep(job, expires)
   redis.call('HSET', job_key(job), 'kept', 'agents 0')
   redis.call('PERSIST', job_key(job))
   if expires then
@@ -93,7 +91,7 @@ local function keep_some(job)
 end
 
 -- Do some of what is left to do for a job; returns whether anything still is.
-local function settle(job)
+function endings.settle(job)
   if left_at_once > 0 then end_some(job) end
   if redis.call('EXISTS', job_key(job, 'ending')) == 0 then keep_some(job) end
   if redis.call('EXISTS', job_key(job, 'ending')) == 1 or job_field(job, 'kept') then return true end
@@ -105,70 +103,70 @@ end
 -- exactly once, and the parent is woken if this is what it waited for. Returns whether it had not ended before.
 --   before  the era of the end above it that this one is part of
 --   by      who has ended it, if somebody has: an agent or a person
-end_agent = function(id, state, text, reason, write, before, by)
+function endings.end_agent(id, state, text, reason, write, before, by)
   local was, job, parent, gen, background, name = fields(id, 'state', 'job', 'parent', 'gen', 'background', 'name')
   if not was or TERMINAL[was] then return false end
   -- Nothing that was said is lost because the end comes from outside.
   if write and text == '' then text = field(id, 'said') or '' end
   if write then
-    append(id, job, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
+    agents.append(id, job, agents.journal_length(id) + 1, cjson.encode({ v = 1, kind = 'finished', at = NOW, generation = count(gen),
       state = state, text = text, reason = reason }))
   end
   redis.call('HSET', agent_key(id), 'state', state, 'ended', NOW, 'text', text, 'reason', reason, 'activity', '')
   redis.call('DEL', await_key(id))
   redis.call('ZREM', P .. ':timers', id)
-  leave_queue(id, job)
+  admission.leave_queue(id, job)
   redis.call('ZREM', job_key(job, 'team:idle'), id)
   if was == 'running' then kill[#kill + 1] = id end
-  leave(id, job)
-  begin_end_below(id, job, 'its parent ended: ' .. state, before)
+  admission.leave(id, job)
+  endings.begin_end_below(id, job, 'its parent ended: ' .. state, before)
   if not before then end_some(job) end
   for _, act in ipairs(enders) do act(job, id) end
-  redis.call('HDEL', agent_key(id), unpack(WAITS))
+  redis.call('HDEL', agent_key(id), unpack(agents.WAITS))
   local told = { 'state', state, 'reason', reason }
   if by then told[5], told[6] = 'by', by end
   emit(job, 'ended', id, unpack(told))
   tally('ended_' .. state)
   if parent and parent ~= '' then
-    tell_sums(id, parent)
+    agents.tell_sums(id, parent)
     if background == '1' and not has_ended(parent) then
-      notify(parent, notice_of_end(id, state, text, reason), id, name or id)
+      agents.notify(parent, agents.notice_of_end(id, state, text, reason), id, name or id)
     end
-    stop_awaiting(parent, id)
+    agents.stop_awaiting(parent, id)
   else
     local expires = NOW + tonumber(job_field(job, 'retention') or '604800')
     redis.call('HSET', job_key(job), 'state', state, 'ended', NOW, 'text', text, 'reason', reason)
     redis.call('ZREM', P .. ':deadlines', job)
     emit(job, 'job_ended', id, 'state', state)
-    keep(job, expires)
+    endings.keep(job, expires)
   end
-  if not before and redis.call('ZSCORE', P .. ':unfinished', job) and settle(job) then rest[#rest + 1] = job end
+  if not before and redis.call('ZSCORE', P .. ':unfinished', job) and endings.settle(job) then rest[#rest + 1] = job end
   return true
 end
 
 -- Begin the next run of an agent that ended: its journal goes on where it stopped. The root's next run reopens its job, with as much
 -- time as it had at first.
-local function resume(id, job, parent)
+function endings.resume(id, job, parent)
   local gen, state, text, reason, ended, background = fields(id, 'gen', 'state', 'text', 'reason', 'ended', 'background')
   if parent ~= '' and state == 'completed' and background ~= '1' and redis.call('HEXISTS', agent_key(id), 'earlier_ended') == 0 then
     -- Its parent may not have collected it yet.
     redis.call('HSET', agent_key(id), 'earlier', text, 'earlier_reason', reason, 'earlier_ended', ended)
   end
-  append(id, job, journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
+  agents.append(id, job, agents.journal_length(id) + 1, cjson.encode({ v = 1, kind = 'resumed', at = NOW, generation = count(gen) }))
   redis.call('HDEL', agent_key(id), 'ended', 'stopped_by', 'deaths', 'death_at', 'data', 'said', 'stopped_at')
   redis.call('HINCRBY', agent_key(id), 'resumes', 1)
   local tools, turns = fields(id, 'tools', 'turns')
-  redis.call('HSET', agent_key(id), 'run', NOW, 'run_tools', count(tools), 'run_turns', count(turns), 'run_tokens', tokens_of(id))
+  redis.call('HSET', agent_key(id), 'run', NOW, 'run_tools', count(tools), 'run_turns', count(turns), 'run_tokens', agents.tokens_of(id))
   redis.call('HSET', agent_key(id), 'reason', '')
   if parent == '' then
     redis.call('HSET', job_key(job), 'state', 'running', 'reason', '')
     redis.call('HDEL', job_key(job), 'ended', 'deadline', 'data', 'overtime', 'stopped_at')
     local seconds = job_field(job, 'seconds')
-    if seconds then set_deadline(job, tonumber(seconds)) end
-    keep(job)
-    settle(job)
+    if seconds then agents.set_deadline(job, tonumber(seconds)) end
+    endings.keep(job)
+    endings.settle(job)
   end
   redis.call('HSET', agent_key(id), 'era', era(job))
-  put_on_queue(id)
+  admission.put_on_queue(id)
   emit(job, 'resumed', id)
 end

@@ -6,19 +6,19 @@
 -- Returns {'ok', publish, kill, rest} | {'mail'} | {'stale'} | {'cancelled'}
 step('finish', function(id, gen, number, entry, state, text, reason, unless_mail, data, regret, stopped_at)
   number = tonumber(number)
-  local refused = refusal(id, gen, { [state] = true }, number, 1)
+  local refused = agents.refusal(id, gen, { [state] = true }, number, 1)
   if refused then return { refused } end
   local job, parent, name, unread, unread_notes = fields(id, 'job', 'parent', 'name', 'unread', 'unread_notes')
   if unless_mail == '1' and count(unread) > 0 then return { 'mail' } end
-  append(id, job, number, entry)
+  agents.append(id, job, number, entry)
   if count(unread) > count(unread_notes) then
     for _, found in ipairs(redis.call('XREVRANGE', P .. ':mail:' .. id, '+', '-', 'COUNT', unread)) do
       local message = {}
       for i = 1, #found[2], 2 do message[found[2][i]] = found[2][i + 1] end
       if message.from == job then
-        deliver(job, id, name or 'root', 'message', regret, found[1])
+        agents.deliver(job, id, name or 'root', 'message', regret, found[1])
       elseif message.kind ~= 'notification' and not has_ended(message.from) then
-        notify(message.from, { what = 'note', text = regret })
+        agents.notify(message.from, { what = 'note', text = regret })
       end
     end
   end
@@ -30,7 +30,7 @@ step('finish', function(id, gen, number, entry, state, text, reason, unless_mail
     redis.call('HSET', agent_key(id), 'stopped_at', stopped_at)
     if parent == '' then redis.call('HSET', job_key(job), 'stopped_at', stopped_at) end
   end
-  end_agent(id, state, text, reason, false)
+  endings.end_agent(id, state, text, reason, false)
   for i = #kill, 1, -1 do if kill[i] == id then table.remove(kill, i) end end
   return { 'ok', publish, kill, rest }
 end)

@@ -3,12 +3,12 @@
 --   last  '1' if it goes to the end of the line
 -- Returns {'ok', publish} | {'repeat'} | {'stale'} | {'cancelled'}
 step('hand_over', function(id, gen, why, last)
-  local refused = refusal(id, gen, { queued = true })
+  local refused = agents.refusal(id, gen, { queued = true })
   if refused then return { refused } end
   local job = field(id, 'job')
-  leave(id, job)
+  admission.leave(id, job)
   if last == '1' then redis.call('HSET', agent_key(id), 'yielded', '1') end
-  put_on_queue(id)
+  admission.put_on_queue(id)
   emit(job, 'handed_over', id, 'why', why)
   return { 'ok', publish }
 end)

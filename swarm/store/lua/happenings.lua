@@ -3,21 +3,21 @@
 --   token    tells a call that is sent again, as after a broken connection, from another one with the same key
 -- Returns {'ok', publish, agents that it was an answer for} | {'known', at, by, data}
 step('happen', function(key, data, by, seconds, token)
-  local at, first, teller, told, before = read(happening_key(key), 'at', 'token', 'by', 'data', 'answered')
+  local at, first, teller, told, before = read(happenings.happening_key(key), 'at', 'token', 'by', 'data', 'answered')
   if at and first ~= token then return { 'known', at, teller, told } end
   if at then return { 'ok', publish, cjson.decode(before) } end
   local answered = {}
-  redis.call('HSET', happening_key(key), 'data', data, 'by', by, 'at', NOW, 'token', token)
-  redis.call('PEXPIRE', happening_key(key), math.ceil(tonumber(seconds) * 1000))
-  for _, id in ipairs(redis.call('SMEMBERS', awaited_key(key))) do
-    local agent, expires = read(question_key(id), 'agent', 'expires')
+  redis.call('HSET', happenings.happening_key(key), 'data', data, 'by', by, 'at', NOW, 'token', token)
+  redis.call('PEXPIRE', happenings.happening_key(key), math.ceil(tonumber(seconds) * 1000))
+  for _, id in ipairs(redis.call('SMEMBERS', happenings.awaited_key(key))) do
+    local agent, expires = read(questions.key(id), 'agent', 'expires')
     if not agent then
-      redis.call('SREM', awaited_key(key), id)
+      redis.call('SREM', happenings.awaited_key(key), id)
     elseif tonumber(expires) >= NOW then
-      close_question(id, 'answered', data, '', '', by)
+      questions.close(id, 'answered', data, '', '', by)
       answered[#answered + 1] = agent
     end
   end
-  redis.call('HSET', happening_key(key), 'answered', cjson.encode(answered))
+  redis.call('HSET', happenings.happening_key(key), 'answered', cjson.encode(answered))
   return { 'ok', publish, answered }
 end)

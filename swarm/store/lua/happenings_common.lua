@@ -4,9 +4,9 @@
 --                          answered (agents, JSON); it expires by itself
 -- P:awaited:KEY    set   open questions of the kind `event`, which nobody answers but the event
 
-local function happening_key(key) return P .. ':happening:' .. key end
+function happenings.happening_key(key) return P .. ':happening:' .. key end
 
-local function awaited_key(key) return P .. ':awaited:' .. key end
+function happenings.awaited_key(key) return P .. ':awaited:' .. key end
 
 -- The key of the event that a question waits for, by whom it is put to; nil for one that somebody is asked.
-local function event_of(to) return to and to:match('^event:(.+)$') end
+function happenings.event_of(to) return to and to:match('^event:(.+)$') end

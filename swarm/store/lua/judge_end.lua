@@ -6,10 +6,10 @@ local MOST_KEPT = 40
 
 step('judge_end', function(id, gen, number, entry, verdict)
   number = tonumber(number)
-  local refused = refusal(id, gen, { running = true }, number, 1)
+  local refused = agents.refusal(id, gen, { running = true }, number, 1)
   if refused then return { refused } end
   local job, parent, known, unread = fields(id, 'job', 'parent', 'verdicts', 'unread')
-  append(id, job, number, entry)
+  agents.append(id, job, number, entry)
   local verdicts, told = cjson.decode(known or '[]'), cjson.decode(verdict)
   verdicts[#verdicts + 1] = told
   while #verdicts > MOST_KEPT do table.remove(verdicts, 1) end

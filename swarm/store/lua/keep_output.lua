@@ -1,7 +1,7 @@
 -- Keep an output of a running agent that is too long for its conversation; the agent's end gives it its time, with all keys of the agent.
 -- Returns {'ok'} | {'cancelled'} | {'stale'}
 step('keep_output', function(id, gen, key, text)
-  local refused = refusal(id, gen, {})
+  local refused = agents.refusal(id, gen, {})
   if refused then return { refused } end
   redis.call('HSET', P .. ':outputs:' .. id, key, text)
   return { 'ok' }

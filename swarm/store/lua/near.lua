@@ -21,7 +21,7 @@ step('send_near', function(seconds, ids)
   for _, worker in ipairs(redis.call('HKEYS', P .. ':slots')) do slots[worker] = true end
   for i, id in ipairs(ids) do
     local worker, death_at = fields(id, 'worker', 'death_at')
-    local fell = death_at and death_at == tostring(journal_length(id))
+    local fell = death_at and death_at == tostring(agents.journal_length(id))
     local near = worker and not fell and find_near(worker, slots)
     if near then redis.call('ZADD', P .. ':near', NOW + tonumber(seconds), id) end
     found[i] = near or ''

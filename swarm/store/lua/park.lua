@@ -37,7 +37,7 @@ end
 
 step('park', function(id, gen, number, entry, condition)
   number = tonumber(number)
-  local refused = refusal(id, gen, { parked = true, queued = true }, number, 1)
+  local refused = agents.refusal(id, gen, { parked = true, queued = true }, number, 1)
   if refused then return { refused } end
   local wait = cjson.decode(condition)
   local job, parent, unread, unread_notes, teammate, name, label =
@@ -45,21 +45,21 @@ step('park', function(id, gen, number, entry, condition)
   unread = count(unread)
   local alive = at_work(wait.children or {})
   if wait.children and (#alive == 0 or (wait.mode == 'any' and #alive < #wait.children)) then return { 'go on', 'children' } end
-  local tasks = open_of(job, wait.tasks or {})
+  local tasks = board.open_of(job, wait.tasks or {})
   if wait.tasks and (#tasks == 0 or (wait.mode == 'any' and #tasks < #wait.tasks)) then return { 'go on', 'tasks' } end
   if wait['until'] and wait['until'] <= NOW then return { 'go on', 'time' } end
   if wait.rest then wait.mail = 'any' end
   if wait.mail == 'any' and unread > 0 then return { 'go on', 'mail' } end
   if wait.mail == 'talk' and unread > count(unread_notes) then return { 'go on', 'mail' } end
   if wait.question then
-    local state = question_state(wait.question)
+    local state = questions.state(wait.question)
     if state and state ~= 'open' then return { 'go on', 'answer' } end
-    if not state and ask_the_past(wait.question, id, job, wait.ask) then return { 'go on', 'answer' } end
+    if not state and questions.ask_the_past(wait.question, id, job, wait.ask) then return { 'go on', 'answer' } end
   end
-  if wait.purse and judge(purse_of(job), wait.purse[1], wait.purse[2]) ~= 'wait' then return { 'go on', 'purse' } end
+  if wait.purse and purse.judge(purse.load(job), wait.purse[1], wait.purse[2]) ~= 'wait' then return { 'go on', 'purse' } end
   local asks, slot = fields(id, 'asks', 'slot')
   if wait.slot and (slot or not asks) then return { 'go on', 'slot' } end
-  if wait.batch and redis.call('EXISTS', reply_key(wait.batch)) == 1 then return { 'go on', 'batch' } end
+  if wait.batch and redis.call('EXISTS', lots.reply_key(wait.batch)) == 1 then return { 'go on', 'batch' } end
   local idle = false
   if wait.rest then
     idle = not has_child_at_work(id)
@@ -68,13 +68,13 @@ step('park', function(id, gen, number, entry, condition)
     if idle and teammate ~= '1' then return { 'go on', 'nothing' } end
   end
   if idle then
-    local n, task = open_task_for(job, id)
+    local n, task = board.open_task_for(job, id)
     if n then
-      offer_to(job, n, task, id)
+      board.offer_to(job, n, task, id)
       return { 'go on', 'mail' }
     end
   end
-  append(id, job, number, entry)
+  agents.append(id, job, number, entry)
   redis.call('HSET', agent_key(id), 'state', 'parked', 'wait_mode', wait.mode or 'all', 'wait_mail', wait.mail or '',
     'active', NOW)
   if idle then
@@ -83,7 +83,7 @@ step('park', function(id, gen, number, entry, condition)
   end
   if wait.tasks then
     redis.call('HSET', agent_key(id), 'wait_tasks', cjson.encode(tasks))
-    redis.call('SADD', board_key(job, 'waiting'), id)
+    redis.call('SADD', board.key(job, 'waiting'), id)
   end
   if wait.purse then
     redis.call('HSET', agent_key(id), 'wait_tokens', wait.purse[1], 'wait_cost', wait.purse[2], 'activity', "waiting for others' calls")
@@ -93,24 +93,24 @@ step('park', function(id, gen, number, entry, condition)
     redis.call('HSET', agent_key(id), 'activity', 'waiting for its share of the model')
     once.keeps = id
     -- Who waits for another's first reply does so for a while only.
-    if governor.waits_for_prefix(id, job) then wait['until'] = math.min(wait['until'] or math.huge, NOW + 2 * governor.GATE_SECONDS) end
+    if sharing.waits_for_prefix(id, job) then wait['until'] = math.min(wait['until'] or math.huge, NOW + 2 * sharing.GATE_SECONDS) end
   end
   if wait.batch then redis.call('HSET', agent_key(id), 'wait_batch', wait.batch, 'activity', 'waiting for its batch') end
   redis.call('DEL', await_key(id))
   for _, child in ipairs(alive) do redis.call('SADD', await_key(id), child) end
   if wait.question then
     redis.call('HSET', agent_key(id), 'wait_question', wait.question)
-    wait['until'] = tonumber(redis.call('HGET', question_key(wait.question), 'expires')
-      or ask(wait.question, id, job, wait.ask))
+    wait['until'] = tonumber(redis.call('HGET', questions.key(wait.question), 'expires')
+      or questions.ask(wait.question, id, job, wait.ask))
   end
   if wait['until'] then redis.call('ZADD', P .. ':timers', wait['until'], id) end
-  leave(id, job)
+  admission.leave(id, job)
   emit(job, 'parked', id, 'children', #alive, 'until', wait['until'] or '', 'idle', idle and '1' or '')
   if idle then
-    pass_on(job, id)
-    stop_awaiting(parent, id)
-    local held = tasks_of(job, id)
-    notify(parent, { what = 'idle', agent = id, name = name or '', label = label or '', text = wait.said or '',
+    board.pass_on(job, id)
+    agents.stop_awaiting(parent, id)
+    local held = board.tasks_of(job, id)
+    agents.notify(parent, { what = 'idle', agent = id, name = name or '', label = label or '', text = wait.said or '',
       tasks = #held > 0 and held or nil }, id, name or id)
   end
   return { 'parked', publish }

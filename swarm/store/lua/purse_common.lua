@@ -6,7 +6,7 @@
 -- P:job:ID:purse  zset  the agents that wait (score: -depth, then time)
 
 -- What is used, held by calls under way, and left, of tokens and of money; `max` is false where there is no limit.
-local function purse_of(job)
+function purse.load(job)
   local max_tokens, max_cost, reserved_tokens, reserved_cost, closing_tokens, closing_cost, input, output, write, read_, spent,
     aside_tokens, aside_cost = job_fields(job, 'max_tokens', 'max_cost', 'reserved_tokens', 'reserved_cost', 'closing_tokens',
       'closing_cost', 'input', 'output', 'cache_write', 'cache_read', 'cost', 'aside_tokens', 'aside_cost')
@@ -22,10 +22,10 @@ local function purse_of(job)
 end
 
 -- Nil if so much can be reserved now; 'wait' if it could be once the calls under way are settled; else the part that is used up.
-local function judge(purse, tokens, cost)
+function purse.judge(sums, tokens, cost)
   local waits
   for name, wanted in pairs({ tokens = tokens, cost = cost }) do
-    local part = purse[name]
+    local part = sums[name]
     if part.max and wanted > part.left then
       if wanted > part.left + part.held then return part end
       waits = 'wait'
@@ -35,7 +35,7 @@ local function judge(purse, tokens, cost)
 end
 
 -- Keep so much for the agent's last reply, or nothing any more.
-local function keep_closing(id, job, tokens, cost)
+function purse.keep_closing(id, job, tokens, cost)
   local had_tokens, had_cost = fields(id, 'closing_tokens', 'closing_cost')
   if not had_tokens and tokens == 0 and cost == 0 then return end
   add(job_key(job), 'closing_tokens', tokens - count(had_tokens))
@@ -44,28 +44,28 @@ local function keep_closing(id, job, tokens, cost)
 end
 
 -- Wake those whose turn it is: in order, as far as what is left goes, and everybody for whom it will never go far enough.
-serve_purse = function(job)
+function purse.serve(job)
   local waiting = redis.call('ZRANGE', job_key(job, 'purse'), 0, 99)
   if #waiting == 0 then return end
-  local purse = purse_of(job)
+  local sums = purse.load(job)
   for _, id in ipairs(waiting) do
     local tokens, cost = fields(id, 'wait_tokens', 'wait_cost')
     tokens, cost = count(tokens), count(cost)
-    local verdict = judge(purse, tokens, cost)
+    local verdict = purse.judge(sums, tokens, cost)
     if verdict == 'wait' then return end
     if not verdict then
-      purse.tokens.left = purse.tokens.max and purse.tokens.left - tokens
-      purse.cost.left = purse.cost.max and purse.cost.left - cost
+      sums.tokens.left = sums.tokens.max and sums.tokens.left - tokens
+      sums.cost.left = sums.cost.max and sums.cost.left - cost
     end
-    wake(id, 'purse')
+    agents.wake(id, 'purse')
   end
 end
 
 at_end(function(job, id)
-  keep_closing(id, job, 0, 0)
+  purse.keep_closing(id, job, 0, 0)
   redis.call('HDEL', agent_key(id), 'closing_tokens', 'closing_cost')
   redis.call('ZREM', job_key(job, 'purse'), id)
-  serve_purse(job)
+  purse.serve(job)
 end)
 
 keep_parts('purse')

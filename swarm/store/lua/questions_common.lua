@@ -7,56 +7,56 @@
 --
 -- An agent parks in the same step that asks; whatever closes its question wakes it in the same step.
 
-local function question_key(id) return P .. ':question:' .. id end
+function questions.key(id) return P .. ':question:' .. id end
 
-local function question_state(id) return redis.call('HGET', question_key(id), 'state') end
+function questions.state(id) return redis.call('HGET', questions.key(id), 'state') end
 
 -- `asked` is {kind, tool, title, detail, to?, seconds}; returns when it expires.
-local function ask(id, agent, job, asked)
+function questions.ask(id, agent, job, asked)
   local expires = NOW + asked.seconds
   local label, name = fields(agent, 'label', 'name')
-  redis.call('HSET', question_key(id), 'job', job, 'agent', agent, 'label', label or '', 'kind', asked.kind,
+  redis.call('HSET', questions.key(id), 'job', job, 'agent', agent, 'label', label or '', 'kind', asked.kind,
     'tool', asked.tool, 'title', asked.title, 'detail', asked.detail, 'to', asked.to or '', 'state', 'open', 'asked', NOW,
     'expires', expires, 'always', asked.always or '')
   redis.call('SADD', job_key(job, 'questions'), id)
-  keep_with_job(job, question_key(id))
+  keep_with_job(job, questions.key(id))
   redis.call('ZADD', P .. ':questions', NOW, id)
   emit(job, 'question', agent, 'question', id, 'sort', asked.kind, 'title', asked.title)
-  local key = event_of(asked.to)
+  local key = happenings.event_of(asked.to)
   if key then
-    redis.call('SADD', awaited_key(key), id)
+    redis.call('SADD', happenings.awaited_key(key), id)
   elseif asked.to then
     redis.call('HSET', job_key(job, 'requests'), id,
       cjson.encode({ kind = 'plan', from = agent, to = asked.to, state = 'open', expires = expires }))
-    deliver(asked.to, agent, name or agent, 'plan_request', asked.detail, id)
+    agents.deliver(asked.to, agent, name or agent, 'plan_request', asked.detail, id)
   end
   return expires
 end
 
 -- Close an open question; false when it was closed before.
-local function close_question(id, state, answer, reason, mode, by)
-  local before, agent, job, to = read(question_key(id), 'state', 'agent', 'job', 'to')
+function questions.close(id, state, answer, reason, mode, by)
+  local before, agent, job, to = read(questions.key(id), 'state', 'agent', 'job', 'to')
   if before ~= 'open' then return false end
-  redis.call('HSET', question_key(id), 'state', state, 'answer', answer, 'reason', reason, 'mode', mode, 'by', by, 'closed', NOW)
+  redis.call('HSET', questions.key(id), 'state', state, 'answer', answer, 'reason', reason, 'mode', mode, 'by', by, 'closed', NOW)
   redis.call('ZREM', P .. ':questions', id)
-  local key = event_of(to)
-  if key then redis.call('SREM', awaited_key(key), id) end
+  local key = happenings.event_of(to)
+  if key then redis.call('SREM', happenings.awaited_key(key), id) end
   emit(job, 'answered', agent, 'question', id, 'state', state, 'answer', key and '' or answer, 'by', by)
-  if field(agent, 'wait_question') == id then wake(agent, 'answer') end
+  if field(agent, 'wait_question') == id then agents.wake(agent, 'answer') end
   return true
 end
 
 -- Put a question for an event that has come already, which answers it; returns whether it has.
-local function ask_the_past(id, agent, job, asked)
-  local key = event_of(asked.to)
-  local data, by = read(happening_key(key or ''), 'data', 'by')
+function questions.ask_the_past(id, agent, job, asked)
+  local key = happenings.event_of(asked.to)
+  local data, by = read(happenings.happening_key(key or ''), 'data', 'by')
   if not key or not data then return false end
-  ask(id, agent, job, asked)
-  return close_question(id, 'answered', data, '', '', by)
+  questions.ask(id, agent, job, asked)
+  return questions.close(id, 'answered', data, '', '', by)
 end
 
 -- Nobody needs to answer an agent that has ended.
 at_end(function(_, agent)
   local id = field(agent, 'wait_question')
-  if id then close_question(id, 'void', '', 'the agent has ended', '', '') end
+  if id then questions.close(id, 'void', '', 'the agent has ended', '', '') end
 end)

@@ -4,10 +4,10 @@
 -- Returns {'ok', unread messages left} | {'repeat'} | {'stale'} | {'cancelled'}
 step('receive', function(id, gen, number, entry, messages, notes, up_to)
   number = tonumber(number)
-  local refused = refusal(id, gen, { running = true }, number, 1)
+  local refused = agents.refusal(id, gen, { running = true }, number, 1)
   if refused then return { refused } end
   local job, turns = fields(id, 'job', 'turns')
-  append(id, job, number, entry)
+  agents.append(id, job, number, entry)
   emit(job, 'read', id, 'up_to', up_to, 'entry', number, 'turn', count(turns) + 1)
   subtract(agent_key(id), 'unread_notes', notes)
   return { 'ok', subtract(agent_key(id), 'unread', messages) }

@@ -13,8 +13,8 @@ local GRACE_SECONDS = 60
 local function ring(id)
   -- Nobody may find a question open that can no longer be answered, even if its agent ends before it looks.
   local question = field(id, 'wait_question')
-  if question then close_question(question, 'expired', '', '', '', '') end
-  wake(id, 'time')
+  if question then questions.close(question, 'expired', '', '', '', '') end
+  agents.wake(id, 'time')
 end
 
 -- The time of a job is over: all below its root ends, and the root is woken for its last words; one that is still busy with what it
@@ -24,14 +24,14 @@ local function time_out(job)
   local reason = 'the job reached its time limit'
   if overtime == '2' then
     redis.call('ZREM', P .. ':deadlines', job)
-    end_agent(root, 'timed_out', '', reason, true)
+    endings.end_agent(root, 'timed_out', '', reason, true)
     return
   end
   redis.call('HSET', job_key(job), 'overtime', overtime and '2' or '1')
   redis.call('ZADD', P .. ':deadlines', NOW + GRACE_SECONDS / 2, job)
   if not overtime then
-    begin_end_below(root, job, reason)
-    settle(job)
+    endings.begin_end_below(root, job, reason)
+    endings.settle(job)
     ring(root)
     return
   end
@@ -47,17 +47,17 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
     local state, job, deaths, death_at, worker = fields(id, 'state', 'job', 'deaths', 'death_at', 'worker')
     redis.call('ZREM', P .. ':leases', id)
     if state ~= 'running' then return end
-    local length = journal_length(id)
+    local length = agents.journal_length(id)
     -- Deaths in the same place are counted; progress forgives them.
     deaths = death_at == tostring(length) and count(deaths) + 1 or 1
     redis.call('HSET', agent_key(id), 'deaths', deaths, 'death_at', length)
     if deaths >= tonumber(max_deaths) then
       quarantined[#quarantined + 1] = id
-      end_agent(id, 'failed', '', 'killed its worker ' .. deaths .. ' times in the same place', true)
+      endings.end_agent(id, 'failed', '', 'killed its worker ' .. deaths .. ' times in the same place', true)
     else
       rescued[#rescued + 1] = id
-      leave(id, job)
-      put_on_queue(id)
+      admission.leave(id, job)
+      admission.put_on_queue(id)
       emit(job, 'rescued', id, 'deaths', deaths, 'worker', worker or '')
       tally('rescued')
     end
@@ -82,7 +82,7 @@ step('rescue', function(max_deaths, outbox_age_seconds, batch, messages, fresh, 
   for _, job in due('deadlines', NOW, batch) do time_out(job) end
   for _, id in due('aside', NOW, batch) do
     redis.call('ZREM', P .. ':aside', id)
-    if field(id, 'state') == 'queued' then put_on_queue(id) end
+    if field(id, 'state') == 'queued' then admission.put_on_queue(id) end
   end
   -- Whose message is queued just has to wait, and is looked at again later.
   local queued = {}

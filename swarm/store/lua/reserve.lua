@@ -8,31 +8,31 @@
 -- Returns {'ok', share of the tightest limit used, 0..1, share of what was to spare, 0..1} | {'wait', tokens, cost}
 --   | {'limit', name, limit, used} | {'stale'} | {'cancelled'}
 step('reserve', function(id, gen, tokens, cost, spare_tokens, spare_cost, closing_tokens, closing_cost, final)
-  local refused = refusal(id, gen, {})
+  local refused = agents.refusal(id, gen, {})
   if refused then return { refused } end
   local job = field(id, 'job')
   tokens, cost, spare_tokens, spare_cost = tonumber(tokens), tonumber(cost), tonumber(spare_tokens), tonumber(spare_cost)
   closing_tokens, closing_cost = tonumber(closing_tokens), tonumber(closing_cost)
-  give_back(id, job)
+  admission.give_back(id, job)
   if final == '1' or redis.call('EXISTS', children_key(id)) == 1 or field(id, 'graded') then
     -- Beside a last reply nothing is kept, but for a grader.
-    keep_closing(id, job, closing_tokens, closing_cost)
+    purse.keep_closing(id, job, closing_tokens, closing_cost)
   else
     tokens, cost = tokens + closing_tokens, cost + closing_cost
   end
-  local purse, share, grant = purse_of(job), 0, 1
-  for _, part in pairs(purse) do
+  local sums, share, grant = purse.load(job), 0, 1
+  for _, part in pairs(sums) do
     if part.max then share = math.max(share, part.used / part.max) end
   end
   -- Also where there is no room for the call: who is to be told would hear only of the end.
   if share >= 0.8 and redis.call('HSETNX', job_key(job), 'budget_told', 1) == 1 then
     emit(job, 'budget', id, 'share', string.format('%.2f', share))
   end
-  local verdict = judge(purse, tokens, cost)
+  local verdict = purse.judge(sums, tokens, cost)
   if verdict == 'wait' then return { 'wait', string.format('%.0f', tokens), string.format('%.0f', cost) } end
   if verdict then return { 'limit', verdict.name, string.format('%.0f', verdict.max), string.format('%.0f', verdict.used) } end
   for name, wanted in pairs({ tokens = { tokens, spare_tokens }, cost = { cost, spare_cost } }) do
-    local part = purse[name]
+    local part = sums[name]
     if part.max and wanted[2] > 0 then grant = math.min(grant, (part.left - wanted[1]) / wanted[2]) end
   end
   tokens, cost = tokens + math.floor(grant * spare_tokens), cost + math.floor(grant * spare_cost)

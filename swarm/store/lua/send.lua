@@ -28,7 +28,7 @@ local function answer_request(message, kind)
   if request.to ~= message.from or request.from ~= message.to[1] then return { 'request', 'others' } end
   if request.state ~= 'open' then return { 'request', 'answered', request.state } end
   if request.expires < NOW then return { 'request', 'expired' } end
-  local closed = kind == 'plan' and question_state(message.reply_to)
+  local closed = kind == 'plan' and questions.state(message.reply_to)
   if closed and closed ~= 'open' then return { 'request', 'closed', closed } end
   request.state = message.approve and 'approved' or 'rejected'
   redis.call('HSET', requests, message.reply_to, cjson.encode(request))
@@ -47,7 +47,7 @@ local function why_not(message)
       if state == 'cancelled' or (message.live_only and TERMINAL[state]) then return { 'ended', to, state } end
       if not TERMINAL[state] and is_doomed(to) then return { 'ended', to, 'cancelled' } end
       if TERMINAL[job_state] and to ~= root then return { 'over' } end
-      if message.from ~= job and is_worn_out(to, job) then return { 'worn out', to } end
+      if message.from ~= job and agents.is_worn_out(to, job) then return { 'worn out', to } end
       -- One that has ended reads again because of this message, so it cannot stay full for ever.
       if not TERMINAL[state] and count(unread) - count(unread_notes) >= message.max_unread then return { 'full', to } end
     end
@@ -61,7 +61,7 @@ end
 local function post(message)
   if message.kind == 'plan_response' then
     -- The one who asked has parked on it: the answer is the result of its call, not a message.
-    close_question(message.reply_to, 'answered', message.approve and 'allow' or 'deny', message.body, '', message.name)
+    questions.close(message.reply_to, 'answered', message.approve and 'allow' or 'deny', message.body, '', message.name)
     return {}
   end
   local ids = {}
@@ -72,12 +72,12 @@ local function post(message)
     if not again and to ~= message.job then
       local state, parent = fields(to, 'state', 'parent')
       if TERMINAL[state] then
-        resume(to, message.job, parent)
+        endings.resume(to, message.job, parent)
         -- Its parent has had the answer of the run before; that of this one comes as a notice.
         if message.from == parent then redis.call('HSET', agent_key(to), 'background', '1') end
       end
     end
-    if not again then ids[#ids + 1] = deliver(to, message.from, message.name, message.kind, message.body, about) end
+    if not again then ids[#ids + 1] = agents.deliver(to, message.from, message.name, message.kind, message.body, about) end
   end
   if reached then redis.call('EXPIRE', reached, 86400) end
   return ids
@@ -87,8 +87,8 @@ step('send', function(claimed, messages)
   local claim = cjson.decode(claimed)
   if claim.generation then
     -- A repeat may have stopped before its last message.
-    local done = journal_length(claim.agent) - claim.number + 1
-    local refused = refusal(claim.agent, tostring(claim.generation), { running = true }, claim.number, math.max(done, 1))
+    local done = agents.journal_length(claim.agent) - claim.number + 1
+    local refused = agents.refusal(claim.agent, tostring(claim.generation), { running = true }, claim.number, math.max(done, 1))
     if refused then return { refused, done } end
   end
   local sent, written, ids, refused = 0, 0, {}, {}
@@ -101,7 +101,7 @@ step('send', function(claimed, messages)
     refused = why_not(message) or {}
     if refused[1] then break end
     if claim.generation and message.entry ~= '' then
-      append(claim.agent, message.job, claim.number + written, message.entry)
+      agents.append(claim.agent, message.job, claim.number + written, message.entry)
       written = written + 1
     end
     ids = post(message)

@@ -1,8 +1,8 @@
 -- Say which brokers a worker knows.
 step('know_brokers', function(names)
   for _, name in ipairs(cjson.decode(names)) do redis.call('ZADD', P .. ':brokers', NOW, name) end
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. ':brokers', '-inf', NOW - BROKER_SECONDS)) do
-    if redis.call('ZCARD', sequels_key(name)) == 0 then redis.call('ZREM', P .. ':brokers', name) end
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. ':brokers', '-inf', NOW - sequels.BROKER_SECONDS)) do
+    if redis.call('ZCARD', sequels.key(name)) == 0 then redis.call('ZREM', P .. ':brokers', name) end
   end
   return 'ok'
 end)
@@ -11,7 +11,7 @@ end)
 step('stranded_sequels', function(silent)
   local found = {}
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. ':brokers', '-inf', NOW - tonumber(silent))) do
-    local due = redis.call('ZCARD', sequels_key(name))
+    local due = redis.call('ZCARD', sequels.key(name))
     if due > 0 then
       found[#found + 1] = name
       found[#found + 1] = due
@@ -24,15 +24,15 @@ end)
 -- Returns {job, sequel, job, sequel…}
 step('due_sequels', function(broker, most)
   local found = {}
-  for _, job in ipairs(redis.call('ZRANGEBYSCORE', sequels_key(broker), '-inf', NOW, 'LIMIT', 0, tonumber(most))) do
+  for _, job in ipairs(redis.call('ZRANGEBYSCORE', sequels.key(broker), '-inf', NOW, 'LIMIT', 0, tonumber(most))) do
     local sequel = job_field(job, 'sequel')
     if sequel then
       local tries = redis.call('HINCRBY', job_key(job), 'sequel_tries', 1)
-      redis.call('ZADD', sequels_key(broker), NOW + math.min(3600, 7.5 * 2 ^ tries), job)
+      redis.call('ZADD', sequels.key(broker), NOW + math.min(3600, 7.5 * 2 ^ tries), job)
       found[#found + 1] = job
       found[#found + 1] = sequel
     else
-      redis.call('ZREM', sequels_key(broker), job)
+      redis.call('ZREM', sequels.key(broker), job)
     end
   end
   return found
@@ -43,9 +43,9 @@ step('settle_sequel', function(job, after)
   local broker = job_field(job, 'sequel_broker')
   if not broker then return 'unknown' end
   if after == '' then
-    redis.call('ZREM', sequels_key(broker), job)
+    redis.call('ZREM', sequels.key(broker), job)
   else
-    redis.call('ZADD', sequels_key(broker), 'XX', NOW + tonumber(after), job)
+    redis.call('ZADD', sequels.key(broker), 'XX', NOW + tonumber(after), job)
   end
   return 'ok'
 end)

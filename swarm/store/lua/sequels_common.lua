@@ -5,17 +5,17 @@
 -- Of a job: `sequel_broker`; `sequel`, the signature and what tells how it is published, as JSON; `sequel_tries`, how often that was
 -- begun, there from its first end on: a job that goes on has no second sequel
 
-local BROKER_SECONDS = 7 * 86400
+sequels.BROKER_SECONDS = 7 * 86400
 
-local function sequels_key(broker) return P .. ':sequels:' .. broker end
+function sequels.key(broker) return P .. ':sequels:' .. broker end
 
-local function knows_broker(name)
-  return tonumber(redis.call('ZSCORE', P .. ':brokers', name) or 0) > NOW - BROKER_SECONDS
+function sequels.knows_broker(name)
+  return tonumber(redis.call('ZSCORE', P .. ':brokers', name) or 0) > NOW - sequels.BROKER_SECONDS
 end
 
 -- Written by the step that ends the job, so no end is without its sequel, whoever dies.
 at_end(function(job, id)
   local root, broker = job_fields(job, 'root', 'sequel_broker')
   if not broker or root ~= id then return end
-  if redis.call('HSETNX', job_key(job), 'sequel_tries', 0) == 1 then redis.call('ZADD', sequels_key(broker), NOW, job) end
+  if redis.call('HSETNX', job_key(job), 'sequel_tries', 0) == 1 then redis.call('ZADD', sequels.key(broker), NOW, job) end
 end)

@@ -1,7 +1,7 @@
 -- Go on with what the end of an agent, or of a job, has left to do.
 -- Returns {whether anything is still left, publish, kill}
 step('settle', function(job)
-  return { settle(job) and 1 or 0, publish, kill }
+  return { endings.settle(job) and 1 or 0, publish, kill }
 end)
 
 -- Some of the jobs for which something is left, those that have waited longest first; and forget jobs whose records have expired.
@@ -16,6 +16,6 @@ step('unsettled', function()
       redis.call('ZADD', P .. ':expiring', NOW + 60, job)
     end
   end
-  forget_documents()
+  documents.forget()
   return redis.call('ZRANGE', P .. ':unfinished', 0, 9)
 end)

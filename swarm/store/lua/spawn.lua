@@ -10,10 +10,10 @@ local MOST_CHILDREN = 2000
 
 step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost, documents)
   number = tonumber(number)
-  local refused = refusal(parent, gen, { running = true }, number, 1)
+  local refused = agents.refusal(parent, gen, { running = true }, number, 1)
   if refused then return { refused } end
   local job, depth = fields(parent, 'job', 'depth')
-  local agents, max_agents, max_depth = job_fields(job, 'agents', 'max_agents', 'max_depth')
+  local made, max_agents, max_depth = job_fields(job, 'agents', 'max_agents', 'max_depth')
   local names = job_key(job, 'names')
   local children, fresh, taken = {}, 0, {}
   for i, document in ipairs(documents) do
@@ -24,7 +24,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       local closed = state == 'cancelled' and stopped_by == parent
       if owner == parent and not TERMINAL[state] and is_doomed(child.id) then state = 'cancelled' end
       if owner ~= parent or (state == 'cancelled' and not closed) then return { 'resume', child.id, owner == parent and state or '' } end
-      if is_worn_out(child.id, job) then return { 'resume', child.id, 'worn out' } end
+      if agents.is_worn_out(child.id, job) then return { 'resume', child.id, 'worn out' } end
     else
       -- What the runtime starts for an agent is for no limit to refuse.
       if not child.helper then fresh = fresh + 1 end
@@ -35,20 +35,20 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
     end
   end
   if fresh > 0 and tonumber(depth) >= tonumber(max_depth) then return { 'depth' } end
-  local room = tonumber(max_agents) - tonumber(agents)
+  local room = tonumber(max_agents) - tonumber(made)
   -- With what the runtime started there may be more than the limit already.
   if fresh > 0 and fresh > room then return { 'limit', math.max(room, 0) } end
   local left = MOST_CHILDREN - redis.call('SCARD', children_key(parent))
   if fresh > left then return { 'children', left } end
-  append(parent, job, number, entry)
-  keep_closing(parent, job, tonumber(closing_tokens), tonumber(closing_cost))
+  agents.append(parent, job, number, entry)
+  purse.keep_closing(parent, job, tonumber(closing_tokens), tonumber(closing_cost))
   for i, child in ipairs(children) do
     if child.resume then
-      if TERMINAL[field(child.id, 'state')] then resume(child.id, job, parent) end
+      if TERMINAL[field(child.id, 'state')] then endings.resume(child.id, job, parent) end
       redis.call('HSET', agent_key(child.id), 'background', child.background)
       -- From now on it is the next answer that its parent waits for.
       redis.call('HDEL', agent_key(child.id), 'earlier', 'earlier_reason', 'earlier_ended')
-      deliver(child.id, parent, name_of(parent), 'task', child.resume)
+      agents.deliver(child.id, parent, agents.name_of(parent), 'task', child.resume)
     elseif redis.call('EXISTS', agent_key(child.id)) == 0 then
       local prefix = child.prefix
       child.prefix = nil
@@ -62,7 +62,7 @@ step('spawn', function(parent, gen, number, entry, closing_tokens, closing_cost,
       redis.call('HINCRBY', job_key(job), 'agents', 1)
       emit(job, 'spawned', child.id, 'parent', parent)
       tally('agents')
-      if not (prefix and governor.wait_for_first(child.id, job, prefix)) then put_on_queue(child.id) end
+      if not (prefix and sharing.wait_for_first(child.id, job, prefix)) then admission.put_on_queue(child.id) end
     end
   end
   return { 'ok', publish }

@@ -11,17 +11,17 @@
 step('submit', function(job, root, job_record, agent_record, seconds, digest, definitions, carried, others, webhook)
   if redis.call('EXISTS', job_key(job)) == 1 then return { 'exists', publish, job_field(job, 'order') or '' } end
   local record = cjson.decode(job_record)
-  if record.sequel_broker and not knows_broker(record.sequel_broker) then return { 'broker' } end
-  if not refer_to(job, digest, definitions) then return { 'document' } end
+  if record.sequel_broker and not sequels.knows_broker(record.sequel_broker) then return { 'broker' } end
+  if not documents.refer(job, digest, definitions) then return { 'document' } end
   local digests = {}
   for name, document in pairs(cjson.decode(carried)) do
-    if not refer_to(job, document[1], document[2]) then return { 'document' } end
+    if not documents.refer(job, document[1], document[2]) then return { 'document' } end
     digests[name] = document[1]
   end
   for _, other in ipairs(cjson.decode(others)) do
-    if not refer_to(job, other[1], other[2]) then return { 'document' } end
+    if not documents.refer(job, other[1], other[2]) then return { 'document' } end
   end
-  if webhook ~= '' and not bring_webhook(job, webhook) then return { 'webhook' } end
-  begin_job(job, root, record, cjson.decode(agent_record), seconds, digest, next(digests) and cjson.encode(digests) or '')
+  if webhook ~= '' and not webhooks.bring(job, webhook) then return { 'webhook' } end
+  submit.begin_job(job, root, record, cjson.decode(agent_record), seconds, digest, next(digests) and cjson.encode(digests) or '')
   return { 'ok', publish }
 end)

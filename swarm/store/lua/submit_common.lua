@@ -4,7 +4,7 @@
 --   record, fields  tables: of the job, of its root
 --   seconds         until the job must be over, or ''
 --   digest, carried hash of its definitions; JSON {name: hash} of what else travels with it, or ''
-local function begin_job(job, root, record, fields, seconds, digest, carried)
+function submit.begin_job(job, root, record, fields, seconds, digest, carried)
   for name, value in pairs(record) do redis.call('HSET', job_key(job), name, value) end
   redis.call('HSET', job_key(job), 'state', 'running', 'root', root, 'created', NOW, 'agents', 1, 'definitions', digest)
   if carried ~= '' then redis.call('HSET', job_key(job), 'carried', carried) end
@@ -13,10 +13,10 @@ local function begin_job(job, root, record, fields, seconds, digest, carried)
   redis.call('ZADD', P .. ':jobs', NOW, job)
   redis.call('ZADD', job_key(job, 'agents'), NOW, root)
   if seconds ~= '' then
-    set_deadline(job, tonumber(seconds))
+    agents.set_deadline(job, tonumber(seconds))
   end
   redis.call('HSET', job_key(job, 'names'), 'root', root)
-  put_on_queue(root)
+  admission.put_on_queue(root)
   emit(job, 'job_started', root)
   tally('jobs')
   tally('agents')

@@ -5,16 +5,16 @@
 -- `summaries_cost`, what they took; `aside_tokens` and `aside_cost`, what is set aside for those under way, which counts as used: nobody waits for it.
 
 -- Give back what was set aside for one that is over, or was never told.
-local function give_summary_back(id, job)
+function summaries.give_back(id, job)
   local tokens, cost = fields(id, 'summary_tokens', 'summary_cost')
   if not tokens then return end
   subtract(job_key(job), 'aside_tokens', tokens)
   subtract(job_key(job), 'aside_cost', cost)
   redis.call('HDEL', agent_key(id), 'summary_tokens', 'summary_cost')
-  serve_purse(job)
+  purse.serve(job)
 end
 
 at_end(function(job, id)
-  give_summary_back(id, job)
+  summaries.give_back(id, job)
   redis.call('HDEL', agent_key(id), 'summary')
 end)

@@ -13,7 +13,7 @@ step('begin_summary', function(id, length, interval, tokens, cost)
   local age = at and NOW - tonumber(at)
   -- One that is under way for so long died with its process.
   if held and age < LOST_SECONDS then return 0 end
-  if held then give_summary_back(id, job) end
+  if held then summaries.give_back(id, job) end
   if at and (age < tonumber(interval) or count(known) >= tonumber(length)) then return 0 end
   tokens, cost = tonumber(tokens), tonumber(cost)
   local made, all_tokens, all_cost, max_tokens, max_cost =
@@ -21,7 +21,7 @@ step('begin_summary', function(id, length, interval, tokens, cost)
   if count(made) >= MOST then return 0 end
   if max_tokens and count(all_tokens) + tokens > tonumber(max_tokens) * SHARE then return 0 end
   if max_cost and count(all_cost) + cost > tonumber(max_cost) * SHARE then return 0 end
-  if judge(purse_of(job), tokens * ROOM, cost * ROOM) then return 0 end
+  if purse.judge(purse.load(job), tokens * ROOM, cost * ROOM) then return 0 end
   add(job_key(job), 'aside_tokens', tokens)
   add(job_key(job), 'aside_cost', cost)
   redis.call('HSET', agent_key(id), 'summary_at', NOW, 'summary_length', length, 'summary_tokens', tokens, 'summary_cost', cost)
@@ -35,7 +35,7 @@ end)
 step('tell_summary', function(id, kind, text, counters)
   local job = field(id, 'job')
   if not job then return 0 end
-  give_summary_back(id, job)
+  summaries.give_back(id, job)
   local took = cjson.decode(counters)
   for name, by in pairs(took) do
     add(job_key(job), name, by)

@@ -13,8 +13,8 @@ from swarm.agent.needs import Has, Needs, find_common_lack
 from swarm.core.errors import UnknownAgent
 from swarm.core.records import Event, read_event
 from swarm.mailbox import Message
-from swarm.store.agents import Store
-from swarm.store.questions import Question, Questions
+from swarm.store.questions import Question
+from swarm.store.store import Store
 from swarm.streaming.live.rows import AGENT_FIELDS, JOB_FIELDS, Row, agent_row, job_row
 from swarm.streaming.live.state import Patch, Snapshot, touched
 
@@ -29,13 +29,13 @@ class Reader:
     """Reads what people watch. Safe to share between threads."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._questions = store, Questions(store)
+        self._store, self._questions = store, store.questions
 
     def snapshot(self, job_id: str) -> Snapshot:
         """The job as it stands now. Raises `UnknownAgent`."""
         # The cursor first: what happens meanwhile is told twice, never missed.
         cursor = self.last_event(job_id)
-        agents = self.agents(self._store.agent_ids([job_id]))
+        agents = self.agents(self._store.agents.ids([job_id]))
         questions = self._questions.open(job_id)
         job = self._jobs([job_id], questions).get(job_id)
         if job is None:
@@ -48,10 +48,10 @@ class Reader:
         ids = touched(events)
         if at_work:
             ids = list(dict.fromkeys([*ids, *self._at_work(job_id)]))
-        pipeline = self._store.client.pipeline(transaction=False)
+        pipeline = self._store.keyspace.client.pipeline(transaction=False)
         pipeline.time()
-        pipeline.get(self._store.key("job", job_id, "seq"))
-        pipeline.zrange(self._store.key("questions"), 0, -1)
+        pipeline.get(self._store.keyspace.key("job", job_id, "seq"))
+        pipeline.zrange(self._store.keyspace.key("questions"), 0, -1)
         self._ask_job(pipeline, job_id)
         self._ask_agents(pipeline, ids)
         (seconds, micro), seq, asked, *answers = pipeline.execute()
@@ -77,32 +77,34 @@ class Reader:
         """The rows of those of these agents that exist, in their order."""
         answers: list[list[str | None]] = []
         for first in range(0, len(agent_ids), _PAGE):
-            pipeline = self._store.client.pipeline(transaction=False)
+            pipeline = self._store.keyspace.client.pipeline(transaction=False)
             self._ask_agents(pipeline, agent_ids[first : first + _PAGE])
             answers += pipeline.execute()
         return self._read_agents(agent_ids, answers)
 
     def events(self, job_id: str, after: str, count: int = 500) -> list[Event]:
         """The job's first events after that one."""
-        found = self._store.client.xrange(self._store.key("events", job_id), f"({after}", "+", count=count)
+        found = self._store.keyspace.client.xrange(
+            self._store.keyspace.key("events", job_id), f"({after}", "+", count=count
+        )
         return [read_event(entry_id, fields) for entry_id, fields in found]
 
     def messages(self, events: Sequence[Event], job_id: str) -> list[Message]:
         """The messages to the job's person that these events tell of."""
         ids = [event.fields["id"] for event in events if event.kind == "message" and event.fields.get("to") == "user"]
-        return [message for each in ids if (message := self._store.message(job_id, each)) is not None]
+        return [message for each in ids if (message := self._store.mail.get(job_id, each)) is not None]
 
     def last_event(self, job_id: str) -> str:
         """The cursor of the last event there is."""
-        found = self._store.client.xrevrange(self._store.key("events", job_id), count=1)
+        found = self._store.keyspace.client.xrevrange(self._store.keyspace.key("events", job_id), count=1)
         return found[0][0] if found else "0-0"
 
     def last_seq(self, job_id: str) -> int:
         """The last number that the job has given."""
-        return int(self._store.client.get(self._store.key("job", job_id, "seq")) or 0)
+        return int(self._store.keyspace.client.get(self._store.keyspace.key("job", job_id, "seq")) or 0)
 
     def _jobs(self, job_ids: Sequence[str], questions: Sequence[Question]) -> dict[str, Row]:
-        pipeline = self._store.client.pipeline(transaction=False)
+        pipeline = self._store.keyspace.client.pipeline(transaction=False)
         for job_id in job_ids:
             self._ask_job(pipeline, job_id)
         answers = pipeline.execute() if job_ids else []
@@ -115,7 +117,7 @@ class Reader:
         return rows
 
     def _ask_job(self, pipeline: Any, job_id: str) -> None:
-        key = self._store.key
+        key = self._store.keyspace.key
         pipeline.hmget(key("job", job_id), JOB_FIELDS)
         pipeline.scard(key("job", job_id, "running"))
         pipeline.zcard(key("job", job_id, "line"))
@@ -123,7 +125,7 @@ class Reader:
 
     def _ask_agents(self, pipeline: Any, agent_ids: Sequence[str]) -> None:
         for agent_id in agent_ids:
-            pipeline.hmget(self._store.key("agent", agent_id), AGENT_FIELDS)
+            pipeline.hmget(self._store.keyspace.key("agent", agent_id), AGENT_FIELDS)
 
     def _read_agents(self, agent_ids: Sequence[str], answers: Sequence[Sequence[str | None]]) -> dict[str, Row]:
         records = {
@@ -138,7 +140,7 @@ class Reader:
         }
 
     def _at_work(self, job_id: str) -> list[str]:
-        key, pipeline = self._store.key, self._store.client.pipeline(transaction=False)
+        key, pipeline = self._store.keyspace.key, self._store.keyspace.client.pipeline(transaction=False)
         pipeline.smembers(key("job", job_id, "running"))
         pipeline.smembers(key("job", job_id, "called"))
         pipeline.zrange(key("job", job_id, "line"), 0, _LOOKED_AT_IN_LINE - 1)
@@ -149,7 +151,7 @@ class Reader:
         wanted = {record["needs"] or "{}" for record in queued}
         if not wanted:
             return {}
-        workers = [Has.model_validate_json(has) for has in self._store.workers().values()]
+        workers = [Has.model_validate_json(has) for has in self._store.fleet.workers().values()]
         return {needs: find_common_lack(Needs.model_validate_json(needs), workers) for needs in wanted}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from swarm.core.errors import ModelError, ToolError
 from swarm.core.plain import clean_text
 from swarm.models import Reply
-from swarm.store.agents import Store
+from swarm.store.store import Store
 from swarm.tools import Consultation, Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string
 from swarm.tools.web.fetching import MAX_BYTES, fetch, parse
@@ -114,7 +114,7 @@ class Seen:
 
 def recall(store: Store, url: str) -> Seen | None:
     """The page at this address, if it was fetched lately."""
-    packed = store.client.get(_key(store, url))
+    packed = store.keyspace.client.get(_key(store, url))
     return None if packed is None else Seen(**json.loads(zlib.decompress(b85decode(packed))))
 
 
@@ -122,8 +122,8 @@ def remember(store: Store, url: str, seen: Seen) -> None:
     """Keep it for others, unless it is very long."""
     if len(seen.text) <= MAX_KEPT_CHARACTERS:
         packed = b85encode(zlib.compress(json.dumps(asdict(seen)).encode()))
-        store.client.set(_key(store, url), packed, ex=KEEP_SECONDS)
+        store.keyspace.client.set(_key(store, url), packed, ex=KEEP_SECONDS)
 
 
 def _key(store: Store, url: str) -> str:
-    return store.key("web", hashlib.sha256(url.encode()).hexdigest())
+    return store.keyspace.key("web", hashlib.sha256(url.encode()).hexdigest())

@@ -29,7 +29,7 @@ def read_board(swarm: Swarm, job_id: str) -> dict[str, Any]:
         for task in job.board()
         if task.number in texts
     ]
-    found = Teams(swarm.store, job_id).find()
+    found = Teams(swarm.store.keyspace, job_id).find()
     team = None if found is None else {"name": found.name, "description": found.description, "lead": found.lead}
     return {"tasks": tasks, "team": team}
 
@@ -45,7 +45,7 @@ def read_pad(swarm: Swarm, job_id: str, page: str | None) -> dict[str, Any]:
 
 def read_memory(swarm: Swarm, job_id: str, query: Mapping[str, str]) -> dict[str, Any]:
     """The pages of the job's shelves, or one page with its text and versions. Raises `MemoryRefused`."""
-    memories, shelves = Memories(swarm.store), _shelves(swarm, job_id)
+    memories, shelves = Memories(swarm.store.keyspace), _shelves(swarm, job_id)
     if "page" not in query:
         return {"shelves": [_show_shelf(memories, shelf) for shelf in shelves], "job": job_id}
     shelf = next((shelf for shelf in shelves if shelf.id == query.get("shelf")), None)
@@ -60,18 +60,18 @@ def read_memory(swarm: Swarm, job_id: str, query: Mapping[str, str]) -> dict[str
 
 def forget_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
     """Take back what the job wrote."""
-    return {"pages": [f"{shelf.id} {page}" for shelf, page in take_back(Memories(swarm.store), job_id)]}
+    return {"pages": [f"{shelf.id} {page}" for shelf, page in take_back(Memories(swarm.store.keyspace), job_id)]}
 
 
 def _shelves(swarm: Swarm, job_id: str) -> list[Shelf]:
     try:
         places = Places.model_validate_json(
-            swarm.store.client.hget(swarm.store.key("job", job_id), "memory") or ""
+            swarm.store.keyspace.client.hget(swarm.store.keyspace.key("job", job_id), "memory") or ""
         ).model_dump()
     except ValidationError:
         return []
     about = {"user": places["owner"], "local": places["workspace"]}
-    known = Memories(swarm.store).shelves()
+    known = Memories(swarm.store.keyspace).shelves()
     return [shelf for shelf in known if shelf.about == about.get(shelf.scope, places["project"])]
 
 
@@ -85,7 +85,7 @@ def _show_shelf(memories: Memories, shelf: Shelf) -> dict[str, Any]:
 
 def read_servers(swarm: Swarm, job_id: str) -> dict[str, Any]:
     """The servers that travel with a job, and those that its types of agents bring along as far as they were used."""
-    pins = Pins(swarm.store, job_id).load()
+    pins = Pins(swarm.store.keyspace, job_id).load()
     shown = []
     for server in _configured(swarm, job_id):
         pin = pins.pop(server.key, None)
@@ -99,9 +99,9 @@ def read_servers(swarm: Swarm, job_id: str) -> dict[str, Any]:
 
 
 def _configured(swarm: Swarm, job_id: str) -> list[Server]:
-    digest = swarm.store.carried(job_id).get("servers", "")
+    digest = swarm.store.jobs.carried(job_id).get("servers", "")
     try:
-        return list(JobServers.model_validate_json(swarm.store.document(digest) or "").servers) if digest else []
+        return list(JobServers.model_validate_json(swarm.store.jobs.document(digest) or "").servers) if digest else []
     except ValidationError:
         return []
 

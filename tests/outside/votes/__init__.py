@@ -14,7 +14,7 @@ STEPS = Library("votes")
 
 def _vote(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     key = f"votes/{context.cause}"
-    done, _, tally, *_ = context.store.run(
+    done, _, tally, *_ = context.store.keyspace.run(
         "vote", context.job_id, context.agent_id, key, given["choice"], library=STEPS
     )
     return ToolResult(text=f"The votes: {tally}", is_error=done != "ok")

@@ -8,32 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from swarm.rehearsal.checks import RequestRefused
+from swarm.rehearsal.connection import RequestRefused
 
 BETA = "compact-2026-09-04"
-LEAST_TOKENS = 1_000
-"""With less room than this no summary comes about."""
 _MAX_INSTRUCTIONS = 16_384
 _KEYS = {"type", "content", "signature", "encrypted_content", "cache_control"}
-_COUNT = re.compile(r"\(rehearsed\) Summary of (\d+) replies\b")
 
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode
-
-
-def default_summary(replies: int) -> str:
-    """What a summary says where the scenario has no words for it; the count keeps scripts in step."""
-    return f"(rehearsed) Summary of {replies} replies."
-
-
-def counted_replies(text: str) -> int:
-    """How many replies a summary stands for, if it says so."""
-    found = _COUNT.findall(text)
-    return int(found[-1]) if found else 0
 
 
 def find_block(body: dict[str, Any]) -> dict[str, Any] | None:

@@ -6,16 +6,14 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from swarm.rehearsal.checks import RequestRefused
-from swarm.rehearsal.scenario import BatchRules
+from swarm.rehearsal.connection import RequestRefused
+from swarm.rehearsal.provider import Play
+from tests.rehearsal.scenario import BatchRules
 
-Answer = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes a message of a request's body. Raises `RequestRefused`."""
 _MOST = 100_000
 _PAGE = 1_000
 
@@ -32,8 +30,8 @@ class _Batch:
 class BatchDesk:
     """The batches of one server. Thread-safe."""
 
-    def __init__(self, rules: BatchRules, answer: Answer) -> None:
-        self._rules, self._answer = rules, answer
+    def __init__(self, rules: BatchRules) -> None:
+        self._rules = rules
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._batches: dict[str, _Batch] = {}
@@ -63,7 +61,7 @@ class BatchDesk:
             first, last = (found[0]["id"], found[-1]["id"]) if found else (None, None)
             return {"data": found, "has_more": False, "first_id": first, "last_id": last}
 
-    def results(self, batch_id: str) -> list[dict[str, Any]]:
+    def results(self, batch_id: str, play: Play) -> list[dict[str, Any]]:
         """What came of each request of a batch that has ended."""
         with self._lock:
             batch = self._find(batch_id)
@@ -71,7 +69,7 @@ class BatchDesk:
                 raise RequestRefused(f"{batch_id} is in progress: there are no results yet")
             if not batch.results:
                 batch.results = [
-                    {"custom_id": request["custom_id"], "result": self._play(request["params"])}
+                    {"custom_id": request["custom_id"], "result": _try(play, request["params"])}
                     for request in batch.requests
                 ]
             return batch.results
@@ -86,13 +84,6 @@ class BatchDesk:
         if batch_id not in self._batches:
             raise RequestRefused(f"{batch_id}: not found", status=404, kind="not_found_error")
         return self._batches[batch_id]
-
-    def _play(self, body: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return {"type": "succeeded", "message": self._answer(body)}
-        except RequestRefused as refusal:
-            error = {"type": refusal.kind, "message": refusal.message}
-            return {"type": "errored", "error": {"type": "error", "error": error, "request_id": None}}
 
     def _describe(self, batch: _Batch, base: str) -> dict[str, Any]:
         ended = time.monotonic() >= batch.due
@@ -112,6 +103,14 @@ class BatchDesk:
             "cancel_initiated_at": None,
             "results_url": f"{base}/v1/messages/batches/{batch.id}/results" if ended else None,
         }
+
+
+def _try(play: Play, body: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"type": "succeeded", "message": play(body)}
+    except RequestRefused as refusal:
+        error = {"type": refusal.kind, "message": refusal.message}
+        return {"type": "errored", "error": {"type": "error", "error": error, "request_id": None}}
 
 
 def _read_requests(body: Any) -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from swarm.rehearsal.provider import InputUsage
+
 _CHARACTERS_PER_TOKEN = 4
 _LOOKBACK_BLOCKS = 20
 _TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
@@ -52,20 +54,6 @@ class Prefix:
     def tokens_up_to(self, block: int) -> int:
         """The estimate for everything up to and with `block`; -1 is the empty prefix."""
         return self.characters[block] // _CHARACTERS_PER_TOKEN if block >= 0 else 0
-
-
-class InputUsage(NamedTuple):
-    """How the input of one request divides; the three classes add up to the whole."""
-
-    input_tokens: int
-    cache_creation_5m_tokens: int
-    cache_creation_1h_tokens: int
-    cache_read_input_tokens: int
-
-    @property
-    def fresh_tokens(self) -> int:
-        """What was not read from the cache: all that counts for a rate limit."""
-        return self.input_tokens + self.cache_creation_5m_tokens + self.cache_creation_1h_tokens
 
 
 class _Entry(NamedTuple):
@@ -153,11 +141,6 @@ def measure_request(body: dict[str, Any]) -> Prefix:
     if automatic is not None and (not breakpoints or breakpoints[-1].block != len(digests) - 1):
         breakpoints.append(Breakpoint(len(digests) - 1, automatic.get("ttl", "5m")))
     return Prefix(digests, characters, breakpoints)
-
-
-def estimate_tokens(value: Any) -> int:
-    """The estimate for something the model writes."""
-    return max(1, len(_encode(value)) // _CHARACTERS_PER_TOKEN)
 
 
 def _prefix_blocks(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

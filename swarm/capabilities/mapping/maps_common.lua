@@ -18,16 +18,16 @@
 local LINES_AT_ONCE = 20
 local MAP_PARTS = { 'lines', 'waiting', 'running', 'tried', 'failed', 'results' }
 
-local function map_key(map, part) return P .. ':map:' .. map .. (part and ':' .. part or '') end
+function maps.key(map, part) return P .. ':map:' .. map .. (part and ':' .. part or '') end
 
 -- Have the keys of a map expire in so many seconds; '': never.
-local function keep_map(map, seconds)
+function maps.keep(map, seconds)
   local function apply(key)
     if seconds == '' then redis.call('PERSIST', key) else redis.call('EXPIRE', key, math.ceil(tonumber(seconds))) end
   end
-  apply(map_key(map))
+  apply(maps.key(map))
   -- There may be no `ipairs` yet while a library is loaded, but this runs later.
-  for _, part in ipairs(MAP_PARTS) do apply(map_key(map, part)) end
+  for _, part in ipairs(MAP_PARTS) do apply(maps.key(map, part)) end
 end
 
 -- One JSON object with the members of several. They stay text: cjson would make objects of empty lists.
@@ -40,73 +40,73 @@ local function merge_objects(...)
 end
 
 local function begin_line(map, number)
-  local line = cjson.decode(redis.call('HGET', map_key(map, 'lines'), number))
-  local record, fields, spec, seconds, digest, carried, documents =
-    read(map_key(map), 'job', 'agent', 'spec', 'seconds', 'definitions', 'carried', 'documents')
-  local job, root, further = unpack(line.attempts[redis.call('HINCRBY', map_key(map, 'tried'), number, 1)])
+  local line = cjson.decode(redis.call('HGET', maps.key(map, 'lines'), number))
+  local record, fields, spec, seconds, digest, carried, hashes =
+    read(maps.key(map), 'job', 'agent', 'spec', 'seconds', 'definitions', 'carried', 'documents')
+  local job, root, further = unpack(line.attempts[redis.call('HINCRBY', maps.key(map, 'tried'), number, 1)])
   record, fields = cjson.decode(record), cjson.decode(fields)
   record.title, record.map, record.map_line = line.label, map, number
   fields.label = fields.definition .. ': ' .. line.label
   fields.spec = merge_objects(spec, line.own, further, cjson.encode({ job_id = job, agent_id = root }))
-  redis.call('ZADD', map_key(map, 'running'), number, job)
-  for _, document in ipairs(cjson.decode(documents)) do refer_to(job, document, '') end
-  begin_job(job, root, record, fields, seconds, digest, carried)
+  redis.call('ZADD', maps.key(map, 'running'), number, job)
+  for _, hash in ipairs(cjson.decode(hashes)) do documents.refer(job, hash, '') end
+  submit.begin_job(job, root, record, fields, seconds, digest, carried)
 end
 
 -- Begin the next lines as far as there is room for them; returns how many. Where nothing runs any more the map has ended.
-local function begin_lines(map)
-  local state, most, budget, cost, seconds = read(map_key(map), 'state', 'max_running', 'budget', 'cost', 'retention')
-  local begun, running = 0, redis.call('ZCARD', map_key(map, 'running'))
+function maps.begin_lines(map)
+  local state, most, budget, cost, seconds = read(maps.key(map), 'state', 'max_running', 'budget', 'cost', 'retention')
+  local begun, running = 0, redis.call('ZCARD', maps.key(map, 'running'))
   while state == 'running' and running < tonumber(most) and begun < LINES_AT_ONCE do
-    local left = redis.call('LLEN', map_key(map, 'waiting'))
+    local left = redis.call('LLEN', maps.key(map, 'waiting'))
     if left > 0 and budget ~= '' and count(cost) >= tonumber(budget) then
       state = 'stopped'
-      redis.call('HSET', map_key(map), 'state', state)
+      redis.call('HSET', maps.key(map), 'state', state)
     elseif left == 0 then
       break
     else
-      begin_line(map, redis.call('LPOP', map_key(map, 'waiting')))
+      begin_line(map, redis.call('LPOP', maps.key(map, 'waiting')))
       begun, running = begun + 1, running + 1
     end
   end
-  if running == 0 and redis.call('HGET', map_key(map), 'ended') == '' then
+  if running == 0 and redis.call('HGET', maps.key(map), 'ended') == '' then
     if state == 'running' then state = 'completed' end
-    redis.call('HSET', map_key(map), 'state', state, 'ended', NOW)
-    redis.call('XADD', map_key(map, 'results'), '*', 'kind', 'end', 'state', state)
-    keep_map(map, seconds)
+    redis.call('HSET', maps.key(map), 'state', state, 'ended', NOW)
+    redis.call('XADD', maps.key(map, 'results'), '*', 'kind', 'end', 'state', state)
+    maps.keep(map, seconds)
   end
   return begun
 end
 
 -- A map goes on after its end.
-local function reopen_map(map)
-  redis.call('HSET', map_key(map), 'state', 'running', 'ended', '')
-  keep_map(map, '')
+function maps.reopen(map)
+  redis.call('HSET', maps.key(map), 'state', 'running', 'ended', '')
+  maps.keep(map, '')
 end
 
 -- The job of a line has ended: note what came of it, and go on. Once for each job, however often that ends.
 local function end_line(map, job, root)
-  if redis.call('ZREM', map_key(map, 'running'), job) == 0 then return end
+  if redis.call('ZREM', maps.key(map, 'running'), job) == 0 then return end
   local number = job_field(job, 'map_line')
   local state, text, reason, data, stopped_at, created = fields(root, 'state', 'text', 'reason', 'data', 'stopped_at', 'created')
   local tokens, cost = 0, count(job_field(job, 'cost'))
   for _, name in ipairs({ 'input', 'output', 'cache_write', 'cache_read' }) do tokens = tokens + count(job_field(job, name)) end
-  add(map_key(map), 'cost', cost)
-  add(map_key(map), 'tokens', tokens)
-  local tried = tonumber(redis.call('HGET', map_key(map, 'tried'), number))
-  local again = #cjson.decode(redis.call('HGET', map_key(map, 'lines'), number)).attempts > tried
+  add(maps.key(map), 'cost', cost)
+  add(maps.key(map), 'tokens', tokens)
+  local tried = tonumber(redis.call('HGET', maps.key(map, 'tried'), number))
+  local again = #cjson.decode(redis.call('HGET', maps.key(map, 'lines'), number)).attempts > tried
   if again and (state == 'failed' or state == 'timed_out') then
-    redis.call('RPUSH', map_key(map, 'waiting'), number)
-    add(map_key(map), 'retried', 1)
+    redis.call('RPUSH', maps.key(map, 'waiting'), number)
+    add(maps.key(map), 'retried', 1)
   else
     local completed = state == 'completed'
-    if not completed then redis.call('ZADD', map_key(map, 'failed'), number, number) end
-    add(map_key(map), completed and 'completed' or 'failed', 1)
-    redis.call('XADD', map_key(map, 'results'), '*', 'kind', 'line', 'line', number, 'job', job, 'state', state, 'text', text or '',
+    if not completed then redis.call('ZADD', maps.key(map, 'failed'), number, number) end
+    add(maps.key(map), completed and 'completed' or 'failed', 1)
+    redis.call('XADD', maps.key(map, 'results'), '*', 'kind', 'line', 'line', number, 'job', job, 'state', state, 'text', text or '',
       'reason', reason or '', 'data', data or '', 'stopped_at', stopped_at or '', 'tokens', tokens, 'cost', string.format('%.0f', cost),
       'tried', tried, 'seconds', NOW - tonumber(created or NOW))
   end
-  begin_lines(map)
+  maps.begin_lines(map)
 end
 
 at_end(function(job, id)

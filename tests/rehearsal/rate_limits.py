@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from swarm.rehearsal.connection import Headers
-from swarm.rehearsal.scenario import RateLimits
+from tests.rehearsal.scenario import RateLimits
 
 
 class _Bucket:

@@ -12,78 +12,68 @@ from typing import Any
 
 from swarm.agent.entries import Exchanged, Mail, encode_entry
 from swarm.core.errors import (
-    AgentCancelled,
     MailboxFull,
     MessageRefused,
     ReceiverEnded,
     StaleRequest,
-    UnknownAgent,
     UnknownReceiver,
 )
 from swarm.core.plain import clean
 from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
-from swarm.store.roster import Roster
+from swarm.store.keyspace import Keyspace, check_claim, no_job
 from swarm.store.values import Claim, OutgoingMessage, Sent, Signals
 
 
-class Mailboxes(Roster):
+class MailStore:
     """The mailboxes of agents and of jobs' people."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def directory(self, job_id: str) -> Directory:
         """Who can be written to in a job."""
-        return Directory(self.client, self.prefix, job_id)
+        return Directory(self._keyspace.client, self._keyspace.prefix, job_id)
 
-    def mail(self, owner: str, after: str = "0-0", **limits: int) -> list[Message]:
+    def read(self, owner: str, after: str = "0-0", **limits: int) -> list[Message]:
         """The first messages after a cursor in the mailbox of an agent, or of a job's person."""
-        return read_mail(self.client, self.key("mail", owner), after, **limits)
+        return read_mail(self._keyspace.client, self._keyspace.key("mail", owner), after, **limits)
 
-    def all_mail(self, owner: str, after: str = "0-0") -> Iterator[Message]:
+    def all(self, owner: str, after: str = "0-0") -> Iterator[Message]:
         """Every message after a cursor, in order."""
-        while page := self.mail(owner, after):
+        while page := self.read(owner, after):
             yield from page
             after = page[-1].id
 
-    def last_mail(self, owner: str, count: int) -> list[Message]:
+    def last(self, owner: str, count: int) -> list[Message]:
         """The last messages, in order."""
-        found = self.client.xrevrange(self.key("mail", owner), count=count)
+        found = self._keyspace.client.xrevrange(self._keyspace.key("mail", owner), count=count)
         return [to_message(*each) for each in reversed(found)]
 
-    def message(self, owner: str, message_id: str) -> Message | None:
+    def get(self, owner: str, message_id: str) -> Message | None:
         """One message of a mailbox."""
-        found = self.client.xrange(self.key("mail", owner), message_id, message_id)
+        found = self._keyspace.client.xrange(self._keyspace.key("mail", owner), message_id, message_id)
         return to_message(*found[0]) if found else None
 
-    def wait_mail(self, owner: str, after: str, seconds: float) -> list[Message]:
+    def wait(self, owner: str, after: str, seconds: float) -> list[Message]:
         """The first messages after a cursor; if there are none, they are waited for for so long."""
-        return [to_message(*entry) for entry in self.wait_entries("mail", owner, after, seconds)]
+        return [to_message(*entry) for entry in self._keyspace.wait_entries("mail", owner, after, seconds)]
 
     def mark_read(self, job_id: str, up_to: str) -> int:
         """The person has read the job's mailbox up to this message; returns how many are left. Raises `UnknownAgent`."""
-        answer = self.run("mark_read", job_id, up_to)
+        answer = self._keyspace.run("mark_read", job_id, up_to)
         if answer[0] == "unknown":
-            raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
+            raise no_job(job_id)
         return int(answer[1])
 
-    def take_mail(self, claim: Claim, number: int, entry: Mail | Exchanged, messages: Sequence[Message]) -> int | None:
+    def take(self, claim: Claim, number: int, entry: Mail | Exchanged, messages: Sequence[Message]) -> int | None:
         """Append the entry that holds these messages; returns how many are left unread, if it was not done already."""
         notices = sum(message.kind == "notification" for message in messages)
         document, counts = encode_entry(entry), (len(messages), notices)
-        answer = self.run("receive", claim.agent_id, claim.generation, number, document, *counts, entry.cursor)
-        self._check(answer, claim)
+        answer = self._keyspace.run(
+            "receive", claim.agent_id, claim.generation, number, document, *counts, entry.cursor
+        )
+        check_claim(answer, claim)
         return int(answer[1]) if answer[0] == "ok" else None
-
-    def wanted_summary(self, agent_id: str) -> str:
-        """The summary that a person wants of the agent's conversation, as JSON; empty if there is none."""
-        return self.client.hget(self.key("agent", agent_id), "wanted_summary") or ""
-
-    def want_summary(self, agent_id: str, wanted: str) -> str:
-        """Note that a person wants one, `wanted` as JSON. Returns the agent's state. Raises `UnknownAgent`, `AgentCancelled`."""
-        answer = self.run("want_summary", agent_id, wanted)
-        if answer[0] == "unknown":
-            raise UnknownAgent(f"no agent {agent_id}; `swarm tree JOB` lists a job's agents")
-        if answer[0] == "cancelled":
-            raise AgentCancelled(agent_id)
-        return str(answer[1])
 
     def send(self, letter: OutgoingMessage, receivers: Sequence[Receiver]) -> Sent:
         """Send one letter from outside to all of these, or to none.
@@ -113,9 +103,9 @@ class Mailboxes(Roster):
         if claim is not None:
             step = {"agent": claim.agent_id, "generation": claim.generation, "number": number}
         documents = [clean(letter).model_dump_json(by_alias=True) for letter in letters]
-        answer = self.run("send", json.dumps(step), *documents)
+        answer = self._keyspace.run("send", json.dumps(step), *documents)
         if claim is not None:
-            self._check(answer, claim)
+            check_claim(answer, claim)
         if answer[0] == "repeat":
             return Sent(Signals(), None, int(answer[1]))
         _, publish, unread, count, ids, *why = answer

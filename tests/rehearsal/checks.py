@@ -6,12 +6,12 @@ Every check is linear in the request.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from swarm.core.errors import SwarmError
+from swarm.rehearsal.connection import RequestRefused
+from swarm.rehearsal.wire import sign_thinking
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _TOOL_USE_ID = re.compile(r"[A-Za-z0-9_-]+")
@@ -21,27 +21,6 @@ _CONTENT_TYPES = {
     "assistant": {"text", "tool_use", "thinking", "redacted_thinking", "compaction"},
     "system": {"text"},
 }
-
-
-class RequestRefused(SwarmError):
-    """A request that the API would answer with an error; by the stable `code` the SDK tells causes of one status apart."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int = 400,
-        kind: str = "invalid_request_error",
-        retry_after: float | None = None,
-        code: str | None = None,
-    ) -> None:
-        self.status, self.kind, self.message, self.retry_after, self.code = status, kind, message, retry_after, code
-        super().__init__(message)
-
-
-def sign_thinking(thinking: str) -> str:
-    """The signature that this server gives to a thinking block, and expects back with it, up to a dot; see `summaries`."""
-    return "rehearsed-" + hashlib.blake2b(thinking.encode("utf-8", "surrogatepass"), digest_size=24).hexdigest()
 
 
 def check_request(body: Any, *, counting: bool = False, may_end_with_assistant: bool = False) -> dict[str, Any]:

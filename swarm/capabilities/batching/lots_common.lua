@@ -11,6 +11,6 @@
 -- A request goes into one lot, in the step that makes the lot, before anything is sent. So whoever dies while sending leaves a lot without a
 -- batch, and that is looked for before it would be sent again.
 
-local function lot_key(lot, part) return P .. ':batch:lot:' .. lot .. (part and ':' .. part or '') end
-local function request_key(id) return P .. ':batch:request:' .. id end
-local function reply_key(id) return P .. ':batch:reply:' .. id end
+function lots.key(lot, part) return P .. ':batch:lot:' .. lot .. (part and ':' .. part or '') end
+function lots.request_key(id) return P .. ':batch:request:' .. id end
+function lots.reply_key(id) return P .. ':batch:reply:' .. id end

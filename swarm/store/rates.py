@@ -9,19 +9,21 @@ import json
 from typing import Any
 
 from swarm.models.limits import Limits
-from swarm.store.keyspace import Keyspace
-from swarm.store.library import STEPS
+from swarm.store.keyspace import Keyspace, check_claim
 from swarm.store.slots import CallEnd, InLine, Slot, SlotWish, read_slot
 from swarm.store.values import Claim, Signals
 
 
-class Governing(Keyspace):
-    """The part of a store that shares the model out."""
+class RateStore:
+    """The fleet's share of the model, and who may use it."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
 
     def ask_for_slot(self, claim: Claim, wish: SlotWish) -> tuple[Slot | InLine | None, Signals]:
         """Ask for a slot where no entry is written. Raises as `append`."""
-        answer = self.run("ask_for_slot", claim.agent_id, claim.generation, wish.encode())
-        self._check(answer, claim)
+        answer = self._keyspace.run("ask_for_slot", claim.agent_id, claim.generation, wish.encode())
+        check_claim(answer, claim)
         if answer[0] != "ok":
             return None, Signals()
         return read_slot(wish.limit_class, answer[2:]), Signals(publish=answer[1])
@@ -31,29 +33,29 @@ class Governing(Keyspace):
 
         Whoever says so may be listening to that reply, so this does not wait for a Redis that is away.
         """
-        left, publish = STEPS.run(self.hasty, "let_others_begin", self.prefix, prefix, int(begun))
+        left, publish = self._keyspace.run_now("let_others_begin", prefix, int(begun))
         return bool(left), Signals(publish=publish)
 
     def heed_limits(self, limit_class: str, limits: Limits) -> Signals:
         """A reply of a class of which nothing is known has begun. It does not wait for a Redis that is away."""
-        return Signals(*STEPS.run(self.hasty, "heed_limits", self.prefix, limit_class, json.dumps(list(limits))))
+        return Signals(*self._keyspace.run_now("heed_limits", limit_class, json.dumps(list(limits))))
 
     def ask_aside(self, limit_class: str, tokens: int, output: int) -> float:
         """Take what a small request beside an agent's conversation needs; returns in how many seconds it may be made."""
-        return float(self.run("ask_aside", limit_class, tokens, output))
+        return float(self._keyspace.run("ask_aside", limit_class, tokens, output))
 
     def settle_aside(self, call: CallEnd, tokens: int, output: int) -> Signals:
         """That request has ended, for which so much was taken."""
-        return Signals(*self.run("settle_aside", call.encode(), tokens, output))
+        return Signals(*self._keyspace.run("settle_aside", call.encode(), tokens, output))
 
     def serve_classes(self) -> tuple[Signals, float | None]:
         """Give slots where there may be room now; returns in how many seconds there may be for the next one who waits."""
-        publish, due = self.run("serve_classes")
+        publish, due = self._keyspace.run("serve_classes")
         return Signals(publish=publish), float(due) if due else None
 
     def limit_classes(self) -> list[tuple[str, dict[str, Any], int, dict[str, int]]]:
         """Of each class its name, its account, how many hold a slot, and how many of each job are in line."""
-        told = self.run("show_classes")
+        told = self._keyspace.run("show_classes")
         found = []
         for name, account, slots, lines in zip(told[::4], told[1::4], told[2::4], told[3::4], strict=True):
             waiting = {job: int(count) for job, count in zip(lines[::2], lines[1::2], strict=True)}

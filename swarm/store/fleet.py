@@ -1,0 +1,79 @@
+"""The fleet: which workers there are, what they have, which take no agents, and which agents wait for special ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swarm.agent.needs import Has
+from swarm.store.keyspace import Keyspace
+from swarm.store.values import Signals
+
+
+class FleetStore:
+    """The workers of a swarm."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
+
+    def workers(self) -> dict[str, str]:
+        """What each worker has that is there now, as JSON."""
+        here = self._keyspace.client.zrangebyscore(
+            self._keyspace.key("workers", "silent"), self._keyspace.now(), "+inf"
+        )
+        found = self._keyspace.client.hmget(self._keyspace.key("workers"), here) if here else []
+        return {worker: has for worker, has in zip(here, found, strict=True) if has is not None}
+
+    def staff(self, worker: str, slots: int, seconds: float) -> Signals:
+        """A worker can run so many agents now; who has not said so for `seconds` is forgotten."""
+        return Signals(*self._keyspace.run("staff", worker, slots, seconds))
+
+    def staffed(self) -> list[str]:
+        """The workers that take agents now."""
+        return list(self._keyspace.client.hkeys(self._keyspace.key("slots")))
+
+    def announce(self, worker: str, has: Has, seconds: float) -> None:
+        """Say what a worker has; it holds for so long."""
+        self._keyspace.run("announce", worker, has.model_dump_json(), " ".join(has.offers), seconds)
+
+    def drain(self, target: str, wanted: bool = True) -> None:
+        """Have the workers of a host, or the one of that name, take no agents, or take them again."""
+        change = self._keyspace.client.sadd if wanted else self._keyspace.client.srem
+        change(self._keyspace.key("drained"), target)
+
+    def drained(self) -> set[str]:
+        """The hosts and workers that are to take no agents."""
+        return set(self._keyspace.client.smembers(self._keyspace.key("drained")))
+
+    def is_drained(self, *names: str) -> bool:
+        """Whether one of these is to take no agents."""
+        return any(self._keyspace.client.smismember(self._keyspace.key("drained"), list(names)))
+
+    def set_aside(self, agent_id: str, seconds: float) -> Signals:
+        """Leave a queued agent to workers that can serve it, and call others instead."""
+        return Signals(*self._keyspace.run("set_aside", agent_id, seconds))
+
+    def aside_news(self) -> int:
+        """Grows whenever an agent is set aside; 0: there was none ever."""
+        return int(self._keyspace.client.get(self._keyspace.key("aside", "news")) or 0)
+
+    def wait_bell(self, worker: str, seconds: float) -> None:
+        """Wait for so long, or until an agent is set aside that this worker can serve."""
+        self._keyspace.client.blpop([self._keyspace.key("bell", worker)], timeout=seconds)
+
+    def aside(self, first: int, count: int) -> list[str]:
+        """Some of the agents that were set aside, those from the `first` on."""
+        return list(self._keyspace.client.zrange(self._keyspace.key("aside"), first, first + count - 1))
+
+    def take_aside(self, agent_ids: Sequence[str]) -> tuple[Signals, list[str]]:
+        """Take some of them; returns those whose message this worker must send to itself."""
+        publish, taken = self._keyspace.run("take_aside", *agent_ids)
+        return Signals(publish), taken
+
+    def send_near(self, agent_ids: Sequence[str], seconds: float) -> dict[str, str]:
+        """Of these agents, those that are left for so long to a worker on the host of their files, and which one."""
+        workers = self._keyspace.run("send_near", seconds, *agent_ids) if agent_ids else []
+        return {agent_id: worker for agent_id, worker in zip(agent_ids, workers, strict=True) if worker}
+
+    def take_late(self, most: int) -> list[str]:
+        """Some of those that no worker there has taken in time, for this worker to send to itself."""
+        return list(self._keyspace.run("take_late", most))

@@ -1,0 +1,137 @@
+"""The records of jobs: making one, reading them, the documents that travel with them, and finishing ends of any size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Unpack
+
+from swarm.agent.spec import AgentSpec
+from swarm.core.errors import UnknownAgent, UnknownBroker, WebhookRefused
+from swarm.core.plain import clean
+from swarm.core.records import JOB_FIELDS, JobView, read_job
+from swarm.store.fields import JobTerms, agent_fields, job_fields
+from swarm.store.keyspace import Keyspace, no_job
+from swarm.store.prefixes import digest_of
+from swarm.store.sequels import Sequels
+from swarm.store.values import JobPermissions, Signals, Submitted
+
+
+class JobStore:
+    """The jobs of a swarm."""
+
+    def __init__(self, keyspace: Keyspace) -> None:
+        self._keyspace = keyspace
+
+    def submit(
+        self,
+        spec: AgentSpec,
+        *,
+        catalogue: str,
+        documents: Mapping[str, str] | None = None,
+        packages: Mapping[str, str] | None = None,
+        webhook: str = "",
+        **terms: Unpack[JobTerms],
+    ) -> Submitted:
+        """Make the job and its root agent; the same ids again change nothing.
+
+        `catalogue` and `documents` (by what they are) travel with it, and so do `packages`, by their digests; `webhook` is the address it
+        brings, as JSON. Raises `UnknownBroker` for a sequel that no worker could publish, `WebhookRefused` for an address that none would
+        deliver to.
+        """
+        spec = clean(spec)
+        given = (
+            spec.job_id,
+            spec.agent_id,
+            json.dumps(job_fields(spec, **terms)),
+            json.dumps(agent_fields(spec)),
+            "" if spec.limits.timeout_seconds is None else spec.limits.timeout_seconds,
+            digest_of(catalogue),
+        )
+        carried = {name: digest_of(text) for name, text in (documents or {}).items()}
+        others = packages or {}
+        names = json.dumps({name: [digest, ""] for name, digest in carried.items()})
+        answer = self._keyspace.run(
+            "submit", *given, "", names, json.dumps([[digest, ""] for digest in others]), webhook
+        )
+        if answer[0] == "document":
+            texts = json.dumps({name: [digest, (documents or {})[name]] for name, digest in carried.items()})
+            answer = self._keyspace.run("submit", *given, catalogue, texts, json.dumps(list(others.items())), webhook)
+        if answer[0] == "broker" and (sequel := terms.get("sequel")) is not None:
+            raise UnknownBroker(sequel.broker, Sequels(self._keyspace).known())
+        if answer[0] == "webhook":
+            raise WebhookRefused()
+        new = answer[0] == "ok"
+        return Submitted(new, terms.get("order", "") if new else answer[2], Signals(publish=answer[1]))
+
+    def get(self, job_id: str) -> JobView:
+        """The job's record. Raises `UnknownAgent`."""
+        [record] = self._keyspace.fetch("job", [job_id], JOB_FIELDS)
+        if record["state"] is None:
+            raise no_job(job_id)
+        return read_job(job_id, record)
+
+    def newest(self, count: int = 50) -> list[JobView]:
+        """The newest jobs, newest first; expired ones are forgotten on the way."""
+        found: list[JobView] = []
+        job_ids = self.ids(count)
+        for job_id, record in zip(job_ids, self._keyspace.fetch("job", job_ids, JOB_FIELDS), strict=True):
+            if record["state"] is None:
+                self._keyspace.client.zrem(self._keyspace.key("jobs"), job_id)
+            else:
+                found.append(read_job(job_id, record))
+        return found
+
+    def ids(self, count: int = 0, before: str = "") -> list[str]:
+        """The ids of the newest jobs, or of those made before one (none if that is not known any more), newest first, expired ones
+        among them; 0: of all. Records of thousands would take seconds."""
+        first = 0
+        if before:
+            rank = self._keyspace.client.zrevrank(self._keyspace.key("jobs"), before)
+            if rank is None:
+                return []
+            first = int(rank) + 1
+        return list(
+            self._keyspace.client.zrevrange(self._keyspace.key("jobs"), first, first + count - 1 if count else -1)
+        )
+
+    def exists(self, job_id: str) -> bool:
+        """Whether there is such a job."""
+        return bool(self._keyspace.client.exists(self._keyspace.key("job", job_id)))
+
+    def permissions(self, job_id: str) -> JobPermissions:
+        """What the job allows and forbids now."""
+        pipeline = self._keyspace.client.pipeline(transaction=False)
+        pipeline.hmget(self._keyspace.key("job", job_id), "rules", "ask_seconds")
+        pipeline.lrange(self._keyspace.key("job", job_id, "rules"), 0, -1)
+        (rules, seconds), added = pipeline.execute()
+        return JobPermissions(rules or "", list(added), float(seconds or 0))
+
+    def catalogue(self, job_id: str) -> str:
+        """The definitions that travelled with the job, as JSON. Raises `UnknownAgent` if there is no such job any more."""
+        digest, own = self._keyspace.client.hmget(self._keyspace.key("job", job_id), "definitions", "catalogue")
+        found = own or (self.document(digest) if digest else None)
+        if found is None:
+            raise UnknownAgent(f"job {job_id} has no definitions: its keys have been removed")
+        return str(found)
+
+    def document(self, digest: str) -> str | None:
+        """The text of that digest, which jobs have in common."""
+        found = self._keyspace.client.get(self._keyspace.key("document", digest))
+        return None if found is None else str(found)
+
+    def carried(self, job_id: str) -> dict[str, str]:
+        """The digests of what travels with the job besides its definitions, by what it is."""
+        told: dict[str, str] = json.loads(
+            self._keyspace.client.hget(self._keyspace.key("job", job_id), "carried") or "{}"
+        )
+        return told
+
+    def settle(self, job_id: str) -> tuple[bool, Signals]:
+        """Go on with what an end has left to do in the job; returns whether anything still is."""
+        left, publish, kill = self._keyspace.run("settle", job_id)
+        return bool(left), Signals(publish, kill)
+
+    def unsettled(self) -> list[str]:
+        """Some of the jobs in which an end has left something to do. Those that expired are forgotten on the way."""
+        return list(self._keyspace.run("unsettled"))

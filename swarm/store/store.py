@@ -1,0 +1,48 @@
+"""The swarm's state in one Redis, as parts that share one client and one prefix."""
+
+from __future__ import annotations
+
+import copy
+from typing import Self
+
+import redis
+
+from swarm.store.agents import AgentStore
+from swarm.store.events import EventStore
+from swarm.store.fleet import FleetStore
+from swarm.store.jobs import JobStore
+from swarm.store.journals import JournalStore
+from swarm.store.keyspace import Keyspace
+from swarm.store.leases import LeaseStore
+from swarm.store.mail import MailStore
+from swarm.store.outage import Outage
+from swarm.store.prefixes import Prefixes
+from swarm.store.questions import Questions
+from swarm.store.rates import RateStore
+
+
+class Store:
+    """The swarm's state in one Redis. A capability's own store takes its `keyspace`, which nobody else uses."""
+
+    def __init__(self, client: redis.Redis, prefix: str = "swarm") -> None:
+        self._prefixes = Prefixes()
+        self._open(Keyspace(client, prefix))
+
+    def _open(self, keyspace: Keyspace) -> None:
+        self.keyspace = keyspace
+        self.now = keyspace.now
+        self.jobs = JobStore(keyspace)
+        self.agents = AgentStore(keyspace)
+        self.journals = JournalStore(keyspace, self._prefixes, self.jobs.document)
+        self.mail = MailStore(keyspace)
+        self.questions = Questions(keyspace)
+        self.events = EventStore(keyspace)
+        self.rates = RateStore(keyspace)
+        self.leases = LeaseStore(keyspace)
+        self.fleet = FleetStore(keyspace)
+
+    def outlasting(self, outage: Outage) -> Self:
+        """The same, but every command waits until Redis can be had, for as long as `outage` lets it."""
+        patient = copy.copy(self)
+        patient._open(self.keyspace.outlasting(outage))
+        return patient
