@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -19,6 +19,7 @@ from swarm.client.failures import BadRequest, not_valid
 from swarm.client.swarm import Swarm
 from swarm.store.api_keys import Scope
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
@@ -137,18 +138,18 @@ class Operation:
 class Table(list[Operation]):
     """Operations that belong together; each is a function below one of these decorators."""
 
-    def get(self, path: str, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def get(self, path: str, **more: Any) -> Callable[[_Function], _Function]:
         """A read."""
         return self._add("GET", path, "read", **more)
 
-    def post(self, path: str, scope: Scope, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def post(self, path: str, scope: Scope, **more: Any) -> Callable[[_Function], _Function]:
         """An act."""
         return self._add("POST", path, scope, **more)
 
     def _add(
         self, method: Literal["GET", "POST"], path: str, scope: Scope, **more: Any
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+    ) -> Callable[[_Function], _Function]:
+        def add(function: _Function) -> _Function:
             self.append(
                 Operation(method, path, scope, function, **{**_models_of(function, more.get("wrap", "")), **more})
             )
