@@ -1,4 +1,7 @@
-"""Nothing is lost, doubled or reordered while any part of a fleet is killed, stopped or cut off: the short form of the report."""
+"""Nothing is lost, doubled or reordered while any part of a fleet is killed, stopped or cut off: the short form of the report.
+
+Tests of swarm/runtime/loop.py, swarm/store/agents.py, tasks/agent_task.py.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The fleet is real; a script plays the model, wherever a page does not say so itself. Words in capitals (`JOB`, `MAP` …) are what the
 world of the page has for them.
+
+Tests of docs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The hosts of these tests are what they are said to be."""
+"""The hosts of these tests are what they are said to be.
+
+Tests of tests/hosts/namespaces.py, tests/hosts/network.py.
+"""
 
 from __future__ import annotations
 

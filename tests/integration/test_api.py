@@ -1,4 +1,7 @@
-"""The HTTP API: the application itself, called by a real client, over a real Redis and real workers."""
+"""The HTTP API: the application itself, called by a real client, over a real Redis and real workers.
+
+Tests of swarm/api/agents.py, swarm/api/jobs.py, swarm/api/maps.py, swarm/api/openapi.py, swarm/store/api_keys.py.
+"""
 
 from __future__ import annotations
 

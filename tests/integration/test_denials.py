@@ -1,4 +1,7 @@
-"""Calls that are denied again and again, the mode in which a small model is asked first, and failures that end those beside them."""
+"""Calls that are denied again and again, the mode in which a small model is asked first, and failures that end those beside them.
+
+Tests of swarm/agent/notes.py, swarm/runtime/auto_mode.py, swarm/runtime/consulting.py.
+"""
 
 from __future__ import annotations
 

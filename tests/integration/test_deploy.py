@@ -1,4 +1,7 @@
-"""The files of deploy/: read by the programs they are for where those exist, held against the code and each other."""
+"""The files of deploy/: read by the programs they are for where those exist, held against the code and each other.
+
+Tests of deploy, swarm/local/server_binary.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What must not be lost is on the disk before anything follows from it, where the settings ask for it."""
+"""What must not be lost is on the disk before anything follows from it, where the settings ask for it.
+
+Tests of swarm/store/durable.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Folders beside the workspace that a person's settings name: agents work there, too, and nowhere else."""
+"""Folders beside the workspace that a person's settings name: agents work there, too, and nowhere else.
+
+Tests of swarm/cli/permissions.py.
+"""
 
 from __future__ import annotations
 

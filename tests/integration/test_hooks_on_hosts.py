@@ -1,4 +1,7 @@
-"""What of people's hooks runs on a worker's host, outside of the sandbox: only what no agent and no clone can have written."""
+"""What of people's hooks runs on a worker's host, outside of the sandbox: only what no agent and no clone can have written.
+
+Tests of swarm/capabilities/hooks/placing.py.
+"""
 
 from __future__ import annotations
 

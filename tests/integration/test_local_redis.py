@@ -1,4 +1,8 @@
-"""The local Redis, with real servers: each test runs with the system's and with the bundled one."""
+"""The local Redis, with real servers: each test runs with the system's and with the bundled one.
+
+Tests of swarm/core/settings.py, swarm/local/folders.py, swarm/local/processes.py, swarm/local/redis_server.py,
+swarm/local/server_binary.py, swarm/store/connection.py.
+"""
 
 from __future__ import annotations
 

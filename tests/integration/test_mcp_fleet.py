@@ -1,4 +1,7 @@
-"""The fleet as an MCP server, driven by the official clients of npm and PyPI, over stdio and HTTP, with real workers."""
+"""The fleet as an MCP server, driven by the official clients of npm and PyPI, over stdio and HTTP, with real workers.
+
+Tests of swarm/api/mcp/server.py, swarm/api/mcp/transcripts.py, swarm/api/mcp/views.py.
+"""
 
 from __future__ import annotations
 

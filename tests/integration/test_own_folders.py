@@ -1,4 +1,7 @@
-"""What belongs to the swarm that runs, and to the person, when a workspace holds it."""
+"""What belongs to the swarm that runs, and to the person, when a workspace holds it.
+
+Tests of swarm/permissions/path_rules.py, swarm/permissions/sandbox/host.py, swarm/workspace/home.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Functions as tools on a real worker: used under rules, their failures results, held by the sandbox where they ask for that."""
+"""Functions as tools on a real worker: used under rules, their failures results, held by the sandbox where they ask for that.
+
+Tests of swarm/cli/tools.py, swarm/definitions/own/child.py, swarm/tools/own/sandboxed.py, swarm/tools/own/threads.py.
+"""
 
 from __future__ import annotations
 

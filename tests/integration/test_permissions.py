@@ -1,4 +1,7 @@
-"""What an agent may do, decided where it runs: rules, modes, questions to a person, plans, results with a schema."""
+"""What an agent may do, decided where it runs: rules, modes, questions to a person, plans, results with a schema.
+
+Tests of swarm/permissions/judge.py, swarm/runtime/approvals.py.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ and are programs; a home, a temporary folder and a log. The programs that rules 
 recorder that writes to the log. So whatever a command can be talked into leaves a trace.
 
 `SWARM_FUZZ_SEED` repeats a run; the long form makes a million commands, or `SWARM_FUZZ_COMMANDS`.
+
+Tests of swarm/permissions/calls.py, swarm/permissions/rules.py, swarm/permissions/shell/judge.py, swarm/permissions/shell/looks.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Agents that are programs: real processes in a real sandbox, told and answered in JSON lines."""
+"""Agents that are programs: real processes in a real sandbox, told and answered in JSON lines.
+
+Tests of swarm/agent/programs.py, swarm/tools/program.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What anybody who may write to the broker can put into its lists, read by real workers: none of it ends one."""
+"""What anybody who may write to the broker can put into its lists, read by real workers: none of it ends one.
+
+Tests of tasks/agent_task.py, tasks/connection.py, tasks/entries.py.
+"""
 
 from __future__ import annotations
 

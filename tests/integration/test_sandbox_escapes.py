@@ -1,4 +1,8 @@
-"""What a shell tries to get out of its sandbox; each attempt works without one and must fail in every one."""
+"""What a shell tries to get out of its sandbox; each attempt works without one and must fail in every one.
+
+Tests of swarm/permissions/sandbox/bubblewrap.py, swarm/permissions/sandbox/enter.py, swarm/permissions/sandbox/landlock.py,
+swarm/permissions/sandbox/seccomp.py, swarm/permissions/sandbox/words.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""An agent with the network reaches the world, and neither its host nor what is near it: real namespaces, real sockets."""
+"""An agent with the network reaches the world, and neither its host nor what is near it: real namespaces, real sockets.
+
+Tests of swarm/permissions/sandbox/attach.py, swarm/permissions/sandbox/network.py, swarm/permissions/sandbox/policy.py,
+swarm/permissions/sandbox/probe.py.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 # ruff: noqa: E501
-"""What a writer's shell leaves in its workspace for others to run or to obey later, outside of the sandbox."""
+"""What a writer's shell leaves in its workspace for others to run or to obey later, outside of the sandbox.
+
+Tests of swarm/permissions/sandbox/backend.py, swarm/permissions/sandbox/holding.py, swarm/permissions/sandbox/obeyed.py,
+swarm/tools/background.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What must work in a sandbox as it does without one, and the shell tools on top of it."""
+"""What must work in a sandbox as it does without one, and the shell tools on top of it.
+
+Tests of swarm/permissions/sandbox/backend.py, swarm/permissions/sandbox/policy.py, swarm/permissions/sandbox/probe.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Workers whose clock is wrong, and records that only a newer worker understands."""
+"""Workers whose clock is wrong, and records that only a newer worker understands.
+
+Tests of swarm/runtime/loop.py, tasks/agent_task.py.
+"""
 
 from __future__ import annotations
 

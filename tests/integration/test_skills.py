@@ -1,4 +1,8 @@
-"""Skills and commands in jobs: they travel with the job, are loaded when needed, and are there wherever the agent goes on."""
+"""Skills and commands in jobs: they travel with the job, are loaded when needed, and are there wherever the agent goes on.
+
+Tests of swarm/capabilities/context/restating.py, swarm/capabilities/skills/commands.py, swarm/capabilities/skills/keeping.py,
+swarm/capabilities/skills/places.py, swarm/capabilities/skills/skill_tool.py, swarm/cli/skills.py.
+"""
 
 from __future__ import annotations
 

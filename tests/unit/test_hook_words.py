@@ -1,4 +1,8 @@
-"""Which hooks run on a host: what their words say without a shell, and where what they name lies."""
+"""Which hooks run on a host: what their words say without a shell, and where what they name lies.
+
+Tests of swarm/capabilities/hooks/choosing.py, swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/placing.py,
+swarm/definitions/hook_words.py, swarm/definitions/hooks.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A program's shared parts keep to themselves what no other part names: Lua has 200 local names for them all."""
+"""A program's shared parts keep to themselves what no other part names: Lua has 200 local names for them all.
+
+Tests of swarm/store/library.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Building a request: the body, and where the prompt cache may hold."""
+"""Building a request: the body, and where the prompt cache may hold.
+
+Tests of swarm/models/request.py.
+"""
 
 from __future__ import annotations
 

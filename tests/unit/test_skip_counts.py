@@ -1,4 +1,7 @@
-"""The line that says what of the tests this machine could not run."""
+"""The line that says what of the tests this machine could not run.
+
+Tests of tests/needs.py.
+"""
 
 from __future__ import annotations
 
