@@ -145,6 +145,7 @@ def test_a_malformed_broadcast_or_leftover_ends_no_worker_either(fleet: Fleet, p
         client.hset("swarm:unacked", f"tag-{number}", form)
         client.zadd("swarm:unacked_index", {f"tag-{number}": 0})
     worker = fleet.start_worker(1, pool=pool)
+    wait_for("the worker hears broadcasts", lambda: client.publish("/0.swarm.pidbox", b"") == 1)
     for form in forms:
         assert client.publish("/0.swarm.pidbox", form) == 1, worker.text()[-3000:]
     job = fleet.submit(

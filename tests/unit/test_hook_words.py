@@ -75,6 +75,14 @@ def test_what_is_not_known_word_for_word_runs_in_the_sandbox(workspace: Path, co
     assert run.place == "sandbox" and run.why, run
 
 
+def test_a_program_of_the_system_is_no_script_even_where_the_path_does_not_name_its_folder(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for command in ("/usr/bin/env sh h/a.sh", "/usr/bin/make"):
+        assert place(command, workspace).place == "sandbox", command
+
+
 @pytest.mark.parametrize(
     ("command", "given"),
     [
