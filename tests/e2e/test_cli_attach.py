@@ -1,4 +1,7 @@
-"""Coming back to a job: watching, typing, answering, leaving; and a conversation."""
+"""Coming back to a job: watching, typing, answering, leaving; and a conversation.
+
+Tests of swarm/cli/attach.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Writing to agents and reading their messages from the command line."""
+"""Writing to agents and reading their messages from the command line.
+
+Tests of swarm/cli/messages.py.
+"""
 
 from __future__ import annotations
 

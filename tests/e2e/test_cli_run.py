@@ -1,4 +1,7 @@
-"""`swarm run` from a shell: real processes, a real Redis, a rehearsed model over real HTTP."""
+"""`swarm run` from a shell: real processes, a real Redis, a rehearsed model over real HTTP.
+
+Tests of swarm/cli/interrupts.py, swarm/cli/run.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How the command folds a tree into a terminal, and writes values for people."""
+"""How the command folds a tree into a terminal, and writes values for people.
+
+Tests of swarm/cli/options.py, swarm/cli/output.py, swarm/cli/tree_fold.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a call that starts an agent can ask for, reading along, going on after a stop, plan mode, addressing, teams."""
+"""What a call that starts an agent can ask for, reading along, going on after a stop, plan mode, addressing, teams.
+
+Tests of swarm/definitions/addressing.py, swarm/runtime/asked.py, swarm/tools/reading_agents.py.
+"""
 
 from __future__ import annotations
 

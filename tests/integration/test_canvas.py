@@ -1,4 +1,7 @@
-"""Jobs as steps of the canvas of another Celery application, which has a broker, results and workers of its own."""
+"""Jobs as steps of the canvas of another Celery application, which has a broker, results and workers of its own.
+
+Tests of swarm/client/canvas.py, tasks/sequels.py.
+"""
 
 from __future__ import annotations
 

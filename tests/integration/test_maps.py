@@ -1,4 +1,7 @@
-"""Maps: a job for each line, begun and noted by the steps that end others, whoever dies."""
+"""Maps: a job for each line, begun and noted by the steps that end others, whoever dies.
+
+Tests of swarm/capabilities/mapping/maps.py, swarm/cli/maps.py, swarm/client/aio.py, swarm/client/maps.py, swarm/client/swarm.py.
+"""
 
 from __future__ import annotations
 

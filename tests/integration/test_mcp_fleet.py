@@ -1,4 +1,7 @@
-"""The fleet as an MCP server, driven by the official clients of npm and PyPI, over stdio and HTTP, with real workers."""
+"""The fleet as an MCP server, driven by the official clients of npm and PyPI, over stdio and HTTP, with real workers.
+
+Tests of swarm/api/mcp/server.py, swarm/api/mcp/transcripts.py, swarm/api/mcp/views.py.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,11 @@ class FromNpm:
 
     def __init__(self, fleet: Fleet, *arguments: str) -> None:
         there = (PACKAGES / "@modelcontextprotocol/sdk").is_dir()
-        need(there, "the client of npm is not there (npm install --prefix build/mcp-servers @modelcontextprotocol/sdk)")
+        need(
+            there,
+            "the MCP client of npm",
+            "npm install --prefix build/mcp-servers @modelcontextprotocol/sdk was not run",
+        )
         self._running = subprocess.Popen(
             [need_program("node"), str(DRIVER), str(PACKAGES), *arguments],
             cwd=fleet.workspace,

@@ -1,4 +1,8 @@
-"""The exporter: spans and figures of jobs, whatever dies."""
+"""The exporter: spans and figures of jobs, whatever dies.
+
+Tests of swarm/cli/daemons.py, swarm/telemetry/metrics.py, swarm/telemetry/otlp.py, swarm/telemetry/reading.py,
+swarm/telemetry/running.py, swarm/telemetry/scraping.py, swarm/telemetry/spans.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """What the commands show on terminals of 60 to 200 columns, word for word, and that nothing that must be typed is cut.
 
 `SWARM_UPDATE_SNAPSHOTS=1 pytest tests/unit/test_cli_widths.py` writes the pictures anew, to be read before they are committed.
+
+Tests of swarm/cli/definitions.py, swarm/cli/jobs.py, swarm/cli/questions.py, swarm/cli/screens/lines.py, swarm/cli/tables.py,
+swarm/cli/talking.py, swarm/cli/tree_view.py.
 """
 
 from __future__ import annotations

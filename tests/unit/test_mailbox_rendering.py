@@ -1,4 +1,7 @@
-"""How messages look to a model: whatever is written, the XML stays the runtime's own."""
+"""How messages look to a model: whatever is written, the XML stays the runtime's own.
+
+Tests of mailbox/directory.py, mailbox/message.py, mailbox/rendering.py, swarm/cli/transcript.py.
+"""
 
 from __future__ import annotations
 

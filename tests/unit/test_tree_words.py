@@ -1,4 +1,7 @@
-"""What stands beside an agent in a tree: what it does, and how its own copy of the workspace stands."""
+"""What stands beside an agent in a tree: what it does, and how its own copy of the workspace stands.
+
+Tests of swarm/cli/tree_view.py.
+"""
 
 from __future__ import annotations
 

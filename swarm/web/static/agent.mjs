@@ -1,6 +1,6 @@
 // The agent that is open: its question first, then what it has lived, its mail, and what it was made from; below, a message to it.
 import { about } from "./api.mjs";
-import { activityInWords, cacheShare, clock, cost, count, duration, number, queueDelay, spent, tokens } from "./format.mjs";
+import { activityInWords, cacheShare, clock, cost, count, duration, queueDelay, spent, tokens } from "./format.mjs";
 import { html, useMemo, useState } from "./html.mjs";
 import { Mail } from "./mail.mjs";
 import { Panel } from "./panel.mjs";
