@@ -20,6 +20,7 @@ from pydantic import BaseModel
 import swarm
 from swarm.cli.app import SECTIONS
 from swarm.client import aio
+from swarm.client.order import JobOptions, MapOrder, Order, StepOrder
 from swarm.core.settings import Settings
 from swarm.permissions.sandbox.names import TOLD, UNDONE
 from swarm.streaming.events import StreamEvent, ToolCall
@@ -52,6 +53,8 @@ def _python() -> str:
         found = getattr(swarm, name)
         if name != "StreamEvent":
             parts.append(_describe(name, found))
+    parts.append("# Options\n\nEach is a keyword of `submit`, `map` or `signature`.\n")
+    parts += [_describe(one.__name__, one) for one in (JobOptions, StepOrder, Order, MapOrder)]
     parts.append("# swarm.client.aio\n\n" + _clean(aio.__doc__))
     parts += [_describe(f"aio.{one.__name__}", one) for one in (aio.Swarm, aio.Job, aio.Map)]
     return "\n".join(parts)
@@ -178,10 +181,14 @@ def _describe(name: str, found: Any) -> str:
     rows = [
         f"| `{name}` | `{_cell(_type_name(found, name))}` | {_cell(_field_docs(found).get(name, ''))} |\n"
         for name in getattr(found, "__dataclass_fields__", ())
-        if not name.startswith("_")
+        if not name.startswith("_") and not (issubclass(found, JobOptions) and name in _inherited(found))
     ]
     table = ["| field | type | |\n|---|---|---|\n" + "".join(rows)] if rows else []
     return "\n".join([head, *table, *methods])
+
+
+def _inherited(found: type) -> set[str]:
+    return set(getattr(found.__base__, "__dataclass_fields__", ()))
 
 
 def _methods(found: type) -> Iterator[tuple[str, Any]]:
@@ -193,7 +200,11 @@ def _methods(found: type) -> Iterator[tuple[str, Any]]:
 def _signature(one: Any) -> str:
     if isinstance(one, property):
         return ""
-    text = str(inspect.signature(one)).replace("'", "")
+    signature = inspect.signature(one)
+    if len(signature.parameters) > 12:  # those of an order, which have a table
+        needed = [each.name for each in signature.parameters.values() if each.default is each.empty]
+        return f"({', '.join([*needed, '**options'])}) -> {signature.return_annotation}"
+    text = str(signature).replace("'", "")
     return re.sub(r"\b(?:swarm|collections|pathlib|typing)\.(?:\w+\.)*", "", text)
 
 
@@ -209,7 +220,10 @@ def _fields(model: type[BaseModel], only: list[str] | None = None) -> str:
 def _type_name(model: type, name: str) -> str:
     for each in model.__mro__:
         if name in (told := inspect.get_annotations(each)):
-            return str(told[name]).replace('"', "'")
+            kind = str(told[name])
+            if kind.startswith("Annotated["):
+                kind = ast.unparse(ast.parse(kind, mode="eval").body.slice.elts[0])  # type: ignore[attr-defined]
+            return kind.replace('"', "'")
     return ""
 
 

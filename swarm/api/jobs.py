@@ -2,58 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
-from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.api.endpoint import Body, Call, Endpoint, Folder, Returned, Wait
 from swarm.capabilities.team.board import TaskTexts, TaskView
 from swarm.capabilities.team.scratchpad import PageView
+from swarm.client.order import REMOTE_LEAVES_OUT, Order, options_of
 from swarm.client.swarm import Job
 from swarm.core.records import AgentView, JobView
-from swarm.definitions.model import PermissionMode
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 
 
-class NewWork(Body):
-    """What jobs and the lines of maps are ordered with; what the fields mean says `Swarm.submit`."""
-
-    prompt: str
-    workspace: Folder
-    """A folder of the workers' hosts."""
-    title: str | None = None
-    model: str | None = None
-    mode: PermissionMode | None = None
-    limits: Limits | None = None
-    allow: list[str] = []
-    ask: list[str] = []
-    deny: list[str] = []
-    network: bool = False
-    result_schema: dict[str, Any] | None = None
-    """A JSON Schema for the answer, which is then in `data`."""
-    instruction_files: bool = True
-    """Whether its agents are given the instruction files that apply in the workspace."""
-    priority: int = Field(default=1, ge=1, le=100)
-
-
-class NewJob(NewWork):
-    """A job to start."""
-
-    agent: str = DEFAULT_AGENT
-    ask_seconds: float | None = Field(default=None, ge=0)
-    """How long a question to a person can be answered; 0: nobody is there."""
-    check: str | None = None
-    """A shell command that must exit with 0 before the answer is accepted."""
-    rubric: str | None = None
-    """Criteria that a grader must find met."""
-    tries: int | None = Field(default=None, ge=1, le=20)
-    """How often the work may be handed in; default: 3."""
-    check_seconds: float | None = Field(default=None, gt=0, le=3_600)
-    """The time limit of the check; default: 600."""
-    summaries: bool = False
-    """Have a small model tell what agents do, name the job, and sum up its end."""
+IN_FOLDER: dict[str, Any] = {
+    "workspace": (Annotated[Folder, Field(description="A folder of the workers' hosts.")], ...)
+}
+NewJob = create_model(
+    "NewJob", __base__=Body, __doc__="A job to start.", **(options_of(Order, REMOTE_LEAVES_OUT) | IN_FOLDER)
+)
 
 
 class StartedJob(BaseModel):
@@ -119,11 +87,10 @@ class PageText(BaseModel):
 
 def start_job(call: Call) -> Returned:
     """Start a job. With an idempotency key, a request that is sent again starts no second one (and returns 200)."""
-    order: NewJob = call.body
     key = call.headers.get(IDEMPOTENCY_HEADER.lower())
     # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
     own_key = None if key is None else f"{call.key.name}/{key}"
-    job = call.swarm.submit(**dict(order), idempotency_key=own_key)
+    job = call.swarm.submit(**call.body.model_dump(exclude_unset=True), idempotency_key=own_key)
     return Returned(StartedJob(job=job.view(), warnings=job.warnings), 201 if job.new else 200)
 
 

@@ -5,31 +5,25 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from swarm.api.endpoint import Body, Call, Endpoint, Wait
-from swarm.api.jobs import NewWork, Reason
+from swarm.api.jobs import IN_FOLDER, Reason
 from swarm.capabilities.mapping.maps import LineResult, MapView
-from swarm.client.maps import MAX_RETRIES, Map
+from swarm.client.maps import Map
+from swarm.client.order import REMOTE_LEAVES_OUT, MapOrder, options_of
 
 _LOOK_SECONDS = 2.0
 """Less than the store's connection lets pass in silence."""
 
 
-class NewMap(NewWork):
-    """A map to start: in its prompt `{name}` stands for the line, or for that field of a line that is an object."""
-
-    lines: list[str | dict[str, Any]]
-    agent: str | None = None
-    """Default: `build`; of a patient map `answer`."""
-    patient: bool = False
-    """Send the lines by the batch API."""
-    max_running: int | None = Field(default=None, ge=1)
-    """Lines at work at once."""
-    retries: int = Field(default=0, ge=0, le=MAX_RETRIES)
-    """How often a line that failed is tried again."""
-    budget_usd: float | None = Field(default=None, gt=0)
-    """Once so much is spent, no further line begins."""
+NewMap = create_model(
+    "NewMap",
+    __base__=Body,
+    __doc__="A map to start: a job for each line.",
+    lines=(list[str | dict[str, Any]], ...),
+    **(options_of(MapOrder, {*REMOTE_LEAVES_OUT, "over"}) | IN_FOLDER),
+)
 
 
 class StartedMap(BaseModel):
@@ -78,9 +72,8 @@ class Failures(BaseModel):
 
 def start_map(call: Call) -> StartedMap:
     """Start a map: a job for each line. Whoever sends it twice starts two."""
-    order: NewMap = call.body
-    given = {name: value for name, value in order if value is not None and name not in ("prompt", "lines")}
-    started = call.swarm.map(order.prompt, order.lines, **given)
+    given = call.body.model_dump(exclude_unset=True)
+    started = call.swarm.map(over=given.pop("lines"), **given)
     return StartedMap(map=started.view(), warnings=started.warnings)
 
 

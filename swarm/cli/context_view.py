@@ -13,7 +13,9 @@ from swarm.capabilities.context.instructions import Instructions
 from swarm.capabilities.memory.mounts import make_mounts, tell_mounts
 from swarm.cli.output import output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
-from swarm.client.orders import Order, PreparedJob, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
+from swarm.client.prepared import PreparedJob
 from swarm.client.swarm import Swarm
 from swarm.core.errors import RedisUnavailable
 from swarm.core.settings import Settings

@@ -18,7 +18,7 @@ from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
 from swarm.client.gathering import is_trusted
-from swarm.client.orders import find_workspace
+from swarm.client.preparation import find_workspace
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import load_settings
 from swarm.definitions.catalogue import check_path, load_catalogue

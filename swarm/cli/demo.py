@@ -19,9 +19,10 @@ from rich.text import Text
 
 from swarm.agent.entries import Prompt, ToolFinished
 from swarm.cli.launch import Launch, require_credentials, run_job
+from swarm.cli.order_options import Here
 from swarm.cli.output import output_console, plain, print_line, print_note
 from swarm.cli.tree_view import sum_up
-from swarm.client.orders import Order
+from swarm.client.order import Order
 from swarm.client.swarm import Swarm
 from swarm.core.records import AgentView, JobView
 from swarm.core.settings import Settings, load_settings
@@ -76,7 +77,7 @@ def demo(
     if coordinator:
         order = replace(order, agent=COORDINATED)
     scenario = COORDINATED if coordinator else SCENARIO
-    launch = Launch(order, scenario=None if real else scenario, concurrency=concurrency)
+    launch = Launch(order, Here(rehearse=None if real else scenario, concurrency=concurrency))
     code = run_job(launch, settings, partial(_deliver_coordinated, settings) if coordinator else _deliver)
     if code == 130:
         raise typer.Exit(code)

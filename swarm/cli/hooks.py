@@ -19,7 +19,9 @@ from swarm.capabilities.hooks.telling import tell
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, print_json, print_json_text, print_note, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.client.orders import Order, PreparedJob, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
+from swarm.client.prepared import PreparedJob
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.hooks import EVENTS, Hook, Hooks

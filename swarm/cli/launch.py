@@ -12,15 +12,18 @@ from dataclasses import dataclass, replace
 from typing import TextIO
 
 from swarm.cli.interrupts import Interrupts, Terminated
+from swarm.cli.order_options import Here
 from swarm.cli.output import message_console, one_line, print_note, show_time
 from swarm.cli.patience import said
 from swarm.cli.prompting import Prompter, open_terminal
 from swarm.cli.talking import Left, choose_talking, read_line
 from swarm.cli.telling import Teller, read_command
-from swarm.cli.trust import ask_for_trust
+from swarm.cli.trust import asking_at
 from swarm.cli.watching import Display, StreamDisplay, watch
 from swarm.cli.work import bring_home
-from swarm.client.orders import Order, PreparedJob, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
+from swarm.client.prepared import PreparedJob
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError, JobLost, MessageRefused, SwarmError, UnknownAgent
 from swarm.core.records import AgentView, JobView
@@ -49,11 +52,7 @@ class Launch:
     """An order, and how it is to be carried out on this machine."""
 
     order: Order
-    scenario: str | None = None
-    """A rehearsal to play instead of asking a model."""
-    concurrency: int | None = None
-    """Processes of a worker that has to be started."""
-    quiet: bool = False
+    here: Here
     stream: bool = False
     """Print what happens as JSON, a line for each event."""
     notify: str | None = None
@@ -68,13 +67,13 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
     with contextlib.ExitStack() as cleanup:
         terminal = open_terminal(cleanup)
         # Before anything is started for it.
-        prepared = prepare_trusted(launch.order, settings, terminal)
-        if launch.scenario is None:
+        prepared = prepare_order(launch.order, settings, trust=asking_at(terminal, settings))
+        if launch.here.rehearse is None:
             require_credentials(settings)
         interrupts = cleanup.enter_context(Interrupts())
         server = None
-        if launch.scenario is not None:
-            server = cleanup.enter_context(RehearsalServer(load_scenario(launch.scenario)))
+        if launch.here.rehearse is not None:
+            server = cleanup.enter_context(RehearsalServer(load_scenario(launch.here.rehearse)))
         cleanup.callback(remove_scratch, settings)
         stack = cleanup.enter_context(_stack(launch, settings, prepared.spec.job_id))
         # From here on, cleaning up is not interrupted by an impatient second Ctrl-C.
@@ -85,8 +84,7 @@ def run_job(launch: Launch, settings: Settings, deliver: Deliver) -> int:
             if terminal is None and launch.order.ask_seconds is None:
                 prepared = replace(prepared, ask_seconds=0.0)
             if server is not None:
-                spec = prepared.spec.model_copy(update={"base_url": server.url})
-                prepared = replace(prepared, spec=spec)
+                prepared = prepared.asking(server.url)
             job = place(swarm, prepared)
         swarm = swarm.outlasting(job.id)
         watching = _Watching(swarm, Job(swarm, job.id), settings, stack.status, launch, interrupts, terminal)
@@ -108,17 +106,6 @@ def exit_code(view: JobView) -> int:
     return 0 if view.state == "completed" else 1
 
 
-def prepare_trusted(order: Order, settings: Settings, terminal: TextIO | None) -> PreparedJob:
-    """Prepare the job, once the person has said whether what files of the workspace loosen is to count."""
-    prepared = prepare_order(order, settings)
-    if prepared.grants and not prepared.trusted and terminal is not None:
-        folder = prepared.folder
-        if ask_for_trust(folder, prepared.grants, settings, terminal):
-            return prepare_order(order, settings)
-        return replace(prepared, declined=True)
-    return prepared
-
-
 def place(swarm: Swarm, prepared: PreparedJob) -> Job:
     """Put the job on the queue, and say what of the settings files could not be used."""
     job = swarm.place(prepared)
@@ -134,15 +121,15 @@ def place(swarm: Swarm, prepared: PreparedJob) -> Job:
 def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[JobStack]:
     with contextlib.ExitStack() as cleanup:
         with _busy("getting workers ready", launch):
-            stack = cleanup.enter_context(job_stack(settings, job_id, concurrency=launch.concurrency))
-        if launch.scenario is not None and not stack.status.workers and not launch.quiet:
+            stack = cleanup.enter_context(job_stack(settings, job_id, concurrency=launch.here.concurrency))
+        if launch.here.rehearse is not None and not stack.status.workers and not launch.here.quiet:
             print_note("note: the rehearsal's server is on this machine; workers on other machines cannot reach it")
         try:
             yield stack
         finally:
             with _busy("stopping what was started for this job", launch):
                 cleanup.close()
-            if stack.newly_kept and not launch.quiet:
+            if stack.newly_kept and not launch.here.quiet:
                 kept = show_time(settings.keep_seconds)
                 print_note(f"note: what was started stays up for {kept} for the next `swarm run`; `swarm down` ends it")
 
@@ -150,7 +137,7 @@ def _stack(launch: Launch, settings: Settings, job_id: str) -> Iterator[JobStack
 @contextlib.contextmanager
 def _busy(what: str, launch: Launch) -> Iterator[None]:
     """Say on a terminal what takes its time just now, and wipe it afterwards."""
-    console = None if launch.quiet else message_console()
+    console = None if launch.here.quiet else message_console()
     if console is None:
         yield
     elif not console.is_terminal or console.is_dumb_terminal:
@@ -244,9 +231,9 @@ class _Watching:
 
     def _choose_display(self) -> Display:
         if self.launch.stream:
-            return StreamDisplay(self.swarm, self.job, quiet=self.launch.quiet)
+            return StreamDisplay(self.swarm, self.job, quiet=self.launch.here.quiet)
         terminal = self.terminal if self.launch.converse else None
-        return choose_talking(self.swarm, self.job, terminal, quiet=self.launch.quiet)
+        return choose_talking(self.swarm, self.job, terminal, quiet=self.launch.here.quiet)
 
     def _talk_on(self) -> bool:
         """Have the person say the next thing; whether they did."""
@@ -264,7 +251,7 @@ class _Watching:
     def _finish(self, display: Display, view: JobView, deliver: Deliver) -> None:
         display.close()
         deliver(view, self.job.agents())
-        bring_home(self.job, completed=view.state == "completed", quiet=self.launch.quiet)
+        bring_home(self.job, completed=view.state == "completed", quiet=self.launch.here.quiet)
 
     def _check(self) -> None:
         """Raise if the workers that this machine runs for the job are gone, or none of them can have the model."""
@@ -305,7 +292,7 @@ class _Watching:
             question = "c, d or r?"
 
     def _after_detaching(self) -> str:
-        if self.launch.scenario is not None:
+        if self.launch.here.rehearse is not None:
             return "its rehearsed model ends with this command, so the job will fail once it is taken up again"
         if any(record.temporary for record in load_records(self.settings)):
             return "the local stack stops; the job goes on after `swarm up`"

@@ -18,7 +18,7 @@ from swarm.cli.options import JsonOption, WorkspaceOption, takes
 from swarm.cli.output import one_line, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client.gathering import gather
-from swarm.client.orders import find_workspace
+from swarm.client.preparation import find_workspace
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, ToolError
 from swarm.core.settings import Settings, load_settings

@@ -18,7 +18,7 @@ from swarm.capabilities.memory.shelves import find_places
 from swarm.cli.options import WorkspaceOption
 from swarm.cli.output import one_line, print_line, print_note
 from swarm.client.gathering import gather
-from swarm.client.orders import find_workspace
+from swarm.client.preparation import find_workspace
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.settings import Settings, load_settings

@@ -21,7 +21,7 @@ from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_ago, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.client.orders import find_workspace
+from swarm.client.preparation import find_workspace
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError, ToolError, UnknownAgent
 from swarm.definitions.model import MemoryScope

@@ -64,25 +64,11 @@ def parse_patience(text: str) -> float:
 ANSWER_MODES = tuple(mode for mode in get_args(PermissionMode) if mode != "plan")
 """The modes that an approved plan can be carried out in."""
 
-ModeOption = Annotated[
-    PermissionMode | None,
-    typer.Option(
-        "--mode",
-        help="The most that agents may do without asking. Default: the settings files' word, else acceptEdits.",
-    ),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 WorkspaceOption = Annotated[
     Path,
     typer.Option("--workspace", "-w", metavar="FOLDER", help="The folder the agents work in.", show_default="here"),
 ]
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option("--allow", metavar="RULE", help="Allow calls: 'Bash(git push:*)', 'Edit(/docs/**)', 'Bash(make:*)' …"),
-]
-AskOption = Annotated[list[str] | None, typer.Option("--ask", metavar="RULE", help="Ask a person about such calls.")]
-DenyOption = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="Deny such calls in every mode.")]
-NetworkOption = Annotated[bool, typer.Option("--network", help="Let the agents' processes use the network.")]
 JobArgument = Annotated[
     str | None,
     typer.Argument(

@@ -5,16 +5,20 @@ from __future__ import annotations
 import difflib
 import json
 import shlex
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from swarm.cli.opening import find_job, open_swarm
-from swarm.cli.options import AllowOption, AskOption, DenyOption, JsonOption, ModeOption, NetworkOption, WorkspaceOption
+from swarm.cli.options import JsonOption
+from swarm.cli.order_options import order_options
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
-from swarm.client.orders import Order, PreparedJob, prepare_order
+from swarm.client.order import Order, read_order
+from swarm.client.preparation import prepare_order
+from swarm.client.prepared import PreparedJob
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.model import PermissionMode
@@ -31,6 +35,9 @@ from swarm.runtime.offering import choose_tools
 _ORDER = ("deny", "ask", "allow")
 
 
+@order_options(
+    Order, {each.name for each in fields(Order)} - {"workspace", "agent", "mode", "allow", "ask", "deny", "network"}
+)
 def show_permissions(
     tool: Annotated[str | None, typer.Argument(metavar="[TOOL]", help="Explain a call of this tool.")] = None,
     given: Annotated[
@@ -39,20 +46,12 @@ def show_permissions(
             metavar="[INPUT]", help="Its input: JSON, or just the command, path, address or type that it is about."
         ),
     ] = None,
-    workspace: WorkspaceOption = Path(),
-    agent: Annotated[
-        str, typer.Option("--agent", "-a", metavar="TYPE", help="Type of the agent that would make the call.")
-    ] = "build",
-    mode: ModeOption = None,
-    allow: AllowOption = None,
-    ask: AskOption = None,
-    deny: DenyOption = None,
-    network: NetworkOption = False,
     job: Annotated[str | None, typer.Option("--job", metavar="JOB", help="List a job's lasting approvals.")] = None,
     withdraw: Annotated[
         int | None, typer.Option("--withdraw", metavar="NUMBER", help="With --job: take this one back.", min=1)
     ] = None,
     as_json: JsonOption = False,
+    **asked: Any,
 ) -> None:
     """List the permission rules that hold in a workspace; with a tool, say what becomes of a call.
 
@@ -62,17 +61,7 @@ def show_permissions(
     if job is not None or withdraw is not None:
         _list_lasting(job, withdraw, as_json=as_json)
         return
-    order = Order(
-        prompt="(only explained)",
-        agent=agent,
-        workspace=workspace,
-        mode=mode,
-        allow=allow or (),
-        ask=ask or (),
-        deny=deny or (),
-        network=network,
-        home_workspace=True,  # nothing is run here
-    )
+    order = read_order(Order, "(only explained)", home_workspace=True, **asked)  # nothing is run here
     settings = load_settings()
     prepared = prepare_order(order, settings, any_type=True)
     if tool is None:

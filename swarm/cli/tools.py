@@ -16,7 +16,8 @@ import typer
 from swarm.cli.options import JsonOption, WorkspaceOption
 from swarm.cli.output import one_line, plain, print_json, print_line, print_note
 from swarm.cli.tables import Column, Listing
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.names import canonical_tool

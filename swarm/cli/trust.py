@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -12,7 +13,7 @@ from swarm.cli.granting import list_grants
 from swarm.cli.options import JsonOption
 from swarm.cli.output import message_console, output_console, plain, print_json, print_line, print_note, show_number
 from swarm.client.gathering import gather, is_trusted
-from swarm.client.orders import find_workspace
+from swarm.client.preparation import Trust, find_workspace
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.grants import Grant
@@ -56,7 +57,12 @@ def trust(
         )
 
 
-def ask_for_trust(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: TextIO) -> bool:
+def asking_at(terminal: TextIO | None, settings: Settings) -> Trust | None:
+    """Asks the person at a terminal, if there is one."""
+    return None if terminal is None else partial(_ask, settings=settings, terminal=terminal)
+
+
+def _ask(folder: Path, grants: Sequence[Grant], settings: Settings, terminal: TextIO) -> bool:
     """Show the person what would be granted and ask; the answer yes is kept. Raises `ConfigurationError` to stop the command."""
     store = TrustStore(settings.state_folder())
     last = store.last(folder)

@@ -15,7 +15,7 @@ no thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -54,6 +54,18 @@ def _on_thread(
     @wraps(method)
     async def call(self: _OnThread, /, *args: Given.args, **named: Given.kwargs) -> Returned:
         return await asyncio.to_thread(method, self._sync, *args, **named)
+
+    return call
+
+
+def _handing(
+    method: Callable[Concatenate[client.Swarm, Given], Subject], handle: Callable[[Swarm, Subject], Returned]
+) -> Callable[Concatenate[Swarm, Given], Coroutine[Any, Any, Returned]]:
+    """The same, where what is returned has a handle for asyncio."""
+
+    @wraps(method)
+    async def call(self: Swarm, /, *args: Given.args, **named: Given.kwargs) -> Returned:
+        return handle(self, await asyncio.to_thread(method, self.sync, *args, **named))
 
     return call
 
@@ -189,26 +201,11 @@ class Swarm(_OnThread):
     compact = _on_thread(client.Swarm.compact)
     event = _on_thread(client.Swarm.event)
     workers = _on_thread(client.Swarm.workers)
-    _submit = _on_thread(client.Swarm.submit)
-    _job = _on_thread(client.Swarm.job)
     maps = _on_thread(client.Swarm.maps)
-    _find_map = _on_thread(client.Swarm.find_map)
-
-    async def submit(self, prompt: str, **order: Any) -> Job:
-        """As `swarm.Swarm.submit`, with the same arguments."""
-        return Job(self, await self._submit(prompt, **order))
-
-    async def job(self, job_id: str) -> Job:
-        """The handle of an existing job. Raises `UnknownAgent`."""
-        return Job(self, await self._job(job_id))
-
-    async def map(self, prompt: str, over: Iterable[str | Mapping[str, Any]], **order: Any) -> Map:
-        """As `swarm.Swarm.map`, with the same arguments."""
-        return Map(self, await asyncio.to_thread(self.sync.map, prompt, over, **order))
-
-    async def find_map(self, map_id: str) -> Map:
-        """The handle of an existing map. Raises `UnknownMap`."""
-        return Map(self, await self._find_map(map_id))
+    submit = _handing(client.Swarm.submit, Job)
+    job = _handing(client.Swarm.job, Job)
+    map = _handing(client.Swarm.map, Map)
+    find_map = _handing(client.Swarm.find_map, Map)
 
     async def __aenter__(self) -> Swarm:
         return self

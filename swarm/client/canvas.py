@@ -34,10 +34,10 @@ from celery.exceptions import Ignore
 from celery.worker import state as worker_state
 from redis.exceptions import RedisError
 
-from swarm.agent.spec import Limits
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order, StepOrder, options_given, ordered, read_order
+from swarm.client.preparation import prepare_order
 from swarm.client.swarm import Swarm
-from swarm.core.errors import ConfigurationError, JobFailed, JobLost, RedisUnavailable, SwarmError, UnknownAgent
+from swarm.core.errors import InvalidOption, JobFailed, JobLost, RedisUnavailable, SwarmError, UnknownAgent
 from swarm.core.ids import job_id_for, root_agent_id
 from swarm.core.log import EventLog
 from swarm.core.records import JobView
@@ -52,26 +52,23 @@ WAITING = "SWARM"
 """The state of a step whose job has not ended; its result's `info` is `{"job_id": …}` then."""
 PLACE = "{result}"
 """What of a prompt the previous step's result takes the place of."""
-_OF_THE_STEP = {"prompt", "idempotency_key", "on_end", "broker"}
 _REVOKED_SECONDS = 60.0
 
 
-def signature(prompt: str, *, workspace: str | Path, **order: Any) -> Signature:
-    """A job as a step of a canvas. `order` is what `Swarm.submit` takes, but for `idempotency_key`, `on_end` and `broker`.
+@ordered(StepOrder)
+def signature(order: StepOrder) -> Signature:
+    """A job as a step of a canvas. The options are the fields of `StepOrder`; the workspace must be an absolute path.
 
     The result of the step before takes the place of each `{result}` in the prompt: text as it is, anything else as JSON. Without such a
     place it is appended; an immutable signature (`.set(immutable=True)`) gets none. The step's result is the job's text, or its data
-    if a `result_schema` was asked for. Raises `ConfigurationError` for an argument that there is not.
+    if a `result_schema` was asked for. Raises `ConfigurationError` for options that cannot be used.
     """
-    known = set(Order.__dataclass_fields__) - _OF_THE_STEP
-    if unknown := order.keys() - known:
-        raise ConfigurationError(
-            f"a step takes no {', '.join(sorted(unknown))}; it takes prompt, {', '.join(sorted(known))}"
-        )
-    given = {**order, "workspace": str(workspace)}
-    if isinstance(given.get("limits"), Limits):
-        given["limits"] = given["limits"].model_dump(mode="json", exclude_unset=True)
-    return celery_signature(TASK_NAME, kwargs={"prompt": prompt, **given})
+    given = options_given(order) | {"workspace": str(order.workspace)}
+    if not Path(given["workspace"]).is_absolute():
+        raise InvalidOption("workspace", "workspace must be an absolute path: the step runs on another process's host")
+    if order.limits is not None:
+        given["limits"] = order.limits.model_dump(mode="json", exclude_unset=True)
+    return celery_signature(TASK_NAME, kwargs=given)
 
 
 def job_id_of(task_id: str) -> str:
@@ -154,14 +151,13 @@ def _run(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given: 
 
 def _start(task: Task, swarm: Swarm, broker: str, before: tuple[Any, ...], given: Mapping[str, Any]) -> JobView:
     request, order = task.request, dict(given)
-    if order.get("limits") is not None:
-        order["limits"] = Limits.model_validate(order["limits"])
     order["prompt"] = fill(str(order.get("prompt", "")), before)
     if not request.is_eager:
         # Before there is a job, for its end may be told before this goes on.
         task.update_state(state=WAITING, meta={"job_id": job_id_of(request.id)})
         order |= {"on_end": _message_of(task, given), "broker": broker}
-    prepared = prepare_order(Order(**order, idempotency_key=_key_of(request.id)), swarm.settings)
+    order["idempotency_key"] = _key_of(request.id)
+    prepared = prepare_order(read_order(Order, **order), swarm.settings)
     if prepared.sequel is not None:
         prepared = replace(prepared, sequel=prepared.sequel.model_copy(update={"confirmed": True}))
     return swarm.place(prepared).view()

@@ -10,29 +10,29 @@ import json
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.mapping.lines import Line, fill_all
+from swarm.capabilities.mapping.lines import Line, check_lines, fill_all
 from swarm.capabilities.mapping.maps import Attempt, End, LineResult, MapLine, Maps, MapView
-from swarm.capabilities.memory.files import take_in
-from swarm.capabilities.memory.pages import Memories
-from swarm.client.orders import PreparedJob, check_prompt, wanted_of
-from swarm.client.work import keep_folder
+from swarm.client.order import MapOrder
+from swarm.client.placing import has_own_files, keep_files, take_in_memory, wait_for_disk
+from swarm.client.preparation import Trust, check_prompt, prepare_order, wanted_of
+from swarm.client.prepared import PreparedJob
 from swarm.core.errors import ConfigurationError, JobLost, UnknownMap
 from swarm.core.ids import line_job_id, new_map_id, root_agent_id
 from swarm.core.plain import clean
 from swarm.core.records import NANO
+from swarm.core.settings import Settings
 from swarm.mailbox import USER
-from swarm.permissions.ceiling import UNLIMITED, Wanted
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
 from swarm.store.connection import explained
-from swarm.store.durable import Disk
 from swarm.store.fields import agent_fields, job_fields
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.prefixes import digest_of
 from swarm.workspace.checkouts import place_checkout
-from swarm.workspace.sending import send_folder
 
 if TYPE_CHECKING:
     from swarm.client.swarm import Swarm
@@ -41,8 +41,6 @@ DEFAULT_AT_ONCE = 20
 """Lines at work at once: a map is one of those who share the fleet."""
 MOST_PATIENT = 10_000
 """The same of lines that wait for a batch, which take nothing from others meanwhile."""
-PATIENT_AGENT = "answer"
-MAX_RETRIES = 10
 _OWN = {"agent_id", "job_id", "prompt", "description"}
 _OWN_FILES = {"workspace", "base"}
 _LABEL_LENGTH = 80
@@ -131,22 +129,22 @@ class Map:
 
     def retry(self) -> int:
         """Try all lines again that failed; how many those are. Raises `BeyondCeiling` where the caller could not have made the map."""
-        spec = self._maps.template(self.id)
         folder = Path(self.view().workspace)
+        unsaid = {**dict.fromkeys(_OWN, ""), "workspace": str(folder)}
+        spec = AgentSpec.model_validate({**unsaid, **self._maps.template(self.id)})
         self._hold(spec, folder)
-        found = self.failures()
+        settings, found = self._swarm.settings, self.failures()
         attempts = {
-            each.line: _attempt(self._swarm, spec, folder, self.id, each.line, each.attempts + 1) for each in found
+            each.line: _attempt(settings, spec, folder, line_job_id(self.id, each.line, each.attempts + 1))
+            for each in found
         }
         for signals in self._maps.retry(self.id, attempts):
             self._swarm.publish(signals)
         return len(found)
 
-    def _hold(self, template: dict[str, Any], folder: Path) -> None:
+    def _hold(self, spec: AgentSpec, folder: Path) -> None:
         ceiling = self._swarm.ceiling
         if ceiling != UNLIMITED:
-            unsaid = {**dict.fromkeys(_OWN, ""), "workspace": str(folder)}
-            spec = AgentSpec.model_validate({**unsaid, **template})
             ceiling.hold(wanted_of(spec, str(folder), self._maps.rules(self.id)))
             ceiling.hold(Wanted(budget_usd=self.view().budget_usd or math.inf))
 
@@ -156,78 +154,85 @@ class Map:
             self._swarm.cancel(root, reason, by=by)
 
 
-def place_map(
-    swarm: Swarm,
-    prepared: PreparedJob,
-    lines: Sequence[Line],
-    prompts: Sequence[str],
-    *,
-    title: str,
-    max_running: int | None,
-    retries: int,
-    budget_usd: float | None,
-) -> Map:
-    """Make a map whose every line has its prompt and else is as `prepared`; durable when this returns.
+@dataclass(frozen=True)
+class PreparedMap:
+    """A map that can be started: each line's job is as `job`, with the line's own prompt."""
 
-    Raises `ConfigurationError`, `RedisUnavailable`, and `GitFailed` where files cannot be sent to the hub.
-    """
-    if max_running is None:
-        max_running = MOST_PATIENT if prepared.spec.patient else DEFAULT_AT_ONCE
-    check_bounds(max_running, retries, budget_usd)
-    map_id, spec = new_map_id(), clean(prepared.spec)
-    template = _template(spec)
-    record = {
-        **job_fields(
-            spec,
-            retention_seconds=swarm.settings.retention_seconds,
-            rules=prepared.permissions.rules.model_dump_json(),
-            ask_seconds=prepared.ask_seconds,
-            weight=prepared.priority,
-            folder=str(prepared.folder),
-            memory=prepared.places.model_dump_json() if prepared.places is not None else "",
-        )
-    }
-    agent = {name: value for name, value in agent_fields(spec).items() if name not in ("spec", "label")}
-    about = {
-        "title": title[:200],
-        "workspace": str(prepared.folder),
-        "max_running": max_running,
-        "budget": "" if budget_usd is None else round(budget_usd * NANO),
-        "retention": int(swarm.settings.retention_seconds),
-        "seconds": "" if spec.limits.timeout_seconds is None else spec.limits.timeout_seconds,
-        "job": json.dumps(record),
-        "agent": json.dumps(agent),
-        "spec": json.dumps(template)[:-1],
-    }
-    if spec.base_url is not None:
-        about["rehearsed"] = 1
-    if spec.patient:
-        about["patient"] = 1
-    catalogue, carried = prepared.catalogue.model_dump_json(), prepared.documents
-    about |= {
+    job: PreparedJob
+    lines: list[Line]
+    prompts: list[str]
+    title: str
+    max_running: int
+    retries: int
+    budget_usd: float | None
+
+    def record(self, retention_seconds: float) -> dict[str, Any]:
+        """What is kept of it for all its lines."""
+        spec = clean(self.job.spec)
+        agent = {name: value for name, value in agent_fields(spec).items() if name not in ("spec", "label")}
+        record = {
+            "title": self.title[:200],
+            "workspace": str(self.job.folder),
+            "max_running": self.max_running,
+            "budget": "" if self.budget_usd is None else round(self.budget_usd * NANO),
+            "retention": int(retention_seconds),
+            "seconds": "" if spec.limits.timeout_seconds is None else spec.limits.timeout_seconds,
+            "job": json.dumps(job_fields(spec, **self.job.terms(retention_seconds))),
+            "agent": json.dumps(agent),
+            "spec": spec.model_dump_json(exclude=_OWN | (_OWN_FILES if has_own_files(spec) else set())),
+        }
+        flags = {"rehearsed": spec.base_url is not None, "patient": spec.patient}
+        return record | {name: 1 for name, holds in flags.items() if holds}
+
+
+def prepare_map(
+    order: MapOrder, settings: Settings, *, ceiling: Ceiling = UNLIMITED, trust: Trust | None = None
+) -> PreparedMap:
+    """Check the order for a map, as `prepare_order` does for a job."""
+    lines = check_lines(order.over)
+    prompts = fill_prompts(order.prompt, lines)
+    ceiling.hold(Wanted(budget_usd=order.budget_usd))
+    line = order.line(prompts[0])
+    if line.ask_seconds is None:
+        line = replace(line, ask_seconds=0.0)
+    return PreparedMap(
+        prepare_order(line, settings, ceiling=ceiling, trust=trust),
+        lines,
+        prompts,
+        title=order.title or order.prompt,
+        max_running=order.max_running or (MOST_PATIENT if order.patient else DEFAULT_AT_ONCE),
+        retries=order.retries,
+        budget_usd=ceiling.bound_cost(order.budget_usd),
+    )
+
+
+def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
+    """Start a map; it is durable when this returns. Raises `RedisUnavailable`, and `GitFailed` where files cannot be sent to the hub."""
+    map_id, job, settings = new_map_id(), prepared.job, swarm.settings
+    catalogue, carried = job.catalogue.model_dump_json(), job.documents
+    record = prepared.record(settings.retention_seconds) | {
         "definitions": digest_of(catalogue),
         "carried": json.dumps({name: digest_of(text) for name, text in carried.items()}) if carried else "",
     }
-    documents = {digest_of(text): text for text in (catalogue, *carried.values())} | prepared.skills.packages
+    documents = {digest_of(text): text for text in (catalogue, *carried.values())} | job.skills.packages
     with explained(swarm.store.keyspace.client):
-        memories = Memories(swarm.store.keyspace)
-        found = [problem for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
+        problems = take_in_memory(swarm, job)
+        attempts = range(1, prepared.retries + 2)
         kept = [
             MapLine(
                 line,
                 _label(line),
-                json.dumps({"prompt": prompt, "description": _label(line)})[1:-1],
-                [_attempt(swarm, template, prepared.folder, map_id, number, tried) for tried in range(1, retries + 2)],
+                json.dumps({"prompt": prompt, "description": _label(line)}),
+                [_attempt(settings, job.spec, job.folder, line_job_id(map_id, number, tried)) for tried in attempts],
             )
-            for number, (line, prompt) in enumerate(zip(lines, prompts, strict=True), 1)
+            for number, (line, prompt) in enumerate(zip(prepared.lines, prepared.prompts, strict=True), 1)
         ]
         maps = Maps(swarm.store.keyspace)
-        maps.make(map_id, about, kept, documents)
+        maps.make(map_id, record, kept, documents)
         for signals in maps.start(map_id):
             swarm.publish(signals)
-        if swarm.settings.durability == "all":
-            Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
-    return Map(swarm, map_id, warnings=[*prepared.warnings, *map(str, found)])
+        wait_for_disk(swarm)
+    return Map(swarm, map_id, warnings=[*job.warnings, *problems])
 
 
 def fill_prompts(template: str, lines: Sequence[Line]) -> list[str]:
@@ -241,34 +246,14 @@ def fill_prompts(template: str, lines: Sequence[Line]) -> list[str]:
     return prompts
 
 
-def check_bounds(max_running: int, retries: int, budget_usd: float | None) -> None:
-    """Raise `ConfigurationError` for bounds that no map can have."""
-    if not 1 <= max_running <= 100_000:
-        raise ConfigurationError(f"{max_running} lines at once cannot be; use 1 to 100,000")
-    if not 0 <= retries <= MAX_RETRIES:
-        raise ConfigurationError(f"{retries} retries cannot be; use 0 to {MAX_RETRIES}")
-    if budget_usd is not None and budget_usd <= 0:
-        raise ConfigurationError("a budget must be more than nothing")
-
-
-def _template(spec: AgentSpec) -> dict[str, Any]:
-    own = _OWN | (_OWN_FILES if spec.isolation != "none" or spec.is_carried else set())
-    return spec.model_dump(mode="json", exclude=own)
-
-
-def _attempt(swarm: Swarm, template: dict[str, Any], folder: Path, map_id: str, number: int, tried: int) -> Attempt:
+def _attempt(settings: Settings, spec: AgentSpec, folder: Path, job_id: str) -> Attempt:
     """The job of an attempt; where each job has files of its own, with the commit that they begin as."""
-    job_id = line_job_id(map_id, number, tried)
     root_id = root_agent_id(job_id)
-    if "workspace" in template:
+    if not has_own_files(spec):
         return Attempt(job_id, root_id)
-    hub = (template["files"] or {}).get("hub")
-    if hub:
-        base = send_folder(swarm.settings, folder, hub, job_id, root_id).commit
-    else:
-        base = keep_folder(swarm.settings, folder, job_id)
-    workspace = str(place_checkout(swarm.settings.checkouts_folder(), root_id, folder.name))
-    return Attempt(job_id, root_id, "," + json.dumps({"workspace": workspace, "base": base})[1:-1])
+    base = keep_files(settings, folder, spec.files, job_id).commit
+    workspace = str(place_checkout(settings.checkouts_folder(), root_id, folder.name))
+    return Attempt(job_id, root_id, json.dumps({"workspace": workspace, "base": base}))
 
 
 def _label(line: Line) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarm.agent.needs import find_common_lack, needs_of
-from swarm.agent.spec import AgentSpec
+from swarm.agent.spec import AgentSpec, Files
 from swarm.capabilities.memory.files import take_in
 from swarm.capabilities.memory.pages import Memories
 from swarm.client.jobs import Job
-from swarm.client.orders import PreparedJob
+from swarm.client.prepared import PreparedJob
 from swarm.client.work import keep_folder
 from swarm.core.errors import IdempotencyConflict
+from swarm.core.ids import root_agent_id
+from swarm.core.settings import Settings
 from swarm.store.connection import explained
 from swarm.store.durable import Disk
-from swarm.workspace.sending import send_folder
+from swarm.workspace.sending import Sent, send_folder
 
 if TYPE_CHECKING:
     from swarm.client.swarm import Swarm
@@ -22,45 +25,51 @@ if TYPE_CHECKING:
 
 def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
     """`Swarm.place`."""
+    spec, warnings = prepared.spec, prepared.warnings
     with explained(swarm.store.keyspace.client):
         # Before there is an agent that is told of it.
-        memories = Memories(swarm.store.keyspace)
-        found = [problem for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
-        spec, warnings = _with_files(swarm, prepared)
+        problems = take_in_memory(swarm, prepared)
+        is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
+        if has_own_files(spec) and not is_there:
+            sent = keep_files(swarm.settings, prepared.folder, spec.files, spec.job_id)
+            spec, warnings = spec.model_copy(update={"base": sent.commit}), [*warnings, *sent.warnings]
         submitted = swarm.store.jobs.submit(
             spec,
-            folder=str(prepared.folder),
             catalogue=prepared.catalogue.model_dump_json(),
-            retention_seconds=swarm.settings.retention_seconds,
-            rules=prepared.permissions.rules.model_dump_json(),
-            ask_seconds=prepared.ask_seconds,
-            weight=prepared.priority,
-            order=prepared.digest,
-            memory=prepared.places.model_dump_json() if prepared.places is not None else "",
             documents=prepared.documents,
             packages=prepared.skills.packages,
-            sequel=prepared.sequel,
             webhook=prepared.webhook,
+            **prepared.terms(swarm.settings.retention_seconds),
         )
         if prepared.digest and submitted.order != prepared.digest:
             raise IdempotencyConflict(spec.job_id)
-        if swarm.settings.durability == "all":
-            Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
+        wait_for_disk(swarm)
     swarm.publish(submitted.effect)
-    warnings = [*warnings, *map(str, found), *_find_wants(swarm, spec)]
-    return Job(swarm, spec.job_id, warnings=warnings, new=submitted.new)
+    return Job(swarm, spec.job_id, warnings=[*warnings, *problems, *_find_wants(swarm, spec)], new=submitted.new)
 
 
-def _with_files(swarm: Swarm, prepared: PreparedJob) -> tuple[AgentSpec, list[str]]:
-    """The spec with the commit that the job begins with, if it works on copies, and all warnings so far."""
-    spec, settings = prepared.spec, swarm.settings
-    is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
-    if is_there or (spec.isolation == "none" and (spec.files is None or not spec.is_carried)):
-        return spec, prepared.warnings
-    if spec.files is not None and spec.is_carried:
-        sent = send_folder(settings, prepared.folder, spec.files.hub, spec.job_id, spec.agent_id)
-        return spec.model_copy(update={"base": sent.commit}), [*prepared.warnings, *sent.warnings]
-    return spec.model_copy(update={"base": keep_folder(settings, prepared.folder, spec.job_id)}), prepared.warnings
+def take_in_memory(swarm: Swarm, prepared: PreparedJob) -> list[str]:
+    """Take in what files hold for the agents' memory; what of it cannot be used."""
+    memories = Memories(swarm.store.keyspace)
+    return [str(problem) for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
+
+
+def has_own_files(spec: AgentSpec) -> bool:
+    """Whether the job works on copies of the folder."""
+    return spec.isolation != "none" or spec.is_carried
+
+
+def keep_files(settings: Settings, folder: Path, files: Files | None, job_id: str) -> Sent:
+    """Keep the folder as a job on a copy of it begins, on the hub if there is one. Raises `GitFailed`."""
+    if files is not None and files.hub:
+        return send_folder(settings, folder, files.hub, job_id, root_agent_id(job_id))
+    return Sent(keep_folder(settings, folder, job_id), [])
+
+
+def wait_for_disk(swarm: Swarm) -> None:
+    """Wait until what was written is on Redis' disk, if the settings ask for that."""
+    if swarm.settings.durability == "all":
+        Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
 
 
 def _find_wants(swarm: Swarm, spec: AgentSpec) -> list[str]:

@@ -14,21 +14,19 @@ from __future__ import annotations
 import copy
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Entry, Exchanged, Mail
 from swarm.agent.needs import Has, read_workers
-from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.client.correspondence import Mailbox
 from swarm.client.jobs import Job as Job
 from swarm.client.jobs import show_lack
+from swarm.client.order import MapOrder, Order, takes
 from swarm.core.errors import ConfigurationError
 from swarm.core.log import EventLog
 from swarm.core.records import AgentView, JobView
 from swarm.core.settings import Settings, load_settings
-from swarm.definitions.model import Isolation, PermissionMode
 from swarm.mailbox import USER
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
 from swarm.permissions.modes import AFTER_PLAN, MODES
@@ -42,7 +40,7 @@ from swarm.store.values import Signals
 if TYPE_CHECKING:
     from swarm.capabilities.mapping.maps import MapView
     from swarm.client.maps import Map
-    from swarm.client.orders import PreparedJob
+    from swarm.client.prepared import PreparedJob
     from swarm.client.work import Work
 
 log = EventLog("swarm.client")
@@ -86,155 +84,33 @@ class Swarm:
         bounded.ceiling = ceiling
         return bounded
 
-    def submit(
-        self,
-        prompt: str,
-        *,
-        agent: str = DEFAULT_AGENT,
-        workspace: str | Path = ".",
-        limits: Limits | None = None,
-        model: str | None = None,
-        base_url: str | None = None,
-        title: str | None = None,
-        mode: PermissionMode | None = None,
-        allow: Sequence[str] = (),
-        ask: Sequence[str] = (),
-        deny: Sequence[str] = (),
-        network: bool = False,
-        ask_seconds: float | None = None,
-        result_schema: dict[str, Any] | None = None,
-        check: str | None = None,
-        rubric: str | None = None,
-        tries: int | None = None,
-        check_seconds: float | None = None,
-        summaries: bool = False,
-        priority: int = 1,
-        home_workspace: bool = False,
-        instruction_files: bool = True,
-        idempotency_key: str | None = None,
-        snapshots: bool | None = None,
-        isolation: Isolation | None = None,
-        on_end: Mapping[str, Any] | None = None,
-        broker: str | None = None,
-        patient: bool = False,
-        webhook: str | None = None,
-    ) -> Job:
+    @takes(Order)
+    def submit(self, order: Order) -> Job:
         """Put a job on the queue and return its handle; the job is durable when this returns.
 
-        `agent` is the definition of the root, `workspace` the folder it works in, `base_url` a rehearsal server on this host.
-        `mode` is the most that any of its agents may be permitted (default: the settings files', else `acceptEdits`); `allow`, `ask`
-        and `deny` are rules beside those of the settings files; `network` lets the agents' processes use the network.
-        `ask_seconds` is how long a question to the person can be answered (default: the settings'; 0: nobody is there). With
-        `result_schema`, the answer is one JSON document that is valid for it: `JobView.data`. A workspace that is a home, or holds
-        one, needs `home_workspace`. With `instruction_files` (and the setting of that name) the agents are given the instruction files
-        that apply in the workspace, as they are now.
+        The options are the fields of `Order`. With a hub in the settings (`SWARM_HUB`) the workspace's files, uncommitted ones among
+        them, are sent there, and agents work on copies of them, on any host; `Job.work` takes over what was done on copies. The result
+        for a `result_schema` is `JobView.data`, what was checked `JobView.verdicts`. Submitted again with its `idempotency_key`, an
+        order makes no second job: the handle is that of the first. The handle's `warnings` name what settings files held that cannot
+        be used.
 
-        With `check`, a shell command that must exit with 0 (within `check_seconds`, 600), or `rubric`, criteria that an independent grader
-        finds met, the answer is accepted only then: else it is sent back, and after `tries` times (3) the job has failed. See
-        `JobView.verdicts`.
-
-        With `summaries`, a small model tells people what agents do (`AgentView.summary`), names the job, and sums up its end
-        (`JobView.digest`); the job pays for it.
-
-        Jobs have their turns on the fleet; one of `priority` 3 has three where others have one.
-
-        With a hub in the settings (`SWARM_HUB`) the folder's files, uncommitted ones among them, are sent there, and agents work on copies
-        of them, on any host. Without one, `snapshots` keeps the folder in a snapshot after each call that may change it (default: the
-        settings'); with `isolation` `worktree` the agents work on a copy of the folder on this machine. What was done on copies is
-        taken over with `Job.work`.
-
-        Submitted again with the same `idempotency_key`, an order makes no second job: the handle is that of the first.
-
-        `on_end` is the signature of a Celery task of your own application: it is published when the job has ended, however it has,
-        and given `{"id", "state", "text", "data", "reason"}` before its own arguments, if it is not immutable. `broker` is the name by
-        which the swarm's workers know where (`SWARM_BROKERS`). It is published once in effect: under an id that the job has.
-
-        With `patient` the one request that it takes goes with others by the Message Batches API: at half the price, within an hour
-        mostly, and within a day. It takes an `agent` without tools, as `answer` is.
-
-        `webhook` is an address that is told when the job ends, when a question of it waits, and when four fifths of its budget are used, as
-        CloudEvents signed with `SWARM_WEBHOOK_SECRET`, if workers allow it (`SWARM_JOB_WEBHOOKS`).
-
-        What the settings files hold that cannot be used is in the handle's `warnings`.
         Raises `ConfigurationError` for input that cannot be used, `UnknownDefinition`, `BeyondCeiling`, `RedisUnavailable`, `GitFailed`.
         """
-        from swarm.client.orders import Order, prepare_order
+        from swarm.client.preparation import prepare_order
 
-        order = Order(
-            prompt=prompt,
-            agent=agent,
-            workspace=workspace,
-            limits=limits,
-            model=model,
-            base_url=base_url,
-            title=title,
-            mode=mode,
-            allow=allow,
-            ask=ask,
-            deny=deny,
-            network=network,
-            ask_seconds=ask_seconds,
-            result_schema=result_schema,
-            check=check,
-            rubric=rubric,
-            tries=tries,
-            check_seconds=check_seconds,
-            summaries=summaries,
-            priority=priority,
-            home_workspace=home_workspace,
-            instruction_files=instruction_files,
-            idempotency_key=idempotency_key,
-            snapshots=snapshots,
-            isolation=isolation,
-            on_end=on_end,
-            broker=broker,
-            patient=patient,
-            webhook=webhook,
-        )
         return self.place(prepare_order(order, self.settings, ceiling=self.ceiling))
 
-    def map(
-        self,
-        prompt: str,
-        over: Iterable[str | Mapping[str, Any]],
-        *,
-        max_running: int | None = None,
-        retries: int = 0,
-        budget_usd: float | None = None,
-        title: str | None = None,
-        **order: Any,
-    ) -> Map:
+    @takes(MapOrder)
+    def map(self, order: MapOrder) -> Map:
         """Give the same order for each line of `over`, as a job of its own; the map is durable when this returns.
 
-        In the prompt `{name}` stands for the line, or for that field of a line that is a mapping. `max_running` is how many lines are
-        at work at once (20; with `patient`, where they only wait, 10,000), `retries` how often one that failed is tried again,
-        `budget_usd` what all of it may cost: once that is spent no
-        further line begins. `order` is what else `submit` takes, for each line: its `limits` are those of one line.
+        The options are the fields of `MapOrder`. Nobody is asked about anything unless `ask_seconds` says for how long.
 
         Raises `ConfigurationError` for input that cannot be used, and as `submit`.
         """
-        from swarm.capabilities.mapping.lines import check_lines
-        from swarm.client.maps import PATIENT_AGENT, fill_prompts, place_map
-        from swarm.client.orders import Order, prepare_order
+        from swarm.client.maps import place_map, prepare_map
 
-        for unfit in ("idempotency_key", "on_end", "broker", "webhook"):
-            if order.get(unfit) is not None:
-                raise ConfigurationError(f"a map cannot be given {unfit}, which is for one job")
-        lines = check_lines(over)
-        prompts = fill_prompts(prompt, lines)
-        self.ceiling.hold(Wanted(budget_usd=budget_usd))
-        own = {"ask_seconds": 0.0, "commands": False, "agent": PATIENT_AGENT if order.get("patient") else DEFAULT_AGENT}
-        prepared = prepare_order(Order(prompt=prompts[0], **{**own, **order}), self.settings, ceiling=self.ceiling)
-        return place_map(
-            self,
-            prepared,
-            lines,
-            prompts,
-            title=title or prompt,
-            max_running=max_running,
-            retries=retries,
-            budget_usd=self.ceiling.bound_cost(budget_usd),
-        )
+        return place_map(self, prepare_map(order, self.settings, ceiling=self.ceiling))
 
     def find_map(self, map_id: str) -> Map:
         """The handle of an existing map. Raises `UnknownMap`."""
@@ -356,7 +232,7 @@ class Swarm:
     def hold_job(self, job_id: str) -> None:
         """Raise `BeyondCeiling` for a job that could not have been started within the ceiling: a writer directs what the job may do."""
         if self.ceiling != UNLIMITED:
-            from swarm.client.orders import wanted_of
+            from swarm.client.preparation import wanted_of
 
             job = self.store.jobs.get(job_id)
             self.ceiling.hold(

@@ -27,6 +27,14 @@ class ConfigurationError(SwarmError):
     """A setting, file or argument that cannot be used; the message names it and the remedy."""
 
 
+class InvalidOption(ConfigurationError):
+    """An option of an order that is unknown, missing, or has a value that cannot be used."""
+
+    def __init__(self, name: str, message: str) -> None:
+        self.name = name
+        super().__init__(message)
+
+
 class RedisUnavailable(TransientError):
     """Redis cannot be reached, or refuses us."""
 

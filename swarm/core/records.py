@@ -33,25 +33,25 @@ class Usage(BaseModel, frozen=True):
         return Usage(**{name: count + getattr(other, name) for name, count in self})
 
 
-class Limits(BaseModel, frozen=True, extra="forbid"):
+class Limits(BaseModel, frozen=True, extra="forbid", use_attribute_docstrings=True):
     """The limits of one job. They are enforced durably, for the whole tree together."""
 
     max_depth: int = Field(default=2, ge=0, le=64)
-    """Nesting limit; the root is at depth 0, and agents at this depth cannot spawn."""
+    """Levels of agents below the first."""
     max_agents: int = Field(default=200, ge=1, le=1_000_000)
-    """Agents in all, the root included."""
+    """Agents in all."""
     max_running: int = Field(default=20, ge=1, le=100_000)
-    """Agents running at once; more wait in the queue."""
+    """Agents that run at once."""
     max_turns: int = Field(default=30, ge=1, le=100_000)
-    """Turns per agent; then one last reply without tools is asked for."""
+    """Turns of each agent; then one last reply without tools."""
     max_resumes: int = Field(default=100, ge=0, le=100_000)
-    """How often one agent may be made to go on after its end by other agents."""
+    """How often other agents may continue one that has ended."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of the whole tree, every class counted."""
+    """Tokens of the whole job, of every class."""
     budget_usd: float | None = Field(default=None, gt=0)
-    """Money of the whole tree."""
+    """Money for the whole job."""
     timeout_seconds: float | None = Field(default=None, gt=0)
-    """Wall time of the job from its submission, and again each time that it goes on after its end."""
+    """Time for the whole job; again each time that it continues after its end."""
 
 
 @dataclass(frozen=True)

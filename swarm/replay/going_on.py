@@ -10,7 +10,7 @@ from typing import Any
 
 from swarm.agent.spec import AgentSpec
 from swarm.client.gathering import gather
-from swarm.client.orders import DEFAULT_MODE, find_workspace
+from swarm.client.preparation import DEFAULT_MODE, find_workspace
 from swarm.client.swarm import Job, Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.core.ids import new_job_id

@@ -5,16 +5,13 @@ Looking never acts: nothing else in this package changes anything.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from swarm.agent.spec import DEFAULT_AGENT
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import REMOTE_LEAVES_OUT, Order, options_of
 from swarm.client.swarm import Swarm
 from swarm.core.errors import QuestionClosed, UnknownQuestion
-from swarm.core.records import Limits
-from swarm.definitions.model import PermissionMode
 from swarm.store.questions import Question
 from swarm.web.failures import not_valid
 from swarm.web.reads import show_question
@@ -24,22 +21,8 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Start(_Body):
-    """A job to be started; the fields are those of `Swarm.submit`."""
-
-    prompt: str
-    workspace: str = Field(min_length=1)
-    agent: str = DEFAULT_AGENT
-    title: str | None = None
-    model: str | None = None
-    mode: PermissionMode | None = None
-    limits: dict[str, Any] = {}
-    allow: list[str] = []
-    ask: list[str] = []
-    deny: list[str] = []
-    network: bool = False
-    ask_seconds: float | None = Field(default=None, ge=0)
-    priority: int = 1
+_IN_FOLDER: dict[str, Any] = {"workspace": (Annotated[str, Field(min_length=1)], ...)}
+Start = create_model("Start", __base__=_Body, **(options_of(Order, REMOTE_LEAVES_OUT) | _IN_FOLDER))
 
 
 class Send(_Body):
@@ -82,11 +65,9 @@ def read_body(kind: type[BodyT], given: object) -> BodyT:
         raise not_valid(error) from None
 
 
-def start_job(swarm: Swarm, body: Start) -> dict[str, Any]:
+def start_job(swarm: Swarm, body: BaseModel) -> dict[str, Any]:
     """Start a job. Raises what `Swarm.submit` does."""
-    limits = read_body(Limits, body.limits) if body.limits else None
-    given = body.model_dump(exclude={"limits"})
-    job = swarm.place(prepare_order(Order(**given, limits=limits), swarm.settings))
+    job = swarm.submit(**body.model_dump(exclude_unset=True))
     return {"job_id": job.id, "root_id": job.view().root_id, "warnings": job.warnings}
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from swarm import __version__
 from swarm.agent.spec import DEFAULT_AGENT
 from swarm.client.gathering import is_trusted
-from swarm.client.orders import DEFAULT_MODE, find_workspace
+from swarm.client.preparation import DEFAULT_MODE, find_workspace
 from swarm.client.swarm import Swarm
 from swarm.core.records import Event, Limits, State
 from swarm.definitions.catalogue import load_catalogue

@@ -12,7 +12,8 @@ import pytest
 
 from swarm import Job
 from swarm.agent.life import Life, fold
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
 from swarm.core.errors import ConfigurationError
 from tests.fleet import Fleet
 from tests.waiting import wait_for

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
 from tests.fleet import Fleet
 from tests.needs import need_sandbox
 

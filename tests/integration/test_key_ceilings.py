@@ -60,9 +60,8 @@ FREE: dict[str, Any] = {
     "result_schema": {"type": "object"},
     "retries": 1,
     "rubric": "It is short.",
+    "snapshots": False,
     "summaries": True,
-    "task": "x",
-    "timeout_seconds": 60,
     "title": "x",
     "tries": 2,
     "wait_seconds": 0,
@@ -150,12 +149,13 @@ def test_the_tools_of_the_mcp_server_are_held_as_the_api_is(served: Served) -> N
             [tool] = [tool for tool in (await client.list_tools()).tools if tool.name == "start_job"]
             for field in tool.input_schema["properties"]:
                 value, option = BEYOND.get(field, (FREE.get(field), ""))
-                order = {"task": "x", "workspace": str(workspace), **TOGETHER.get(field, {}), field: value}
+                order = {"prompt": "x", "workspace": str(workspace), **TOGETHER.get(field, {}), field: value}
                 found = await client.call_tool("start_job", order)
                 said = str(found.content[0].text)  # type: ignore[union-attr]
                 assert found.is_error == (field in BEYOND), (field, said)
-                assert field not in BEYOND or (said.startswith(f"{field}: ") and option in said), said
-            found = await client.call_tool("start_job", {"task": "x", "base_url": "http://127.0.0.1:1"})
+                named = "budget_usd" if field == "limits" else field
+                assert field not in BEYOND or (said.startswith(f"{named}: ") and option in said), said
+            found = await client.call_tool("start_job", {"prompt": "x", "base_url": "http://127.0.0.1:1"})
             assert found.is_error and "base_url: Extra inputs" in str(found.content[0].text)  # type: ignore[union-attr]
             assert (await client.call_tool("list_agent_types", {"workspace": "/"})).is_error
 

@@ -134,7 +134,7 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, f
 
     tools = {tool["name"]: tool for tool in npm.call()["tools"]}
     assert len(tools) == 12 and tools["get_job"]["annotations"]["readOnlyHint"]
-    begun = do("start_job", task="count the files", title="A count")
+    begun = do("start_job", prompt="count the files", title="A count")
     assert begun["title"] == "A count"
     found = npm.call("get_job", job=begun["id"], wait_seconds=40)
     ended = found["structuredContent"]
@@ -150,14 +150,14 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, f
         "count the files" in transcript["text"] and "says: three files" in transcript["text"] and not transcript["more"]
     )
 
-    asking = do("start_job", task="ask me", ask=["Bash(git push:*)"], wait_seconds=40)
+    asking = do("start_job", prompt="ask me", ask=["Bash(git push:*)"], wait_seconds=40)
     [question] = asking["questions"]
     assert question["kind"] == "permission" and "git push" in question["detail"] and not asking["ended"]
     assert do("list_questions", job=asking["id"])["questions"][0]["id"] == question["id"]
     do("answer_question", question=question["id"], answer="deny", reason="not today")
     assert do("get_job", job=asking["id"], wait_seconds=40, until="end")["state"] == "completed"
 
-    slow = do("start_job", task="slow")
+    slow = do("start_job", prompt="slow")
     assert not slow["ended"] and slow["answer"] == ""
     # Waiting is bounded, and does not keep the next call waiting.
     assert do("get_job", job=slow["id"], wait_seconds=0.5)["state"] == "running"
@@ -177,9 +177,9 @@ def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(fleet: Fleet) ->
         assert "less than or equal to 50" in await refused("get_job", job="x", wait_seconds=600)
         assert await refused("get_job") == "the arguments: job: Field required"
         assert "there is no tool 'run'; there are start_job," in await refused("run")
-        assert "is not a folder" in await refused("start_job", task="x", workspace="/no/such/place")
-        assert "only folders below" in await refused("start_job", task="x", workspace="/")
-        assert "unknown agent type 'nobody'" in await refused("start_job", task="x", agent="nobody")
+        assert "is not a folder" in await refused("start_job", prompt="x", workspace="/no/such/place")
+        assert "only folders below" in await refused("start_job", prompt="x", workspace="/")
+        assert "unknown agent type 'nobody'" in await refused("start_job", prompt="x", agent="nobody")
         assert "no question" in await refused("answer_question", question="q-nothing", answer="allow")
         assert "needs the scope 'cancel'" in await refused("cancel_job", job="x")
         assert "cancel_job" not in [tool.name for tool in (await client.list_tools()).tools]
@@ -188,7 +188,7 @@ def test_the_client_of_pypi_is_told_clearly_what_cannot_be_done(fleet: Fleet) ->
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             told.append(message)
 
-        begun = await client.call_tool("start_job", {"task": "brief", "wait_seconds": 30}, progress_callback=tell)
+        begun = await client.call_tool("start_job", {"prompt": "brief", "wait_seconds": 30}, progress_callback=tell)
         assert begun.structured_content is not None and begun.structured_content["answer"] == "soon"
         assert any(message and message.startswith("running") for message in told)
 

@@ -17,7 +17,8 @@ from swarm.agent.life import fold
 from swarm.capabilities.context.restating import restate
 from swarm.capabilities.skills.keeping import VARIABLE, unpack
 from swarm.capabilities.skills.places import load_skills
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.tools import ToolContext

@@ -16,7 +16,8 @@ from swarm.capabilities.context.instructions import Instructions, load_instructi
 from swarm.capabilities.context.nested import find_reached, render_reached
 from swarm.capabilities.context.rules import expand_braces, find_imports, read_globs, strip_comments
 from swarm.client.gathering import gather
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.definitions.sources import Unusable

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from swarm.client.gathering import gather, is_trusted
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
 from swarm.core.settings import Settings
 from swarm.definitions.setups import MAX_COMMAND_BYTES, Setup, read_setup
 from swarm.permissions.trust import TrustStore

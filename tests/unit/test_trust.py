@@ -13,7 +13,8 @@ import pytest
 
 from swarm.agent.spec import Limits
 from swarm.client.gathering import gather, is_trusted
-from swarm.client.orders import Order, prepare_order
+from swarm.client.order import Order
+from swarm.client.preparation import prepare_order
 from swarm.core.errors import ConfigurationError
 from swarm.core.settings import Settings
 from swarm.definitions.catalogue import load_catalogue

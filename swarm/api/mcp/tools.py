@@ -10,22 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from swarm.agent.spec import DEFAULT_AGENT, Limits
 from swarm.api.endpoint import Folder
 from swarm.api.mcp.transcripts import render_part
 from swarm.api.mcp.views import AgentLine, JobState, QuestionView, outline_job, show_agent, show_job, show_question
 from swarm.client.correspondence import Delivery
 from swarm.client.gathering import gather
-from swarm.client.orders import find_workspace
+from swarm.client.order import REMOTE_LEAVES_OUT, Order, options_of
+from swarm.client.preparation import find_workspace
 from swarm.client.swarm import Swarm
 from swarm.core.errors import UnknownQuestion
 from swarm.core.ids import root_agent_id
 from swarm.core.records import Event, read_event
-from swarm.definitions.model import PermissionMode
 from swarm.mailbox import Message
 from swarm.permissions.ceiling import Wanted
 from swarm.store.api_keys import ApiKey, Scope
@@ -70,39 +69,20 @@ class Waiting(Given):
     )
 
 
-class NewJob(Waiting):
-    task: str = Field(
-        min_length=1, description="Everything that the agents have to know: they see nothing of your conversation."
-    )
-    workspace: Folder | None = Field(
-        default=None,
-        description="Absolute path of the folder to work in, on the workers' hosts. Default: this server's folder.",
-    )
-    agent: str = Field(default=DEFAULT_AGENT, description="The type of the first agent; list_agent_types lists them.")
-    title: str | None = None
-    model: str | None = Field(default=None, description="haiku, sonnet, opus, or a full id.")
-    mode: PermissionMode | None = Field(
-        default=None, description="The most that agents may do without asking a person."
-    )
-    allow: list[str] = Field(
-        default=[], description="Rules for calls that need no question: Bash(make:*), Edit(/docs/**)."
-    )
-    ask: list[str] = Field(default=[], description="Rules for calls that a person is asked about.")
-    deny: list[str] = Field(default=[], description="Rules for calls that are never made.")
-    budget_usd: float | None = Field(default=None, gt=0, description="The whole job stops at this cost.")
-    timeout_seconds: float | None = Field(default=None, gt=0)
-    check: str | None = Field(
-        default=None, description="A shell command that must succeed before the work is accepted."
-    )
-    rubric: str | None = Field(
-        default=None, description="Criteria that a grader must find met before the work is accepted."
-    )
-    result_schema: dict[str, Any] | None = Field(default=None, description="A JSON Schema for the answer.")
-    network: bool = Field(default=False, description="Let the agents' processes use the network.")
-    isolation: Literal["none", "worktree"] | None = Field(
-        default=None, description="worktree: the agents work on a copy; a person takes it over with `swarm apply`."
-    )
-    idempotency_key: str | None = Field(default=None, description="The same key again starts no second job.")
+_HERE: dict[str, Any] = {
+    "prompt": (
+        Annotated[str, Field(description="All that the agents have to know: they see nothing of your conversation.")],
+        ...,
+    ),
+    "workspace": (
+        Annotated[Folder, Field(description="Absolute path on the workers' hosts. Default: this server's folder.")]
+        | None,
+        None,
+    ),
+}
+NewJob = create_model(
+    "NewJob", __base__=Waiting, **(options_of(Order, REMOTE_LEAVES_OUT.keys() - {"idempotency_key"}) | _HERE)
+)
 
 
 class ListJobs(Given):
@@ -202,25 +182,17 @@ class Types(BaseModel):
     notes: list[str]
 
 
-def start_job(caller: Caller, given: NewJob) -> JobState:
+def start_job(caller: Caller, given: Any) -> JobState:
     """Start a job: a tree of agents works on the task, on the fleet, and goes on whether or not anybody waits.
 
     It returns at once with the job's id. Look at it with get_job, follow it with follow_job.
     """
-    bounds = {"budget_usd": given.budget_usd, "timeout_seconds": given.timeout_seconds}
-    bounds = {name: value for name, value in bounds.items() if value is not None}
-    order = given.model_dump(
-        exclude={"task", "workspace", "wait_seconds", "idempotency_key", *bounds, "budget_usd", "timeout_seconds"}
-    )
-    # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
-    own_key = None if given.idempotency_key is None else f"{caller.key.name}/{given.idempotency_key}"
-    job = caller.swarm.submit(
-        given.task,
-        workspace=given.workspace or caller.folder,
-        limits=Limits(**bounds) if bounds else None,
-        idempotency_key=own_key,
-        **order,
-    )
+    order = given.model_dump(exclude_unset=True, exclude={"wait_seconds"})
+    order["workspace"] = order.get("workspace") or caller.folder
+    if (key := order.get("idempotency_key")) is not None:
+        # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
+        order["idempotency_key"] = f"{caller.key.name}/{key}"
+    job = caller.swarm.submit(**order)
     caller.ready()
     _wait(caller, job.id, given.wait_seconds, "attention", after="0" if job.new else "$")
     return show_job(caller.swarm, job.id, job.warnings)

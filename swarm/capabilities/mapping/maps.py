@@ -27,8 +27,8 @@ class Attempt(NamedTuple):
 
     job_id: str
     root_id: str
-    own: str = ""
-    """Parts of its root's spec that are this attempt's own: JSON without braces, after a comma."""
+    own: str = "{}"
+    """Parts of its root's spec that are this attempt's own: a JSON object."""
 
 
 class MapLine(NamedTuple):
@@ -37,7 +37,7 @@ class MapLine(NamedTuple):
     input: Any
     label: str
     own: str
-    """Parts of the spec that are the line's own: JSON without braces."""
+    """Parts of the spec that are the line's own: a JSON object."""
     attempts: Sequence[Attempt]
 
     def document(self) -> str:
@@ -210,7 +210,7 @@ class Maps:
         text = self._keyspace.client.hget(self._keyspace.key("map", map_id), "spec")
         if text is None:
             raise UnknownMap(map_id)
-        return dict(json.loads(text + "}"))
+        return dict(json.loads(text))
 
     def rules(self, map_id: str) -> str:
         """The rules that its jobs are submitted with, as JSON; empty for none."""

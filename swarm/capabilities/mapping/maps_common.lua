@@ -3,10 +3,10 @@
 --
 -- P:maps            zset    all maps by creation time
 -- P:map:ID          hash    state: gathering -> running -> completed | stopped (its money is spent) | cancelled; created, ended, total,
---                           max_running, budget, and what all its jobs have in common: `job`, `agent` (JSON), `spec` (JSON without its
---                           closing brace), seconds, definitions, carried, documents (hashes); and what it has counted: completed, failed, cost …
--- P:map:ID:lines    hash    number -> JSON {input, label, own, attempts}: what the line is, and the part of the spec that is the line's own (JSON
---                           without braces); of each attempt {job, root, further own parts}
+--                           max_running, budget, and what all its jobs have in common: `job`, `agent`, `spec` (JSON objects),
+--                           seconds, definitions, carried, documents (hashes); and what it has counted: completed, failed, cost …
+-- P:map:ID:lines    hash    number -> JSON {input, label, own, attempts}: what the line is, and the part of the spec that is the line's own (a
+--                           JSON object); of each attempt {job, root, its own part}
 -- P:map:ID:waiting  list    the numbers of the lines whose turn is to come
 -- P:map:ID:running  zset    the jobs that run for it, by the number of their line
 -- P:map:ID:tried    hash    number -> how many attempts were begun
@@ -30,6 +30,15 @@ function maps.keep(map, seconds)
   for _, part in ipairs(MAP_PARTS) do apply(maps.key(map, part)) end
 end
 
+-- One JSON object with the members of several. They stay text: cjson would make objects of empty lists.
+local function merge_objects(...)
+  local members = {}
+  for _, object in ipairs({ ... }) do
+    if object ~= '{}' then members[#members + 1] = string.sub(object, 2, -2) end
+  end
+  return '{' .. table.concat(members, ',') .. '}'
+end
+
 local function begin_line(map, number)
   local line = cjson.decode(redis.call('HGET', maps.key(map, 'lines'), number))
   local record, fields, spec, seconds, digest, carried, hashes =
@@ -38,7 +47,7 @@ local function begin_line(map, number)
   record, fields = cjson.decode(record), cjson.decode(fields)
   record.title, record.map, record.map_line = line.label, map, number
   fields.label = fields.definition .. ': ' .. line.label
-  fields.spec = spec .. ',"job_id":"' .. job .. '","agent_id":"' .. root .. '",' .. line.own .. further .. '}'
+  fields.spec = merge_objects(spec, line.own, further, cjson.encode({ job_id = job, agent_id = root }))
   redis.call('ZADD', maps.key(map, 'running'), number, job)
   for _, hash in ipairs(cjson.decode(hashes)) do documents.refer(job, hash, '') end
   submit.begin_job(job, root, record, fields, seconds, digest, carried)

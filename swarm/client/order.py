@@ -1,0 +1,251 @@
+"""What a job can be ordered with. An option is written here once, and every surface takes it from here.
+
+Surfaces are Python (`Swarm.submit`, `swarm.client.aio`, `swarm.signature`, `Swarm.map`), the commands `run` and `map`, HTTP, MCP and the
+page. `tests/unit/test_order.py` holds each of them to all options, but for those that it names with a reason.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import inspect
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, MISSING, fields
+from functools import update_wrapper
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, get_type_hints
+
+from pydantic import ConfigDict, Field, InstanceOf, SkipValidation, ValidationError
+from pydantic.dataclasses import dataclass
+
+from swarm.core.errors import InvalidOption
+from swarm.core.records import Limits
+from swarm.definitions.model import Isolation, PermissionMode
+
+TaskSignature = Annotated[Mapping[str, Any], InstanceOf()]
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class Flag(NamedTuple):
+    """How the command line spells an option, where its name alone does not say it: its names, and the word for its value."""
+
+    names: tuple[str, ...] = ()
+    metavar: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class JobOptions:
+    """The options of every job: of one by itself, of a line of a map, of a step of a canvas."""
+
+    agent: Annotated[str | None, Flag(("--agent", "-a"), "TYPE")] = None
+    """Type of the first agent. Default: `build`, or `answer` for a patient job."""
+    title: Annotated[str | None, Flag(metavar="TEXT")] = None
+    """Name in lists. Default: the prompt."""
+    workspace: Annotated[str | Path, Flag(("--workspace", "-w"), "FOLDER")] = "."
+    """The folder the agents work in."""
+    model: Annotated[str | None, Flag(metavar="MODEL")] = None
+    """Model of the first agent: haiku, sonnet, opus or a full id. Default: SWARM_MODEL, else sonnet."""
+    base_url: str | None = None
+    """A rehearsal server on this host, to ask instead of the model."""
+    limits: Annotated[Limits | None, Field(strict=False)] = None
+    """Limits of the whole job."""
+    mode: PermissionMode | None = None
+    """The most that agents may do without asking. Default: the settings files', else acceptEdits."""
+    allow: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
+    """Rules that allow calls: `Bash(git push:*)`, `Edit(/docs/**)`, `Bash(make:*)`."""
+    ask: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
+    """Rules for calls that a person is asked about."""
+    deny: Annotated[Sequence[str], Flag(metavar="RULE")] = ()
+    """Rules that deny calls in every mode."""
+    network: bool = False
+    """Let the agents' processes use the network."""
+    ask_seconds: Annotated[float | None, Field(ge=0), Flag(("--ask-timeout",))] = None
+    """How long a question to a person can be answered; 0: it is denied. Default: an hour; 0 for a map, and without a terminal."""
+    result_schema: Annotated[dict[str, Any] | None, Flag(("--schema",), "FILE")] = None
+    """A JSON schema: the answer is JSON that is valid for it."""
+    check: Annotated[str | None, Flag(metavar="COMMAND")] = None
+    """A shell command that must succeed before the answer is accepted: `pytest -q`."""
+    rubric: Annotated[str | None, Field(max_length=20_000), Flag(metavar="FILE")] = None
+    """Criteria that an independent grader must find met."""
+    tries: Annotated[int | None, Field(ge=1, le=20)] = None
+    """How often the work may be handed in to the check and the rubric. Default: 3."""
+    check_seconds: Annotated[float | None, Field(gt=0, le=3_600), Flag(("--check-timeout",))] = None
+    """Time limit of the check, an hour at most. Default: ten minutes."""
+    summaries: bool = False
+    """Have a small model say what agents do, name the job, and sum up its end."""
+    priority: Annotated[int, Field(ge=1, le=100)] = 1
+    """Weight on the fleet: 3 gets three turns for each one of another job."""
+    home_workspace: bool = False
+    """Let the workspace be a home, or a folder that holds one."""
+    instruction_files: bool = True
+    """Give agents what CLAUDE.md, AGENTS.md and rules say."""
+    snapshots: bool | None = None
+    """Keep the workspace's files after each call that may change them. Default: SWARM_SNAPSHOTS."""
+    isolation: Isolation | None = None
+    """worktree: work on a copy of the workspace, to be taken over later; none: in the workspace. Default: the type's, else none."""
+    patient: bool = False
+    """Send requests by the batch API: half the price, within an hour mostly. For agents without tools."""
+    commands: bool = False
+    """Let a prompt that begins with `/name` call that command or skill."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class StepOrder(JobOptions):
+    """A job as a step of a canvas."""
+
+    prompt: str
+    """What is to be done."""
+    _: KW_ONLY
+    webhook: Annotated[str | None, Flag(metavar="URL")] = None
+    """Address to notify of the end, of questions and of four fifths of the budget (SWARM_JOB_WEBHOOKS, SWARM_WEBHOOK_SECRET)."""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Order(StepOrder):
+    """A job by itself."""
+
+    _: KW_ONLY
+    idempotency_key: str | None = None
+    """Sent again with the same key, an order starts no second job."""
+    on_end: TaskSignature | None = None
+    """Signature of a Celery task of your application, published when the job has ended. It is given `{"id", "state", "text", "data",
+    "reason"}` before its own arguments, if it is not immutable."""
+    broker: str | None = None
+    """Name of the broker for `on_end`, one of the workers' SWARM_BROKERS."""
+
+    @property
+    def digest(self) -> str:
+        """Tells whether two orders with one idempotency key ask for the same."""
+        asked = [self.prompt, str(self.workspace), self.agent, self.model, self.mode, self.base_url]
+        asked += [self.check, self.rubric] if self.check or self.rubric else []
+        return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, config=_STRICT)
+class MapOrder(JobOptions):
+    """The same for each line of a list, as a job for each; `limits` are those of one line."""
+
+    prompt: str
+    """What is to be done with each line: {path} (any name) stands for it, or for that field of it."""
+    over: Annotated[Iterable[str | Mapping[str, Any]], SkipValidation]
+    """The lines: texts, or objects with fields."""
+    _: KW_ONLY
+    max_running: Annotated[int | None, Field(ge=1, le=100_000)] = None
+    """Lines at work at once. Default: 20, or 10,000 of a patient map."""
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    """How often a line that failed is tried again."""
+    budget_usd: Annotated[float | None, Field(gt=0)] = None
+    """Once so much is spent, no further line begins."""
+
+    def line(self, prompt: str) -> Order:
+        """The order for one line."""
+        return Order(prompt, **{each.name: getattr(self, each.name) for each in fields(JobOptions)})
+
+
+REMOTE_LEAVES_OUT = {
+    "base_url": "only programs on a worker's own host may choose whom it asks",
+    "broker": "only an operator's programs may publish to brokers",
+    "commands": "commands may run shell commands before any rule holds",
+    "home_workspace": "only its owner may open a home to agents",
+    "idempotency_key": "callers have keys of their own: HTTP takes a header, MCP a field",
+    "on_end": "only an operator's programs may publish to brokers",
+    "webhook": "no ceiling bounds the addresses that a caller may name",
+}
+"""Options that HTTP, MCP and the page do not take, and why."""
+
+Given = ParamSpec("Given")
+OrderT = TypeVar("OrderT")
+Subject = TypeVar("Subject")
+Returned = TypeVar("Returned")
+CallT = TypeVar("CallT", bound=Callable[..., Any])
+
+
+def takes(
+    shape: Callable[Given, OrderT],
+) -> Callable[[Callable[[Subject, OrderT], Returned]], Callable[Concatenate[Subject, Given], Returned]]:
+    """Let a method that takes an order be called with the order's options. Raises `InvalidOption`."""
+
+    def decorate(run: Callable[[Subject, OrderT], Returned]) -> Callable[Concatenate[Subject, Given], Returned]:
+        def call(subject: Subject, /, *args: Given.args, **options: Given.kwargs) -> Returned:
+            return run(subject, read_order(shape, *args, **options))
+
+        return _sign(call, run, shape)
+
+    return decorate
+
+
+def ordered(shape: Callable[Given, OrderT]) -> Callable[[Callable[[OrderT], Returned]], Callable[Given, Returned]]:
+    """The same for a function."""
+
+    def decorate(run: Callable[[OrderT], Returned]) -> Callable[Given, Returned]:
+        def call(*args: Given.args, **options: Given.kwargs) -> Returned:
+            return run(read_order(shape, *args, **options))
+
+        return _sign(call, run, shape)
+
+    return decorate
+
+
+def _sign(call: CallT, run: Callable[..., Any], shape: Callable[..., Any]) -> CallT:
+    """Give `call` the name of `run`, and for people the options in place of the order."""
+    own, hints = inspect.signature(run), get_type_hints(shape)
+    options = [each.replace(annotation=hints[each.name]) for each in inspect.signature(shape).parameters.values()]
+    signed: Any = update_wrapper(call, run)
+    signed.__signature__ = own.replace(parameters=[*list(own.parameters.values())[:-1], *options])
+    return call
+
+
+def read_order(shape: Callable[Given, OrderT], *args: Given.args, **options: Given.kwargs) -> OrderT:
+    """The order with these options. Raises `InvalidOption`."""
+    try:
+        return shape(*args, **options)
+    except ValidationError as error:
+        raise _explain(error, [each.name for each in fields(shape)]) from None  # type: ignore[arg-type]
+
+
+def _explain(error: ValidationError, known: list[str]) -> InvalidOption:
+    first = error.errors()[0]
+    place, kind, given = first["loc"], first["type"], reprlib.repr(first["input"])
+    name = str(place[0])
+    if isinstance(place[0], int):  # given without a name
+        name = ("prompt", "over")[place[0]] if kind != "unexpected_positional_argument" else given
+    elif name == "limits" and len(place) > 1:
+        name, known = f"limits.{place[1]}", [f"limits.{each}" for each in Limits.model_fields]
+    match kind:
+        case "unexpected_keyword_argument" | "extra_forbidden":
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            return InvalidOption(name, f"there is no option {name}; {hint}")
+        case "missing" | "missing_argument":
+            return InvalidOption(name, f"{name} is missing")
+        case "unexpected_positional_argument":
+            return InvalidOption(name, f"give each option by its name; {name} comes without one")
+    told = first["msg"].replace("Input should be", "it must be")
+    return InvalidOption(name, f"{name} cannot be {given}: {told[0].lower()}{told[1:]}")
+
+
+def options_of(shape: type, leave_out: Collection[str] = ()) -> dict[str, Any]:
+    """The options of an order as `pydantic.create_model` takes them, but for some."""
+    hints = get_type_hints(shape, include_extras=True)
+    # Pydantic does not let a class inherit them.
+    told = {
+        name: field.description
+        for each in reversed(shape.__mro__)
+        for name, field in each.__dict__.get("__pydantic_fields__", {}).items()
+        if field.description
+    }
+    return {
+        each.name: (
+            Annotated[hints[each.name], Field(description=told[each.name])],
+            ... if each.default is MISSING else each.default,
+        )
+        for each in fields(shape)
+        if each.name not in leave_out
+    }
+
+
+def options_given(order: JobOptions) -> dict[str, Any]:
+    """The options that are not as they are by default."""
+    found = {each.name: (getattr(order, each.name), each.default) for each in fields(order)}
+    return {name: value for name, (value, default) in found.items() if value != default}

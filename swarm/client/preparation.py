@@ -1,0 +1,336 @@
+"""What a person orders, checked and completed: the one place that decides what a job may be started with.
+
+Everything that starts a job goes through `prepare_order`, so commands need not check again what it checks, and whoever explains
+what an agent would be allowed sees exactly what it would be given.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from swarm.agent.results import check_schema
+from swarm.agent.spec import DEFAULT_AGENT, AgentSpec, Files, Limits
+from swarm.capabilities.batching.batches import refuse_more_turns
+from swarm.capabilities.memory.files import find_memory_folders
+from swarm.capabilities.memory.shelves import find_places
+from swarm.capabilities.skills.commands import Place, call_command
+from swarm.capabilities.webhooks.addresses import read_address
+from swarm.client.gathering import Gathered, gather
+from swarm.client.order import Order
+from swarm.client.prepared import PreparedJob
+from swarm.core.errors import ConfigurationError
+from swarm.core.ids import job_id_for, new_job_id, root_agent_id
+from swarm.core.settings import LOOPBACK, Settings
+from swarm.definitions.addressing import split_address
+from swarm.definitions.catalogue import Catalogue
+from swarm.definitions.grants import Grant
+from swarm.definitions.model import AgentDefinition, Isolation, Outcome, PermissionMode
+from swarm.definitions.setups import Setup
+from swarm.models import Usage
+from swarm.models.catalogue import cost_usd, resolve_model
+from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
+from swarm.permissions.definition_rules import definition_rules
+from swarm.permissions.modes import MODES, first_mode
+from swarm.permissions.rules import Action, Rules, parse_rule
+from swarm.permissions.sources import COMMAND_LINE
+from swarm.store.sequels import Sequel
+from swarm.tools.outside import declare_outside_tools
+from swarm.workspace.checkouts import place_checkout
+from swarm.workspace.home import refuse_home
+
+DEFAULT_MODE: PermissionMode = "acceptEdits"
+"""Agents edit in the workspace and run what the sandbox holds to it; whatever goes beyond is asked about."""
+PATIENT_AGENT = "answer"
+MAX_PROMPT_BYTES = 4 * 1024 * 1024
+
+
+def find_workspace(given: str | Path) -> Path:
+    """The folder, resolved. Raises `ConfigurationError` if there is none."""
+    try:
+        folder = Path(given).expanduser().resolve()
+        found = folder.is_dir()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, an unknown home, a null character
+        folder, found = Path(given), False
+    if not found:
+        raise ConfigurationError(f"the workspace {folder} is not a folder; name one that exists with --workspace")
+    return folder
+
+
+Trust = Callable[[Path, Sequence[Grant]], bool]
+"""Asks the person whether to trust what files of a folder would loosen, and keeps the answer."""
+
+
+def prepare_order(
+    order: Order,
+    settings: Settings,
+    *,
+    any_type: bool = False,
+    ceiling: Ceiling = UNLIMITED,
+    trust: Trust | None = None,
+) -> PreparedJob:
+    """Check an order and read what it refers to; no record is written. `any_type` also takes types that only agents start.
+
+    Raises `ConfigurationError` for what cannot be used, `BeyondCeiling` for what goes beyond the caller's, `UnknownDefinition`,
+    `InvalidRule` for a rule that the person typed.
+    """
+    # Definitions and rules may name them.
+    declare_outside_tools(settings.tools)
+    folder = find_workspace(order.workspace)
+    ceiling.hold(_wanted_by(order, folder))
+    _check(order, folder)
+    read = partial(gather, folder, settings, allow=order.allow, ask=order.ask, deny=order.deny)
+    found, declined = read(), False
+    if trust is not None and found.grants and not found.trusted:
+        declined = not trust(folder, found.grants)
+        found = found if declined else read()
+    digest = "" if order.idempotency_key is None else order.digest
+    order, title, addressed = _resolve_prompt(order, found, folder, settings)
+    definition = _choose_definition(order, found.catalogue, any_type=any_type or addressed)
+    if order.patient:
+        _check_patience(order, definition, settings)
+    job_id = new_job_id() if order.idempotency_key is None else job_id_for(order.idempotency_key)
+    places = find_places(folder, settings.memory_owner)
+    return PreparedJob(
+        _make_spec(order, definition, job_id, title, _Place(folder, found, settings, ceiling)),
+        folder,
+        found,
+        settings.question_seconds if order.ask_seconds is None else order.ask_seconds,
+        order.priority,
+        declined,
+        instructions=found.instructions if order.instruction_files and settings.instruction_files else None,
+        sequel=_sequel(order, job_id),
+        webhook="" if order.webhook is None else read_address(order.webhook, settings).model_dump_json(),
+        places=places,
+        memory_folders=tuple(find_memory_folders(found.catalogue.definitions.values(), places, folder, Path.home())),
+        digest=digest,
+    )
+
+
+class _Place(NamedTuple):
+    """What an order is completed from."""
+
+    folder: Path
+    found: Gathered
+    settings: Settings
+    ceiling: Ceiling
+
+
+def _make_spec(order: Order, definition: AgentDefinition, job_id: str, title: str, place: _Place) -> AgentSpec:
+    folder, found, settings, ceiling = place
+    mode = first_mode(definition, ceiling.bound_mode(order.mode or found.permissions.default_mode or DEFAULT_MODE))
+    isolation = _choose_isolation(order, definition, settings)
+    limits = _choose_limits(order, definition, place)
+    return AgentSpec(
+        agent_id=root_agent_id(job_id),
+        job_id=job_id,
+        definition=definition,
+        description=title,
+        prompt=order.prompt,
+        model=_choose_model(order, definition, limits, settings),
+        workspace=str(_place_workspace(folder, job_id, settings, isolation)),
+        isolation=isolation,
+        files=_choose_files(order, settings, found.setup if found.trusted else None),
+        mode=mode,
+        after_plan=ceiling.bound_mode("bypassPermissions") if mode == "plan" else None,
+        rules=definition_rules(definition),
+        folders=ceiling.bound_folders(list(found.permissions.folders)),
+        network=(order.network or definition.network) and ceiling.network,
+        base_url=order.base_url,
+        summaries=order.summaries,
+        patient=order.patient,
+        limits=limits,
+        created_at=time.time(),
+    )
+
+
+def _check(order: Order, folder: Path) -> None:
+    """Raise `ConfigurationError` for what can be told from the order alone."""
+    if not order.home_workspace:
+        refuse_home(folder)
+    check_prompt(order.prompt)
+    if order.base_url is not None and not _is_here(order.base_url):
+        raise ConfigurationError(
+            f"{order.base_url}: a rehearsal server must be on this host; set SWARM_BASE_URL on the workers instead"
+        )
+    # In a settings file it would be a problem among others; whoever types a rule wants it to hold.
+    given: dict[Action, Sequence[str]] = {"allow": order.allow, "ask": order.ask, "deny": order.deny}
+    for action, entries in given.items():
+        for entry in entries:
+            parse_rule(entry, action, COMMAND_LINE)
+
+
+def _is_here(url: str) -> bool:
+    try:
+        return urlsplit(url).hostname in LOOPBACK
+    except ValueError:
+        return False
+
+
+def _resolve_prompt(order: Order, found: Gathered, folder: Path, settings: Settings) -> tuple[Order, str, bool]:
+    """The order as the command (`/review …`) or type (`@explore …`) that its prompt begins with has it; a title; whether it is a type."""
+    title = order.title or order.prompt
+    if order.commands:
+        place = Place(folder, found.permissions.rules, settings)
+        if (called := call_command(order.prompt, order.agent, found.skills, found.catalogue, place)) is not None:
+            check_prompt(called.prompt)
+            agent, model = called.agent or order.agent, order.model or called.model
+            order = replace(order, prompt=called.prompt, agent=agent, model=model)
+    type_name, task = split_address(order.prompt, found.catalogue)
+    addressed = bool(type_name) and order.agent is None
+    if addressed:
+        order, title = replace(order, agent=type_name, prompt=task), order.title or task
+    return order, " ".join(title.split())[:80], addressed
+
+
+def _choose_definition(order: Order, catalogue: Catalogue, *, any_type: bool) -> AgentDefinition:
+    """The type of the root, with what the order asks of its answer."""
+    definition = catalogue.get(order.agent or (PATIENT_AGENT if order.patient else DEFAULT_AGENT))
+    # Who only finds things out needs nobody above it.
+    if not (definition.may_be_first or any_type):
+        raise ConfigurationError(
+            f"{order.agent!r} can only be started by other agents; `swarm agents` shows those a job can start with"
+        )
+    schema = definition.result_schema if order.result_schema is None else order.result_schema
+    if schema is not None:
+        _check_schema(schema)
+    outcome = _find_outcome(order, definition.outcome)
+    return definition.model_copy(update={"result_schema": schema, "outcome": outcome})
+
+
+def _check_schema(schema: dict[str, Any]) -> None:
+    try:
+        json.dumps(schema)
+        fault = check_schema(schema)
+    except (TypeError, ValueError, RecursionError) as error:
+        fault = f"it is not JSON ({error})"
+    if fault:
+        raise ConfigurationError(f"the result schema cannot be used: {fault}")
+
+
+def _check_patience(order: Order, definition: AgentDefinition, settings: Settings) -> None:
+    copies = settings.hub is not None or (order.isolation or definition.isolation or "none") != "none"
+    provider = settings.provider if order.base_url is None else "anthropic"
+    refuse_more_turns(definition, provider, summaries=order.summaries, copies=copies)
+
+
+def _choose_limits(order: Order, definition: AgentDefinition, place: _Place) -> Limits:
+    limits = order.limits or Limits()
+    most: dict[str, Any] = {"budget_usd": place.ceiling.bound_cost(limits.budget_usd)}
+    if definition.max_turns is not None and "max_turns" not in limits.model_fields_set:
+        most["max_turns"] = definition.max_turns
+    depth = place.found.catalogue.max_depth
+    if depth is not None and "max_depth" not in limits.model_fields_set:
+        most["max_depth"] = min(limits.max_depth, depth)
+    return limits.model_copy(update=most)
+
+
+def _wanted_by(order: Order, folder: Path) -> Wanted:
+    return Wanted(
+        workspace=folder,
+        mode=order.mode,
+        network=order.network,
+        allow=bool(order.allow),
+        check=order.check is not None,
+        budget_usd=None if order.limits is None else order.limits.budget_usd,
+    )
+
+
+def wanted_of(spec: AgentSpec, workspace: str, rules: str) -> Wanted:
+    """What a job has, by its root, its folder and its rules (JSON), as if somebody had ordered it."""
+    known = Rules.model_validate_json(rules).rules if rules else ()
+    modes = [spec.mode, *([spec.after_plan] if spec.after_plan is not None else [])]
+    return Wanted(
+        workspace=workspace,
+        mode=max(modes, key=MODES.index),
+        network=spec.network,
+        allow=any(rule.action == "allow" and rule.source == COMMAND_LINE for rule in known),
+        check=spec.definition.outcome is not None and spec.definition.outcome.by_person,
+        budget_usd=math.inf if spec.limits.budget_usd is None else spec.limits.budget_usd,
+    )
+
+
+def _choose_files(order: Order, settings: Settings, setup: Setup | None) -> Files | None:
+    """Decided here, once for the job: workers see what it has, not what they are set to."""
+    if settings.hub is not None:
+        return Files(hub=settings.hub, setup=setup)
+    wanted = settings.snapshots if order.snapshots is None else order.snapshots
+    return Files() if wanted else None
+
+
+def _choose_isolation(order: Order, definition: AgentDefinition, settings: Settings) -> Isolation:
+    isolation = order.isolation or definition.isolation or "none"
+    if settings.hub is not None:
+        return "none"  # Its files are its own in any case.
+    if isolation == "remote":
+        raise ConfigurationError(
+            "`isolation: remote` needs a hub, by which files reach other hosts: set SWARM_HUB, or use worktree"
+        )
+    return isolation
+
+
+def _place_workspace(folder: Path, job_id: str, settings: Settings, isolation: Isolation) -> Path:
+    """The folder itself, or where its copy lies on whatever host."""
+    if settings.hub is None and isolation == "none":
+        return folder
+    return place_checkout(settings.checkouts_folder(), root_agent_id(job_id), folder.name)
+
+
+def check_prompt(prompt: str) -> None:
+    """Raise `ConfigurationError` for a prompt that no job can have."""
+    if not prompt.strip():
+        raise ConfigurationError("the prompt is empty; say what is to be done")
+    try:
+        size = len(prompt.encode())
+    except UnicodeEncodeError:
+        raise ConfigurationError("the prompt is not UTF-8 text; write it in UTF-8") from None
+    if size > MAX_PROMPT_BYTES:
+        raise ConfigurationError(
+            f"the prompt is longer than {MAX_PROMPT_BYTES // 1024} KiB; put it into a file of the workspace and name that"
+        )
+
+
+def _sequel(order: Order, job_id: str) -> Sequel | None:
+    if order.on_end is None:
+        return None
+    if order.broker is None:
+        raise ConfigurationError(
+            "on_end needs `broker`: the name by which the swarm's workers know where to publish it"
+        )
+    from swarm.tasks.sequels import read_signature  # Celery is loaded by those who name a task
+
+    return Sequel(broker=order.broker, signature=read_signature(order.on_end, job_id))
+
+
+def _find_outcome(order: Order, own: Outcome | None) -> Outcome | None:
+    """What the root's work must satisfy: what the order says, beside what its definition does."""
+    asked = {"check": order.check, "rubric": order.rubric, "tries": order.tries, "check_seconds": order.check_seconds}
+    given = {name: value for name, value in asked.items() if value is not None}
+    if not given:
+        return own
+    for name in ("check", "rubric"):
+        if not str(given.get(name, "text")).strip():
+            raise ConfigurationError(f"the {name} is empty; say what must hold, or leave it away")
+    known = {"by_person": False} if own is None else own.model_dump()
+    outcome = Outcome.model_validate({**known, **given, "by_person": bool(order.check) or known["by_person"]})
+    if not outcome.check and not outcome.rubric:
+        raise ConfigurationError("there is nothing that the work is tried by; give a check, a rubric, or both")
+    return outcome
+
+
+def _choose_model(order: Order, definition: AgentDefinition, limits: Limits, settings: Settings) -> str:
+    prices = settings.prices_file
+    model = resolve_model(order.model or definition.model, default=settings.model, parent=None, prices_file=prices)
+    if limits.budget_usd is not None and cost_usd(model, Usage(), prices_file=prices) is None:
+        raise ConfigurationError(
+            f"no price is known for the model {model}, so a budget cannot be kept; "
+            "add its price to the file that SWARM_PRICES_FILE names, or limit tokens instead"
+        )
+    return model
