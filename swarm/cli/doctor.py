@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-import redis
 import typer
 
 from swarm.agent.needs import find_differing
@@ -30,6 +29,7 @@ from swarm.local.stack import has_worker
 from swarm.models.connecting import find_credentials
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.store.connection import connect, hide_password, ping_or_raise
+from swarm.store.outage import RedisError
 from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.ripgrep import find_ripgrep
@@ -178,7 +178,7 @@ def _check_redis(settings: Settings) -> Check:
         with connect(settings) as client:
             ping_or_raise(client)
             info = client.info()
-    except (SwarmError, redis.RedisError) as error:
+    except (SwarmError, RedisError) as error:
         return Check("Redis", False, "does not answer", str(error))
     version = str(info.get("redis_version", "?"))
     found = f"{version} at {hide_password(settings.redis_url)}"

@@ -26,7 +26,6 @@ from swarm.core.plain import clean
 from swarm.core.records import NANO
 from swarm.mailbox import USER
 from swarm.permissions.ceiling import UNLIMITED, Wanted
-from swarm.store.connection import explained
 from swarm.store.durable import Disk
 from swarm.store.fields import agent_fields, job_fields
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
@@ -76,7 +75,7 @@ class Map:
         """As `results`, with None whenever nothing has come for so long. Raises `JobLost` if Redis comes back without the map."""
         while True:
             try:
-                found = self._swarm.store.keyspace.wait_entries(f"map:{self.id}", "results", after, idle_seconds)
+                found = self._swarm.store.streams.wait(("map", self.id, "results"), after, idle_seconds)
                 results, over = self.interpret(found)
             except REDIS_ERRORS as error:
                 if not is_away(error):
@@ -209,7 +208,7 @@ def place_map(
         "carried": json.dumps({name: digest_of(text) for name, text in carried.items()}) if carried else "",
     }
     documents = {digest_of(text): text for text in (catalogue, *carried.values())} | prepared.skills.packages
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         memories = Memories(swarm.store.keyspace)
         found = [problem for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
         kept = [
@@ -226,7 +225,7 @@ def place_map(
         for signals in maps.start(map_id):
             swarm.publish(signals)
         if swarm.settings.durability == "all":
-            Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
+            Disk(swarm.store.keyspace, "all").wait()
     return Map(swarm, map_id, warnings=[*prepared.warnings, *map(str, found)])
 
 

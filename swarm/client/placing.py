@@ -12,7 +12,6 @@ from swarm.client.jobs import Job
 from swarm.client.orders import PreparedJob
 from swarm.client.work import keep_folder
 from swarm.core.errors import IdempotencyConflict
-from swarm.store.connection import explained
 from swarm.store.durable import Disk
 from swarm.workspace.sending import send_folder
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
     """`Swarm.place`."""
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         # Before there is an agent that is told of it.
         memories = Memories(swarm.store.keyspace)
         found = [problem for folder in prepared.memory_folders for problem in take_in(memories, folder)[1]]
@@ -45,7 +44,7 @@ def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
         if prepared.digest and submitted.order != prepared.digest:
             raise IdempotencyConflict(spec.job_id)
         if swarm.settings.durability == "all":
-            Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
+            Disk(swarm.store.keyspace, "all").wait()
     swarm.publish(submitted.effect)
     warnings = [*warnings, *map(str, found), *_find_wants(swarm, spec)]
     return Job(swarm, spec.job_id, warnings=warnings, new=submitted.new)

@@ -109,7 +109,7 @@ class Journal:
         for entry in stamped:
             self.life.apply(entry)
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
-            self._disk.wait(self.store.keyspace.client)
+            self._disk.wait(self.store.keyspace)
         if self.publish is not None and appended.effect.publish:
             self.publish(appended.effect)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from swarm.agent.needs import Has
 from swarm.store.keyspace import Keyspace
@@ -47,6 +49,31 @@ class FleetStore:
     def is_drained(self, *names: str) -> bool:
         """Whether one of these is to take no agents."""
         return any(self._keyspace.client.smismember(self._keyspace.key("drained"), list(names)))
+
+    def keep_queue(self, name: str, seconds: float) -> None:
+        """Have a queue's messages forgotten after so long."""
+        self._keyspace.client.expire(name, round(seconds))
+
+    def queue_length(self, name: str) -> int:
+        """How many messages a queue has."""
+        return int(self._keyspace.client.llen(name))
+
+    def queued(self, queue: str) -> list[Any]:
+        """The messages of a queue, and of the queues of all workers beside it, as the broker wrote them."""
+        pipeline = self._keyspace.client.pipeline(transaction=False)
+        for name in (queue, *(f"{queue}.{worker}" for worker in self.staffed())):
+            pipeline.lrange(name, 0, -1)
+        return [raw for entries in pipeline.execute() for raw in entries]
+
+    def make_hub_mark(self) -> str:
+        """Make the mark by which a hub knows this Redis, unless there is one; returns it."""
+        self._keyspace.client.set(self._keyspace.key("hub"), secrets.token_hex(16), nx=True)
+        return self.hub_mark() or ""
+
+    def hub_mark(self) -> str | None:
+        """The mark by which a hub knows this Redis."""
+        found = self._keyspace.client.get(self._keyspace.key("hub"))
+        return None if found is None else str(found)
 
     def set_aside(self, agent_id: str, seconds: float) -> Signals:
         """Leave a queued agent to workers that can serve it, and call others instead."""

@@ -154,6 +154,10 @@ class JournalStore:
         entries = sorted((read_stored(*each) for each in found), key=lambda stored: stored.number)
         return JournalPage(entries, int(turns or 0), int(length or 0))
 
+    def lengths(self, agent_ids: Sequence[str]) -> list[int]:
+        """How many entries each of these journals has; 0 for an agent that does not exist."""
+        return [int(record["length"] or 0) for record in self._keyspace.fetch("agent", agent_ids, ["length"])]
+
     def append(
         self,
         claim: Claim,

@@ -10,7 +10,6 @@ from typing import Any, Self
 import redis
 
 from swarm.core.errors import AgentCancelled, NotOwner, UnknownAgent
-from swarm.store.connection import SOCKET_TIMEOUT_SECONDS
 from swarm.store.library import STEPS, Library
 from swarm.store.outage import Outage, Patient
 from swarm.store.values import Claim, Signals
@@ -42,13 +41,6 @@ class Keyspace:
         """The server's clock, Unix seconds."""
         seconds, micro = self.client.time()
         return float(seconds) + float(micro) / 1e6
-
-    def wait_entries(self, kind: str, owner: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
-        """The first entries of a stream after that one; if there are none, they are waited for for so long, at most some seconds."""
-        # 0 would be for ever, and even one millisecond lasts until the server's next tick, up to 100 of them.
-        block = max(1, int(min(seconds, SOCKET_TIMEOUT_SECONDS / 2) * 1000)) if seconds > 0 else None
-        found = self.client.xread({self.key(kind, owner): after}, count=500, block=block)
-        return [(entry_id, dict(fields)) for _, entries in found or () for entry_id, fields in entries]
 
     def run(self, step: str, *arguments: str | int | float, library: Library = STEPS) -> Any:
         """Run one of the atomic steps, the swarm's own or a capability's.

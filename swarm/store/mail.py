@@ -19,8 +19,11 @@ from swarm.core.errors import (
     UnknownReceiver,
 )
 from swarm.core.plain import clean
-from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
+from swarm.mailbox import Message, Receiver, take_page, to_message
+from swarm.mailbox.message import PAGE_MESSAGES
+from swarm.store.directory import Directory
 from swarm.store.keyspace import Keyspace, check_claim, no_job
+from swarm.store.streams import StreamStore
 from swarm.store.values import Claim, OutgoingMessage, Sent, Signals
 
 
@@ -32,11 +35,11 @@ class MailStore:
 
     def directory(self, job_id: str) -> Directory:
         """Who can be written to in a job."""
-        return Directory(self._keyspace.client, self._keyspace.prefix, job_id)
+        return Directory(self._keyspace, job_id)
 
-    def read(self, owner: str, after: str = "0-0", **limits: int) -> list[Message]:
+    def read(self, owner: str, after: str = "0-0") -> list[Message]:
         """The first messages after a cursor in the mailbox of an agent, or of a job's person."""
-        return read_mail(self._keyspace.client, self._keyspace.key("mail", owner), after, **limits)
+        return take_page(StreamStore(self._keyspace).after(("mail", owner), after, PAGE_MESSAGES))
 
     def all(self, owner: str, after: str = "0-0") -> Iterator[Message]:
         """Every message after a cursor, in order."""
@@ -56,7 +59,17 @@ class MailStore:
 
     def wait(self, owner: str, after: str, seconds: float) -> list[Message]:
         """The first messages after a cursor; if there are none, they are waited for for so long."""
-        return [to_message(*entry) for entry in self._keyspace.wait_entries("mail", owner, after, seconds)]
+        return [to_message(*entry) for entry in StreamStore(self._keyspace).wait(("mail", owner), after, seconds)]
+
+    def between(self, owner: str, first: str, last: str) -> list[Message]:
+        """The messages from one to another, in order."""
+        return [
+            to_message(*each) for each in self._keyspace.client.xrange(self._keyspace.key("mail", owner), first, last)
+        ]
+
+    def requests(self, job_id: str) -> dict[str, str]:
+        """The requests between agents of the job, as JSON by their ids."""
+        return dict(self._keyspace.client.hgetall(self._keyspace.key("job", job_id, "requests")))
 
     def mark_read(self, job_id: str, up_to: str) -> int:
         """The person has read the job's mailbox up to this message; returns how many are left. Raises `UnknownAgent`."""

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import redis
-
 from swarm.core.log import EventLog, begin_logging
 from swarm.core.settings import Settings, http_address
 from swarm.store.connection import connect
+from swarm.store.outage import RedisError
 from swarm.store.store import Store
 from swarm.telemetry.metrics import read_metrics
 from swarm.telemetry.reading import Reader
@@ -69,8 +68,8 @@ def run(
             if collector is not None and time.monotonic() - sent >= METRICS_SECONDS:
                 sent = time.monotonic()
                 collector.take_metrics(read_metrics(store), began)
-        except redis.RedisError as error:
+        except RedisError as error:
             log.warning("telemetry.redis_away", error=error)
         over.wait(every)
-    with suppress(redis.RedisError):
+    with suppress(RedisError):
         reader.leave()
