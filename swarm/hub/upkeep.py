@@ -37,7 +37,7 @@ class Jobs:
     def is_ours(self) -> bool:
         """Whether this is the Redis that the hub has known from the start; the two are made known to each other once."""
         if not self._mark_file.exists():
-            self._mark_file.write_text(self._store.fleet.make_hub_mark())
+            self._mark_file.write_text(self._store.fleet.hub_mark(make=True))
         return self._store.fleet.hub_mark() == self._mark_file.read_text()
 
     def unknown(self, names: list[str]) -> list[str]:

@@ -78,10 +78,8 @@ class AgentStore:
 
     def ids(self, job_ids: Sequence[str]) -> list[str]:
         """The ids of all agents of these jobs, of each the oldest first."""
-        pipeline = self._keyspace.client.pipeline(transaction=False)
-        for job_id in job_ids:
-            pipeline.zrange(self._keyspace.key("job", job_id, "agents"), 0, -1)
-        return [agent_id for found in (pipeline.execute() if job_ids else []) for agent_id in found]
+        found = self._keyspace.each("zrange", (self._keyspace.key("job", job, "agents") for job in job_ids), 0, -1)
+        return [agent_id for part in found for agent_id in part]
 
     def exists(self, agent_id: str) -> bool:
         """Whether there is such an agent."""

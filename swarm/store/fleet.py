@@ -60,20 +60,14 @@ class FleetStore:
 
     def queued(self, queue: str) -> list[Any]:
         """The messages of a queue, and of the queues of all workers beside it, as the broker wrote them."""
-        pipeline = self._keyspace.client.pipeline(transaction=False)
-        for name in (queue, *(f"{queue}.{worker}" for worker in self.staffed())):
-            pipeline.lrange(name, 0, -1)
-        return [raw for entries in pipeline.execute() for raw in entries]
+        names = [queue, *(f"{queue}.{worker}" for worker in self.staffed())]
+        return [raw for entries in self._keyspace.each("lrange", names, 0, -1) for raw in entries]
 
-    def make_hub_mark(self) -> str:
-        """Make the mark by which a hub knows this Redis, unless there is one; returns it."""
-        self._keyspace.client.set(self._keyspace.key("hub"), secrets.token_hex(16), nx=True)
-        return self.hub_mark() or ""
-
-    def hub_mark(self) -> str | None:
-        """The mark by which a hub knows this Redis."""
-        found = self._keyspace.client.get(self._keyspace.key("hub"))
-        return None if found is None else str(found)
+    def hub_mark(self, *, make: bool = False) -> str:
+        """The mark by which a hub knows this Redis; empty if there is none. `make` one first where it is missing."""
+        if make:
+            self._keyspace.client.set(self._keyspace.key("hub"), secrets.token_hex(16), nx=True)
+        return self._keyspace.client.get(self._keyspace.key("hub")) or ""
 
     def set_aside(self, agent_id: str, seconds: float) -> Signals:
         """Leave a queued agent to workers that can serve it, and call others instead."""

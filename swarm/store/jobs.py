@@ -172,7 +172,7 @@ class JobStore:
         pipeline = self._keyspace.client.pipeline(transaction=False)
         for job_id in job_ids:
             self._ask_now(pipeline, job_id, names)
-        answers = pipeline.execute() if job_ids else []
+        answers = pipeline.execute()
         return [_read_now(answers[first : first + _ANSWERS], names) for first in range(0, len(answers), _ANSWERS)]
 
     def moment(self, job_id: str, agent_ids: Sequence[str], *, job: Sequence[str], agent: Sequence[str]) -> Moment:
@@ -214,11 +214,8 @@ class JobStore:
 
     def missing(self, job_ids: Sequence[str]) -> list[str]:
         """Those of these ids that no job has, or none has any more."""
-        pipeline = self._keyspace.client.pipeline(transaction=False)
-        for job_id in job_ids:
-            pipeline.exists(self._keyspace.key("job", job_id))
-        found = zip(job_ids, pipeline.execute() if job_ids else [], strict=True)
-        return [job_id for job_id, exists in found if not exists]
+        records = self._keyspace.fetch("job", job_ids, ["state"])
+        return [job_id for job_id, record in zip(job_ids, records, strict=True) if record["state"] is None]
 
 
 _ANSWERS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import redis
@@ -60,12 +60,15 @@ class Keyspace:
 
     def fetch(self, kind: str, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, str | None]]:
         """Some fields of several hashes of a kind, in one round trip."""
-        if not ids:
-            return []
+        found = self.each("hmget", (self.key(kind, one) for one in ids), names)
+        return [dict(zip(names, values, strict=True)) for values in found]
+
+    def each(self, command: str, keys: Iterable[str], *arguments: Any) -> list[Any]:
+        """The answers of one command for each of these keys, in one round trip."""
         pipeline = self.client.pipeline(transaction=False)
-        for one in ids:
-            pipeline.hmget(self.key(kind, one), names)
-        return [dict(zip(names, values, strict=True)) for values in pipeline.execute()]
+        for key in keys:
+            getattr(pipeline, command)(key, *arguments)
+        return list(pipeline.execute())
 
 
 def check_claim(answer: list[Any], claim: Claim) -> None:

@@ -11,13 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from swarm.agent.entries import Exchanged, Mail, encode_entry
-from swarm.core.errors import (
-    MailboxFull,
-    MessageRefused,
-    ReceiverEnded,
-    StaleRequest,
-    UnknownReceiver,
-)
+from swarm.core.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleRequest, UnknownReceiver
 from swarm.core.plain import clean
 from swarm.mailbox import Message, Receiver, take_page, to_message
 from swarm.mailbox.message import PAGE_MESSAGES
@@ -54,8 +48,7 @@ class MailStore:
 
     def get(self, owner: str, message_id: str) -> Message | None:
         """One message of a mailbox."""
-        found = self._keyspace.client.xrange(self._keyspace.key("mail", owner), message_id, message_id)
-        return to_message(*found[0]) if found else None
+        return next(iter(self.between(owner, message_id, message_id)), None)
 
     def wait(self, owner: str, after: str, seconds: float) -> list[Message]:
         """The first messages after a cursor; if there are none, they are waited for for so long."""

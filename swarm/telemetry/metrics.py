@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from swarm.core.records import NANO, TERMINAL_STATES
-from swarm.store.store import Store
+from swarm.store.keyspace import Keyspace
 from swarm.telemetry.names import FIGURES, SECONDS
-from swarm.telemetry.store import TelemetryStore
 
 _WORKER_SECONDS = 60.0
 
@@ -24,25 +23,42 @@ class Sample:
     buckets: tuple[int, ...] = ()
 
 
-def read_metrics(store: Store) -> list[Sample]:
+def read_metrics(keyspace: Keyspace) -> list[Sample]:
     """All figures, in two round trips. Raises `redis.RedisError`."""
-    read = TelemetryStore(store.keyspace).figures()
-    most = int(read["memory"].get("maxmemory", 0))
+    key, now = keyspace.key, keyspace.now()
+    with keyspace.client.pipeline(transaction=False) as pipeline:
+        pipeline.hgetall(key("telemetry"))
+        pipeline.hgetall(key("totals"))
+        pipeline.zcard(key("leases"))
+        pipeline.zcard(key("ready"))
+        pipeline.zrange(key("ready"), 0, 0, withscores=True)
+        pipeline.zrange(key("turns"), 0, -1)
+        pipeline.zcard(key("aside"))
+        pipeline.zcard(key("questions"))
+        pipeline.zrange(key("questions"), 0, 0, withscores=True)
+        pipeline.hvals(key("slots"))
+        pipeline.get(key("telemetry", "read"))
+        pipeline.info("memory")
+        counted, totals, running, ready, oldest, turns, aside, asked, first, slots, read, memory = pipeline.execute()
+        for job_id in turns:
+            pipeline.zcard(key("job", job_id, "line"))
+        in_line = sum(pipeline.execute()) if turns else 0
+    most = int(memory.get("maxmemory", 0))
     gauges = {
-        ("now", "running"): read["running"],
-        ("now", "ready"): read["ready"],
-        ("oldest",): read["oldest"],
-        ("aside",): read["aside"],
-        ("questions",): read["questions"],
-        ("question_age",): read["question_age"],
-        ("workers",): len(read["slots"]),
-        ("processes",): sum(read["slots"]),
-        ("lag",): read["lag"],
-        ("redis_memory",): int(read["memory"]["used_memory"]) / most if most else 0.0,
-        ("redis_safe",): float(read["memory"].get("maxmemory_policy") == "noeviction"),
+        ("now", "running"): running,
+        ("now", "ready"): ready + in_line,
+        ("oldest",): max(0.0, now - oldest[0][1]) if oldest else 0.0,
+        ("aside",): aside,
+        ("questions",): asked,
+        ("question_age",): max(0.0, now - first[0][1]) if first else 0.0,
+        ("workers",): len(slots),
+        ("processes",): sum(map(int, slots)),
+        ("lag",): max(0.0, now - float(read)) if read else 0.0,
+        ("redis_memory",): int(memory["used_memory"]) / most if most else 0.0,
+        ("redis_safe",): float(memory.get("maxmemory_policy") == "noeviction"),
     }
     found = [Sample(name, tuple(labels), float(value)) for (name, *labels), value in gauges.items()]
-    return [*found, *read_totals(read["totals"]), *read_counted(read["counted"])]
+    return [*found, *read_totals(totals), *read_counted(counted)]
 
 
 def read_totals(totals: Mapping[str, str]) -> Iterable[Sample]:
