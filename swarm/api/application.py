@@ -48,7 +48,7 @@ def make_app(settings: Settings | None = None) -> Starlette:
         return Response(document, media_type="application/json")
 
     async def health(request: Request) -> Response:
-        await run_in_threadpool(swarm.store.keyspace.client.ping)
+        await run_in_threadpool(swarm.store.ping)
         return JSONResponse({"ok": True})
 
     routes += [Route("/v1/openapi.json", _guarded(openapi)), Route("/v1/health", _guarded(health))]

@@ -90,7 +90,7 @@ def get_map(call: Call) -> MapView:
 def get_results(call: Call) -> Results:
     """What came of the lines, part by part."""
     its_map, query = _map(call), call.query
-    read = partial(call.swarm.store.keyspace.wait_entries, f"map:{its_map.id}", "results", query.after)
+    read = partial(call.swarm.store.streams.wait, ("map", its_map.id, "results"), query.after)
     waited, found = 0.0, read(0)
     while not found and waited < query.wait and not its_map.view().ended:
         found = read(min(_LOOK_SECONDS, query.wait - waited))

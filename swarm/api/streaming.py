@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from swarm.api.endpoint import Body, Call, Endpoint, Refusal, Wait
 from swarm.core.records import Event, read_event
-from swarm.store.connection import connect_async
+from swarm.store.streams import AsyncStreams
 from swarm.web.patches import Cursors, Wanted, is_cursor
 from swarm.web.reads import read_job
 from swarm.web.watching import BLOCK_SECONDS, Watch, encode_told
@@ -63,10 +63,10 @@ def list_events(call: Call) -> Events:
     wanted: EventsQuery = call.query
     job_id, store = call.path["job"], call.swarm.store
     store.jobs.get(job_id)
-    waited, found = 0.0, store.events.wait(job_id, wanted.after, 0)
+    waited, found = 0.0, store.streams.wait(("events", job_id), wanted.after, 0)
     while not found and waited < wanted.wait and not store.jobs.get(job_id).ended:
         # The store waits for some seconds at most, which is less than its connection lets pass in silence.
-        found = store.events.wait(job_id, wanted.after, min(2.0, wanted.wait - waited))
+        found = store.streams.wait(("events", job_id), wanted.after, min(2.0, wanted.wait - waited))
         waited += 2.0
     events = [read_event(entry_id, fields) for entry_id, fields in found]
     return Events(events=events, ended=store.jobs.get(job_id).ended and (not events or events[-1].kind == "job_ended"))
@@ -98,8 +98,8 @@ async def _follow(call: Call, wanted: StreamQuery) -> AsyncIterator[str]:
     watched = Wanted(job_id=call.path["job"], agent_id=wanted.agent, words=wanted.words)
     _open[call.key.name] += 1
     try:
-        async with connect_async(call.swarm.settings, timeout_seconds=2 * BLOCK_SECONDS) as client:
-            watch = Watch(call.swarm, client, watched, cursors, run_in_threadpool)
+        async with contextlib.aclosing(AsyncStreams(call.swarm.settings, block_seconds=BLOCK_SECONDS)) as streams:
+            watch = Watch(call.swarm, streams, watched, cursors, run_in_threadpool)
             async with contextlib.aclosing(watch.follow()) as happening:
                 async for told in happening:
                     yield encode_told(told)

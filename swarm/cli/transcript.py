@@ -104,7 +104,7 @@ def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
             said_at = time.monotonic()
             print_note(describe_waiting([agent]))
         else:
-            swarm.store.keyspace.wait_entries("journal", agent_id, f"{told}-0", 1.0)
+            swarm.store.streams.wait(("journal", agent_id), f"{told}-0", 1.0)
 
 
 class TranscriptPrinter:

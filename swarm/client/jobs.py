@@ -81,7 +81,7 @@ class Job(Correspondence):
         over = False
         while True:
             try:
-                found = self._store.events.wait(self.id, after, 0 if over else idle_seconds)
+                found = self._store.streams.wait(("events", self.id), after, 0 if over else idle_seconds)
                 # The end may have been trimmed away, or the job may have expired meanwhile.
                 if not found and self.view().ended:
                     return

@@ -28,7 +28,6 @@ from swarm.core.records import NANO
 from swarm.core.settings import Settings
 from swarm.mailbox import USER
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
-from swarm.store.connection import explained
 from swarm.store.fields import agent_fields, job_fields
 from swarm.store.outage import REDIS_ERRORS, Outage, is_away
 from swarm.store.prefixes import digest_of
@@ -74,7 +73,7 @@ class Map:
         """As `results`, with None whenever nothing has come for so long. Raises `JobLost` if Redis comes back without the map."""
         while True:
             try:
-                found = self._swarm.store.keyspace.wait_entries(f"map:{self.id}", "results", after, idle_seconds)
+                found = self._swarm.store.streams.wait(("map", self.id, "results"), after, idle_seconds)
                 results, over = self.interpret(found)
             except REDIS_ERRORS as error:
                 if not is_away(error):
@@ -215,7 +214,7 @@ def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
         "carried": json.dumps({name: digest_of(text) for name, text in carried.items()}) if carried else "",
     }
     documents = {digest_of(text): text for text in (catalogue, *carried.values())} | job.skills.packages
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         problems = take_in_memory(swarm, job)
         attempts = range(1, prepared.retries + 2)
         kept = [

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import redis
+from redis import RedisError as RedisError
 
 from swarm.core.errors import RedisUnavailable
 

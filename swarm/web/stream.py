@@ -9,7 +9,7 @@ from typing import Any
 
 from tornado.iostream import StreamClosedError
 
-from swarm.store.connection import connect_async
+from swarm.store.streams import AsyncStreams
 from swarm.web.failures import BadRequest, TooMany
 from swarm.web.handlers import Guarded, on_thread
 from swarm.web.patches import Cursors, Wanted, is_cursor
@@ -21,7 +21,7 @@ MOST_OF_ONE = 12
 _RETRY_MILLISECONDS = 1_000
 _CURSORS = ("feed", "events", "journal", "mail")
 _open: Counter[str] = Counter()
-_clients: dict[int, Any] = {}
+_clients: dict[int, AsyncStreams] = {}
 
 
 class Stream(Guarded):
@@ -44,7 +44,7 @@ class Stream(Guarded):
         try:
             self.write(f"retry: {_RETRY_MILLISECONDS}\n\n")
             await self.flush()
-            watch = Watch(self.swarm, self._client(), wanted, cursors, on_thread)
+            watch = Watch(self.swarm, self._streams(), wanted, cursors, on_thread)
             async with contextlib.aclosing(watch.follow()) as happening:
                 async for told in happening:
                     self.write(encode_told(told))
@@ -61,11 +61,11 @@ class Stream(Guarded):
         if self._task is not None:
             self._task.cancel()
 
-    def _client(self) -> Any:
+    def _streams(self) -> AsyncStreams:
         """One client for all tabs; each waits on a connection of its own."""
         key = id(self.swarm)
         if key not in _clients:
-            _clients[key] = connect_async(self.swarm.settings, timeout_seconds=2 * BLOCK_SECONDS)
+            _clients[key] = AsyncStreams(self.swarm.settings, block_seconds=BLOCK_SECONDS)
         return _clients[key]
 
     def _wanted(self) -> Wanted:

@@ -8,7 +8,7 @@ from typing import Any
 
 from swarm.client.swarm import Swarm
 from swarm.core.errors import UnknownAgent
-from swarm.mailbox import Message, position_of, to_message
+from swarm.mailbox import Message, position_of
 from swarm.store.journals import JournalPage, StoredEntry
 from swarm.streaming.live.reading import Reader
 from swarm.web.entries import is_reply, message_ids, show_entry, show_message
@@ -25,7 +25,7 @@ def read_agent(swarm: Swarm, agent_id: str) -> dict[str, Any]:
     store = swarm.store
     record = store.agents.get(agent_id)
     row = Reader(store).agents([agent_id])[agent_id]
-    spec = json.loads(store.keyspace.client.hget(store.keyspace.key("agent", agent_id), "spec") or "{}")
+    spec = store.agents.spec(agent_id).model_dump(mode="json")
     first = store.journals.page(agent_id, after=0, count=1).entries
     tools = show_first(swarm, record.job_id, first[0])["tools"] if first else []
     return {
@@ -151,8 +151,7 @@ def _messages(swarm: Swarm, agent_id: str, stored: StoredEntry) -> list[Message]
     if not ids:
         return []
     wanted = set(ids)
-    found = swarm.store.keyspace.client.xrange(swarm.store.keyspace.key("mail", agent_id), ids[0], ids[-1])
-    return [to_message(*each) for each in found if each[0] in wanted]
+    return [each for each in swarm.store.mail.between(agent_id, ids[0], ids[-1]) if each.id in wanted]
 
 
 def _path(swarm: Swarm, parent_id: str | None) -> list[str]:

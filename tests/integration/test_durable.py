@@ -13,6 +13,7 @@ import pytest
 
 from swarm.local.server_binary import find_bundled_server, find_server
 from swarm.store.durable import Disk
+from swarm.store.keyspace import Keyspace
 from tests.fleet import Fleet
 from tests.needs import lack
 from tests.waiting import wait_for
@@ -61,7 +62,7 @@ def test_a_server_that_cannot_wait_for_its_disk_is_named_when_a_worker_starts_an
 def test_all_who_wait_meanwhile_share_the_next_wait() -> None:
     with _fleet("all") as fleet:
         client = fleet.swarm.store.keyspace.client
-        disk = Disk(client, "swarm:synced", "all")
+        disk = Disk(Keyspace(client), "all")
         threads = [threading.Thread(target=disk.wait) for _ in range(40)]
         for thread in threads:
             thread.start()

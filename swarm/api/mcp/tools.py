@@ -217,9 +217,9 @@ def follow_job(caller: Caller, given: FollowJob) -> Events:
     """What has happened in a job, oldest first, from a place on; with wait_seconds, waited for if there is nothing new."""
     store, deadline = caller.swarm.store, time.monotonic() + given.wait_seconds
     store.jobs.get(given.job)
-    found = store.events.wait(given.job, given.after, 0)
+    found = store.streams.wait(("events", given.job), given.after, 0)
     while not found and (left := deadline - time.monotonic()) > 0 and not store.jobs.get(given.job).ended:
-        found = store.events.wait(given.job, given.after, min(_LOOK_SECONDS, left))
+        found = store.streams.wait(("events", given.job), given.after, min(_LOOK_SECONDS, left))
     events = [read_event(entry_id, fields) for entry_id, fields in found[:_PAGE]]
     ended = store.jobs.get(given.job).ended and (not events or events[-1].kind == "job_ended")
     return Events(events=events, next=events[-1].id if events else given.after, ended=ended)
@@ -296,7 +296,7 @@ def _wait(caller: Caller, job_id: str, seconds: float, until: Literal["attention
         view = swarm.store.jobs.get(job_id)
         if view.ended or (until == "attention" and (view.unread or swarm.questions.open(job_id))):
             return
-        for entry_id, fields in swarm.store.events.wait(job_id, after, min(_LOOK_SECONDS, left)):
+        for entry_id, fields in swarm.store.streams.wait(("events", job_id), after, min(_LOOK_SECONDS, left)):
             after, event = entry_id, read_event(entry_id, fields)
             caller.tell(f"{event.kind} {event.fields.get('activity') or event.agent_id}")
 
