@@ -14,7 +14,7 @@ from rich.text import Text
 from swarm.cli.output import one_line, show_cost, show_count, show_duration, show_number
 from swarm.cli.tables import cut
 from swarm.cli.tree_fold import Row, fold_tree
-from swarm.core.records import AgentView, VerdictView
+from swarm.core.records import AgentView
 
 _LOOKS = {
     "running": ("●", "*", "cyan"),
@@ -32,7 +32,6 @@ _LEAST_BESIDE_IDS = 36
 """Cells for who and what, where ids stand beside it."""
 _LEAST_SHARE = 0.6
 """Of a terminal's width for who and what, where no ids do."""
-_SHOWN = 300
 
 
 def render_tree(
@@ -193,7 +192,7 @@ def _describe_state(agent: AgentView, alive: int) -> str:
         case _ if agent.stopped_at:
             return f"stopped at its limit of {agent.stopped_at}"
         case _:
-            return describe_latest(agent.verdicts)
+            return agent.verdicts[-1].headline if agent.verdicts else ""
 
 
 def _guide(trunk: tuple[bool, ...], *, unicode: bool) -> str:
@@ -235,20 +234,3 @@ def sum_up(
         marks = " ".join(f"{look[not unicode]}{states[state]}" for state, look in _LOOKS.items() if states[state])
         parts = {"id": job_id, "states": marks, **parts} if job_id else {"states": marks, **parts}
     return " · ".join(parts.values())
-
-
-def describe_verdict(verdict: VerdictView) -> str:
-    """One verdict: `attempt 2: check passed: …`."""
-    return f"attempt {verdict.attempt}: {verdict.by} {_word(verdict)}: {one_line(verdict.summary, _SHOWN)}"
-
-
-def describe_latest(verdicts: Sequence[VerdictView]) -> str:
-    """How an agent stands that has been judged, in a few words; empty if it has not."""
-    if not verdicts:
-        return ""
-    last = verdicts[-1]
-    return f"attempt {last.attempt}: {last.by} {_word(last)}"
-
-
-def _word(verdict: VerdictView) -> str:
-    return "passed" if verdict.passed else "could not be had" if verdict.void else "refused"
