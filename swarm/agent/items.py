@@ -6,6 +6,7 @@ styled: `facts` are for programs, the rest is for people.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -82,6 +83,8 @@ class Item(BaseModel):
     parts: list[Passage | MadeCall] = []
     fates: list[Fate] = []
     """Of the calls that it is about: who shows those need not show it by itself."""
+    about: str = ""
+    """The call that it is about, in a line, if that is known."""
     agent: str = ""
     """The agent that it speaks of."""
     seconds: float = 0.0
@@ -91,6 +94,11 @@ class Item(BaseModel):
     facts: dict[str, Any] = {}
     """For programs."""
 
+    @property
+    def heading(self) -> str:
+        """The title, and what it is about."""
+        return f"{self.title}: {self.about}" if self.about else self.title
+
 
 # -- items as text, for models ---------------------------------------------------------------------------------
 
@@ -98,18 +106,24 @@ _LEFT_OUT = ("begun", "ruling", "hooks")
 _HEADED = ("reply", "mail")
 
 
-def as_text(item: Item, shorten: Callable[[str], str]) -> str:
-    """An item for a model to read, its longer parts shortened; empty for what is the runtime's own."""
+def as_text(item: Item, shorten: Callable[[str], str], *, inputs: bool = False) -> str:
+    """An item for a model to read, its longer parts shortened, calls with their `inputs`; empty for what is the runtime's own."""
     if item.kind in _LEFT_OUT:
         return ""
-    lines = [] if item.kind in _HEADED else [f"{item.title}{f' ({item.aside})' if item.aside else ''}"]
+    lines = [] if item.kind in _HEADED else [f"{item.heading}{f' ({item.aside})' if item.aside else ''}"]
     for part in item.parts:
         if isinstance(part, MadeCall):
-            lines.append(f"called: {shorten(f'{part.words}: {part.message}' if part.message else part.words)}")
+            given = (
+                f": {part.message}"
+                if part.message
+                else f" {json.dumps(part.input, ensure_ascii=False)}"
+                if inputs
+                else ""
+            )
+            lines.append(f"called: {shorten(f'{part.name if given and not part.message else part.words}{given}')}")
         elif part.form != "thought" and not part.detail and part.text.strip():
-            whole = item.kind in ("reply", "end")
             said = f"{'said' if item.kind == 'reply' else part.title}: " if item.kind in _HEADED else ""
-            lines.append(said + (part.text.strip() if whole else shorten(part.text)))
+            lines.append(said + (part.text.strip() if item.kind in ("reply", "end") else shorten(part.text)))
     return "\n   ".join(lines)
 
 

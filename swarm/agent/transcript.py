@@ -24,11 +24,10 @@ _UNHEARD = {
     "interrupted": "was interrupted",
     "not_run": "was not run",
 }
-_EARLIER = "an earlier call"
 
 
 class Narrator:
-    """Tells one journal, entry by entry. It may begin anywhere; calls that were made before are `an earlier call`."""
+    """Tells one journal, entry by entry. It may begin anywhere."""
 
     def __init__(self) -> None:
         self._calls: dict[str, MadeCall] = {}
@@ -37,11 +36,8 @@ class Narrator:
     def item(self, entry: e.Entry) -> Item:
         """What a reader sees of the next entry."""
         item: Item = getattr(self, f"_{entry.kind}")(entry)
-        return item.model_copy(update={"at": entry.at})
-
-    def _call(self, tool_use_id: str) -> str:
-        call = self._calls.get(tool_use_id)
-        return call.words if call else _EARLIER
+        calls = [self._calls[fate.call].words for fate in item.fates if fate.call in self._calls]
+        return item.model_copy(update={"at": entry.at, "about": ", ".join(calls)})
 
     def _cost(self, entry: e.Assistant | e.Compacted) -> float:
         return 0.0 if self._rehearsed else entry.cost_usd
@@ -59,11 +55,11 @@ class Narrator:
             f"workspace {spec.workspace}",
             *(["rehearsed: the model's words come from a script and cost nothing"] if self._rehearsed else []),
         ]
-        tools = ", ".join(str(tool["name"]) for tool in entry.tools) or "none"
-        parts = [detail("tools", tools), detail("system prompt", entry.system)]
+        names = [str(tool["name"]) for tool in entry.tools]
+        parts = [detail("tools", ", ".join(names) or "none"), detail("system prompt", entry.system)]
         if entry.guidance:
             parts.append(detail("instruction files", entry.guidance))
-        return Item(kind="start", title=title, aside=", ".join(about), parts=parts)
+        return Item(kind="start", title=title, aside=", ".join(about), parts=parts, facts={"tools": names})
 
     def _redefined(self, entry: e.Redefined) -> Item:
         return self._started(entry, "goes on by another definition")
@@ -142,8 +138,7 @@ class Narrator:
     # -- calls -------------------------------------------------------------------------------------------------
 
     def _tool_started(self, entry: e.ToolStarted) -> Item:
-        title = f"{self._call(entry.tool_use_id)} begins"
-        return Item(kind="begun", title=title, fates=[Fate(call=entry.tool_use_id, outcome="running")])
+        return Item(kind="begun", title="begins", fates=[Fate(call=entry.tool_use_id, outcome="running")])
 
     def _tool_finished(self, entry: e.ToolFinished) -> Item:
         outcome = "denied" if entry.denied else "failed" if entry.is_error else "done"
@@ -153,7 +148,7 @@ class Narrator:
         facts = {field: getattr(entry, field) for field in ("tool_use_id", "text", "is_error", "duration_seconds")}
         return Item(
             kind="result",
-            title=f"{'error' if entry.is_error else 'result'} of {self._call(entry.tool_use_id)}",
+            title="error" if entry.is_error else "result",
             level=level,
             parts=parts,
             fates=[Fate(call=entry.tool_use_id, outcome=outcome, level=level)],
@@ -166,9 +161,7 @@ class Narrator:
             Fate(call=call, outcome="in the background" if call in entry.background else "at work", agent=child)
             for call, child in entry.children.items()
         ]
-        told = "\n".join(f"{child} for {self._call(call)}" for call, child in entry.children.items())
-        title = f"started {len(fates)} agent{'' if len(fates) == 1 else 's'}"
-        return Item(kind="spawn", title=title, parts=[Passage(text=told, form="plain")], fates=fates)
+        return Item(kind="spawn", title=f"started {', '.join(entry.children.values())}", fates=fates)
 
     def _answered(self, entry: e.Answered) -> Item:
         by = f" by {entry.by}" if entry.by else ""
@@ -177,7 +170,7 @@ class Narrator:
         level: Level = "good" if entry.allowed else "bad"
         return Item(
             kind="answer",
-            title=f"{word}{by}: {self._call(entry.tool_use_id)}{mode}",
+            title=f"{word}{by}{mode}",
             level=level,
             parts=[Passage(text=entry.reason)] if entry.reason else [],
             fates=[Fate(call=entry.tool_use_id, outcome=word, level="" if entry.allowed else "bad")],
@@ -187,7 +180,7 @@ class Narrator:
         word = _RULINGS[entry.answer]
         return Item(
             kind="ruling",
-            title=f"{self._call(entry.tool_use_id)} is {word} by a small model: {entry.reason}",
+            title=f"{word} by a small model ({entry.reason})",
             level="quiet",
             fates=[Fate(call=entry.tool_use_id, outcome=word, level="bad" if entry.answer == "deny" else "")],
         )
@@ -198,27 +191,26 @@ class Narrator:
     def _hooked(self, entry: e.Hooked) -> Item:
         call = entry.tool_use_id
         bad = entry.decision in ("deny", "block") or entry.stop or any(run.why for run in entry.runs)
-        about = f" of {self._call(call)}" if call in self._calls else ""
         parts = []
         if entry.input is not None:
             parts.append(Passage(title="instead", text=write(entry.input), form="plain"))
         if entry.text and entry.decision != "block":
             parts.append(Passage(text=entry.text))
-        denies = call and entry.decision == "deny"
+        denied = entry.decision == "deny"
         return Item(
             kind="hooks",
-            title=f"hook on {entry.name}{about}: {describe_hooked(entry)}",
+            title=f"hook on {entry.name}: {describe_hooked(entry)}",
             level="doubt" if bad else "" if entry.changed or entry.said else "quiet",
             parts=parts,
-            fates=[Fate(call=call, outcome="denied", level="bad")] if denies else [],
+            fates=[Fate(call=call, outcome="denied" if denied else "", level="bad" if denied else "")] if call else [],
         )
 
     # -- runs --------------------------------------------------------------------------------------------------
 
     def _parked(self, entry: e.Parked) -> Item:
         waits_for = entry.condition.describe()
-        fates = [Fate(call=entry.tool_use_id, outcome="waits")] if entry.tool_use_id else []
         title = f"waits for {waits_for}"
+        fates = [Fate(call=entry.tool_use_id, outcome=title)] if entry.tool_use_id else []
         return Item(kind="wait", title=title, level="quiet", fates=fates, facts={"waits_for": waits_for})
 
     def _grading(self, entry: e.Grading) -> Item:

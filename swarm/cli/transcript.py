@@ -132,7 +132,7 @@ class TranscriptPrinter:
         figures += [] if item.cost_usd is None else [show_cost(item.cost_usd)]
         figures += [show_duration(item.seconds)] if item.seconds >= 0.05 else []
         beside = ", ".join([*([one_line(item.aside, _SHOWN_LINE_CHARACTERS)] if item.aside else []), *figures])
-        title = item.title if self._full else one_line(item.title, _SHOWN_LINE_CHARACTERS)
+        title = item.heading if self._full else one_line(item.heading, _SHOWN_LINE_CHARACTERS)
         if item.agent:
             title += f" {item.agent}"
         self._print_heading(item, f"{title} ({beside})" if beside else title)

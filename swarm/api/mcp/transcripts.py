@@ -13,6 +13,9 @@ _MAX_TEXT = 3_000
 
 def render_part(items: Iterable[Item], after: int) -> tuple[str, int]:
     """The items that follow number `after`, as many as there is room for, and the number of the last one of them."""
-    told = ((number, as_text(item, lambda text: cut(text, _MAX_TEXT))) for number, item in enumerate(items, after + 1))
+    told = (
+        (number, as_text(item, lambda text: cut(text, _MAX_TEXT), inputs=True))
+        for number, item in enumerate(items, after + 1)
+    )
     page = page_of(told, MAX_CHARACTERS)
     return "\n\n".join(f"[{number}] {text}" for number, text in page if text), page[-1][0] if page else after
