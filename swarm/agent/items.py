@@ -102,7 +102,7 @@ class Item(BaseModel):
 
 # -- items as text, for models ---------------------------------------------------------------------------------
 
-_LEFT_OUT = ("begun", "ruling", "hooks")
+_LEFT_OUT = ("start", "begun", "ruling", "hooks")
 _HEADED = ("reply", "mail")
 
 

@@ -36,6 +36,7 @@ from swarm.client.swarm import Swarm
 from swarm.client.telling import Teller
 from swarm.core.errors import ConfigurationError
 from swarm.core.records import AgentView, JobView
+from swarm.streaming.live.reading import Reader
 
 WANTED = ("running", "asking", "completed", "failed", "cancelled", "timed_out")
 _FIRST_LOOK = 200
@@ -147,10 +148,11 @@ def show_tree(job: JobArgument = None, as_json: JsonOption = False) -> None:
     """Show a job's agents as a tree."""
     with open_swarm() as swarm:
         found = find_job(swarm, job)
-        view, agents, asking = found.view(), found.agents(), count_open(swarm)[found.id]
-    if as_json:
-        print_json(describe_job(view, agents))
-        return
+        view, asking = found.view(), count_open(swarm)[found.id]
+        if as_json:
+            print_json(describe_job(view, found.agents()))
+            return
+        agents = Reader(swarm.store).agents_of(found.id)
     console = output_console()
     rehearsed = " (rehearsed: it cost nothing)" if view.rehearsed else ""
     reason = f": {one_line(view.reason, 300)}" if view.reason else ""
@@ -193,7 +195,7 @@ def show_events(
             if event is None and not follow:
                 break
             if event is None and time.monotonic() - said_at >= SILENCE_SECONDS:
-                print_note(describe_waiting(found.agents()))
+                print_note(describe_waiting(Reader(swarm.store).agents_of(found.id)))
                 said_at = time.monotonic()
 
 

@@ -28,6 +28,7 @@ from swarm.cli.output import (
 )
 from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
 from swarm.client.swarm import Swarm
+from swarm.streaming.live.reading import Reader
 
 _SHOWN_LINES = 12
 _SHOWN_LINE_CHARACTERS = 400
@@ -97,7 +98,7 @@ def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
             return
         elif time.monotonic() - said_at >= SILENCE_SECONDS:
             said_at = time.monotonic()
-            print_note(describe_waiting([agent]))
+            print_note(describe_waiting(list(Reader(swarm.store).agents([agent_id]).values())))
         else:
             swarm.store.wait_entries("journal", agent_id, f"{told}-0", 1.0)
 

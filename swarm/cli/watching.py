@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -26,15 +27,15 @@ from swarm.cli.question_view import show_heading
 from swarm.cli.tree_view import render_tree
 from swarm.client.swarm import Job, Swarm
 from swarm.client.telling import Teller
+from swarm.core.errors import UnknownAgent
 from swarm.core.records import AgentView, Event, JobView
+from swarm.streaming.live.reading import LiveJob, Reader
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""
 _FEED_SECONDS = 0.5
 _TICK_SECONDS = 0.25
 """How often the clocks in the picture move on when nothing happens."""
-_SNAPSHOT_SHARE = 4
-"""A snapshot that took t seconds is followed by at least so many times t without one: big trees are asked for less often."""
 _IDLE_CHECK_SECONDS = 3.0
 
 
@@ -140,19 +141,19 @@ def choose_display(swarm: Swarm, job: Job, *, quiet: bool) -> Display:
         return Display()
     console = message_console()
     return (
-        TreeDisplay(job, console) if console.is_terminal and not console.is_dumb_terminal else LineDisplay(swarm, job)
+        TreeDisplay(swarm, job, console)
+        if console.is_terminal and not console.is_dumb_terminal
+        else LineDisplay(swarm, job)
     )
 
 
 class TreeDisplay(Display):
-    """The tree, redrawn in place. It asks for the agents only after something has happened to them."""
+    """The tree, redrawn in place."""
 
-    def __init__(self, job: Job, console: Console) -> None:
+    def __init__(self, swarm: Swarm, job: Job, console: Console) -> None:
         self._job, self._console = job, console
         self._live: Live | None = None
-        self._agents: list[AgentView] = []
-        self._stale = True
-        self._snapshot_at = 0.0
+        self._seen = LiveJob(swarm.store, job.id)
         self._drawn_at = 0.0
 
     def show(self, events: Sequence[Event]) -> None:
@@ -160,12 +161,9 @@ class TreeDisplay(Display):
         for event in events:
             if line := describe_message(self._job, event) or describe_bound(event):
                 self._console.print(line, soft_wrap=True)
-        self._stale = self._stale or bool(events)
-        now = time.monotonic()
-        fresh = self._stale and now >= self._snapshot_at
-        if fresh:
-            self._take_snapshot()
-        if fresh or self._live is None or now - self._drawn_at >= _TICK_SECONDS:
+        if events:
+            self._look(events)
+        if events or self._live is None or time.monotonic() - self._drawn_at >= _TICK_SECONDS:
             self._draw()
 
     def pause(self) -> None:
@@ -177,20 +175,17 @@ class TreeDisplay(Display):
 
     def close(self) -> None:
         """Draw the tree as it is now, for good."""
-        self._take_snapshot()
+        self._look(())
         self.pause()
         self._console.print(self.picture(live=False))
 
     def picture(self, *, live: bool) -> RenderableType:
         """What is drawn: the tree as it was last asked for."""
-        return render_tree(self._agents, self._console, room=self._room(), live=live, job_id=self._job.id)
+        return render_tree(self._seen.agents, self._console, room=self._room(), live=live, job_id=self._job.id)
 
-    def _take_snapshot(self) -> None:
-        began = time.monotonic()
-        self._agents = self._job.agents()
-        took = time.monotonic() - began
-        self._stale = False
-        self._snapshot_at = began + max(_TAKE_SECONDS, (1 + _SNAPSHOT_SHARE) * took)
+    def _look(self, events: Sequence[Event]) -> None:
+        with contextlib.suppress(UnknownAgent):  # whoever follows its events is told so
+            self._seen.look(events)
 
     def _draw(self) -> None:
         if self._live is None:
@@ -229,7 +224,7 @@ class LineDisplay(Display):
             self._began = event.at if self._began is None else self._began
             self._say(event.at, described)
         if time.monotonic() - self._said_at >= SILENCE_SECONDS:
-            self._say(time.time(), describe_waiting(self._job.agents()))
+            self._say(time.time(), describe_waiting(Reader(self._swarm.store).agents_of(self._job.id)))
 
     def _say(self, at: float, what: str) -> None:
         self._said_at = time.monotonic()
@@ -302,7 +297,8 @@ class StreamDisplay(Display):
     """Prints each event of the stream as it happens; its schema is `swarm.streaming.events`. A long silence is explained on stderr."""
 
     def __init__(self, swarm: Swarm, job: Job, *, quiet: bool = False) -> None:
-        self._teller, self._job, self._quiet = Teller(swarm, job), job, quiet
+        self._swarm, self._job = swarm, job
+        self._teller, self._quiet = Teller(swarm, job), quiet
         self._said_at = time.monotonic()
 
     def show(self, events: Sequence[Event]) -> None:
@@ -313,4 +309,4 @@ class StreamDisplay(Display):
                 self._said_at = time.monotonic()
         if not self._quiet and time.monotonic() - self._said_at >= SILENCE_SECONDS:
             self._said_at = time.monotonic()
-            print_note(describe_waiting(self._job.agents()))
+            print_note(describe_waiting(Reader(self._swarm.store).agents_of(self._job.id)))

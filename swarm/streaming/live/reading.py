@@ -16,7 +16,7 @@ from swarm.mailbox import Message
 from swarm.store.agents import Store
 from swarm.store.questions import Question, Questions
 from swarm.streaming.live.rows import AGENT_FIELDS, JOB_FIELDS, Row, agent_row, job_row
-from swarm.streaming.live.state import Patch, Snapshot, touched
+from swarm.streaming.live.state import Patch, Snapshot, fold, touched
 
 _PAGE = 200
 """Records fetched at a time: others are served in between."""
@@ -81,6 +81,10 @@ class Reader:
             self._ask_agents(pipeline, agent_ids[first : first + _PAGE])
             answers += pipeline.execute()
         return self._read_agents(agent_ids, answers)
+
+    def agents_of(self, job_id: str) -> list[Row]:
+        """The rows of a job's agents, parents before their children; none if it has expired."""
+        return list(self.agents(self._store.agent_ids([job_id])).values())
 
     def events(self, job_id: str, after: str, count: int = 500) -> list[Event]:
         """The job's first events after that one."""
@@ -151,6 +155,28 @@ class Reader:
             return {}
         workers = [Has.model_validate_json(has) for has in self._store.workers().values()]
         return {needs: find_common_lack(Needs.model_validate_json(needs), workers) for needs in wanted}
+
+
+class LiveJob:
+    """A job for somebody who watches it: read in whole once, and then what has changed."""
+
+    def __init__(self, store: Store, job_id: str) -> None:
+        self._reader, self._job_id = Reader(store), job_id
+        self._now: Snapshot | None = None
+
+    @property
+    def agents(self) -> list[Row]:
+        """The rows of its agents when it was looked at last, parents before their children."""
+        return [] if self._now is None else list(self._now.agents.values())
+
+    def look(self, events: Sequence[Event] | None = None) -> Snapshot:
+        """As it stands now; `events` are those that have come, if the caller has them. Raises `UnknownAgent`."""
+        if self._now is None:
+            self._now = self._reader.snapshot(self._job_id)
+        else:
+            came = self._reader.events(self._job_id, self._now.events) if events is None else events
+            self._now = fold(self._now, self._reader.patch(self._job_id, self._now, came, at_work=True))
+        return self._now
 
 
 def _read_job(job_id: str, answers: Sequence[Any], questions: Sequence[Question]) -> Row | None:
