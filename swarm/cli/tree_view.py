@@ -171,7 +171,9 @@ def describe_now(agent: Row, alive: int) -> str:
     """What an agent does, waits for, or ended of, in a few words, and how its copy of the workspace stands if it has one; `alive` of its
     children are at work."""
     copy = (
-        "" if agent["isolation"] in ("", "none") else _COPIES.get(agent["merge"] if agent["ended"] else "", "in its own copy")
+        ""
+        if agent["isolation"] in ("", "none")
+        else _COPIES.get(agent["merge"] if agent["ended"] else "", "in its own copy")
     )
     return " · ".join(filter(None, [_describe_state(agent, alive), copy]))
 

@@ -83,7 +83,7 @@ class Job(_OnThread):
         async def ask() -> tuple[Any, bool]:
             found = await self._swarm.redis.xread({key: after}, count=500, block=None if over else _BLOCK_MILLISECONDS)
             # The end may have been trimmed away, or the job may have expired meanwhile.
-            return found, not found and await asyncio.to_thread(self._sync.has_ended, told=over)
+            return found, not found and await asyncio.to_thread(self._sync._has_ended, told=over)
 
         async for found, ended in follow_async(Outage(self._swarm.sync.tell, who=self.id), ask, _AWAY_SECONDS):
             if ended:

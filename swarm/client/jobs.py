@@ -83,7 +83,7 @@ class Job(Correspondence):
         def ask() -> tuple[list[tuple[str, dict[str, str]]], bool]:
             found = self._store.wait_events(self.id, after, 0 if over else idle_seconds)
             # The end may have been trimmed away, or the job may have expired meanwhile.
-            return found, not found and self.has_ended(told=over)
+            return found, not found and self._has_ended(told=over)
 
         for answer in follow(self._outage, ask, min(0.5, idle_seconds)):
             found, ended = answer or ([], False)
@@ -98,7 +98,7 @@ class Job(Correspondence):
                 # Somebody may have written to its root since, so that it went on.
                 over = event.kind == "job_ended"
 
-    def has_ended(self, *, told: bool = False) -> bool:
+    def _has_ended(self, *, told: bool = False) -> bool:
         """Whether it is over; one that has expired since that was `told` is. Raises `JobLost`."""
         try:
             return self.view().ended

@@ -63,8 +63,12 @@ class Teller:
         """What the next event means: first what its agent has lived up to it, then the event itself."""
         about = self._about(event)
         told = [found for seq, item in self._items(event) for found in self._tell_item(seq, item, about)]
-        lifecycle = self._tell_event(event, {**about, "seq": event.seq, "at": event.at})
+        lifecycle = self.happened(event)
         return [*told, *([lifecycle] if lifecycle is not None else [])]
+
+    def happened(self, event: Event) -> StreamEvent | None:
+        """What the event means by itself."""
+        return self._tell_event(event, {**self._about(event), "seq": event.seq, "at": event.at})
 
     def _about(self, event: Event) -> dict[str, Any]:
         if not event.agent_id.startswith("agent-"):  # the person
