@@ -28,7 +28,7 @@ from swarm.cli.output import (
     show_count,
     show_duration,
 )
-from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
+from swarm.cli.patience import Silence, describe_waiting
 from swarm.cli.questions import count_open, hint_at_questions
 from swarm.cli.tables import Column, Listing
 from swarm.cli.tree_view import render_tree
@@ -185,18 +185,17 @@ def show_events(
     """
     with open_swarm() as swarm:
         found = find_job(swarm, job)
-        teller, said_at = Teller(swarm, found), time.monotonic()
+        teller, silence = Teller(swarm, found), Silence()
         for event in found.follow(idle_seconds=1.0 if follow else _SAME_MOMENT_SECONDS):
             for told in [] if event is None else teller.tell(event):
                 line = told.model_dump_json() if as_json else describe_event(told)
                 if line:
                     (print_json_text if as_json else print_line)(line)
-                    said_at = time.monotonic()
+                    silence.break_off()
             if event is None and not follow:
                 break
-            if event is None and time.monotonic() - said_at >= SILENCE_SECONDS:
+            if event is None and silence.is_long():
                 print_note(describe_waiting(Reader(swarm.store).agents_of(found.id)))
-                said_at = time.monotonic()
 
 
 def cancel(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from swarm.cli.output import one_line, print_note, show_number
@@ -32,6 +33,24 @@ def said(
     finally:
         over.set()
         thread.join()
+
+
+class Silence:
+    """How long nothing was said."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    def break_off(self) -> None:
+        """Something is said now."""
+        self._since = time.monotonic()
+
+    def is_long(self) -> bool:
+        """Whether something should be said; asked again, it begins anew."""
+        if time.monotonic() - self._since < SILENCE_SECONDS:
+            return False
+        self.break_off()
+        return True
 
 
 def describe_waiting(agents: Sequence[Row]) -> str:

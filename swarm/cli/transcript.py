@@ -26,7 +26,7 @@ from swarm.cli.output import (
     show_count,
     show_duration,
 )
-from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
+from swarm.cli.patience import Silence, describe_waiting
 from swarm.client.swarm import Swarm
 from swarm.streaming.live.reading import Reader
 
@@ -86,18 +86,18 @@ def show_transcript(
 def follow_journal(swarm: Swarm, agent_id: str) -> Iterator[Sequence[Entry]]:
     """The agent's journal as it grows, up to its end; says on stderr what is waited for when that takes long."""
     swarm = swarm.outlasting(swarm.agent(agent_id).job_id)
-    told, said_at = 0, time.monotonic()
+    told, silence = 0, Silence()
     while True:
         # Asked for first: what was written before the end is found below.
         agent = swarm.agent(agent_id)
         entries = list(swarm.store.journal(agent_id, told))
         if entries:
-            told, said_at = told + len(entries), time.monotonic()
+            told += len(entries)
+            silence.break_off()
             yield entries
         elif agent.ended:
             return
-        elif time.monotonic() - said_at >= SILENCE_SECONDS:
-            said_at = time.monotonic()
+        elif silence.is_long():
             print_note(describe_waiting(list(Reader(swarm.store).agents([agent_id]).values())))
         else:
             swarm.store.wait_entries("journal", agent_id, f"{told}-0", 1.0)

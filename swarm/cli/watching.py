@@ -17,7 +17,7 @@ from swarm.cli.output import (
     print_json_text,
     print_note,
 )
-from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
+from swarm.cli.patience import Silence, describe_waiting
 from swarm.cli.prompting import Prompter
 from swarm.cli.question_view import show_heading
 from swarm.cli.tree_view import render_tree
@@ -25,7 +25,7 @@ from swarm.client.swarm import Job, Swarm
 from swarm.client.telling import Teller
 from swarm.core.errors import UnknownAgent
 from swarm.core.records import Event, JobView
-from swarm.streaming.live.reading import LiveJob, Reader
+from swarm.streaming.live.reading import Reader, WatchedJob
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""
@@ -154,7 +154,7 @@ class TreeDisplay(Display):
     def __init__(self, swarm: Swarm, job: Job, console: Console) -> None:
         self._job, self._console = job, console
         self._live: Live | None = None
-        self._seen, self._lines = LiveJob(swarm.store, job.id), LineDisplay(swarm, job)
+        self._seen, self._lines = WatchedJob(swarm.store, job.id), LineDisplay(swarm, job)
         self._drawn_at = 0.0
 
     def show(self, events: Sequence[Event]) -> None:
@@ -208,7 +208,7 @@ class LineDisplay(Display):
     def __init__(self, swarm: Swarm, job: Job) -> None:
         self._swarm, self._job, self._teller = swarm, job, Teller(swarm, job)
         self._began: float | None = None
-        self._said_at = time.monotonic()
+        self._silence = Silence()
 
     def show(self, events: Sequence[Event]) -> None:
         """Write what is worth a line."""
@@ -218,7 +218,7 @@ class LineDisplay(Display):
                 continue
             self._began = event.at if self._began is None else self._began
             self._say(event.at, described)
-        if time.monotonic() - self._said_at >= SILENCE_SECONDS:
+        if self._silence.is_long():
             self._say(time.time(), describe_waiting(Reader(self._swarm.store).agents_of(self._job.id)))
 
     def describe(self, event: Event) -> str:
@@ -231,7 +231,7 @@ class LineDisplay(Display):
         return "" if told is None else say_event(told)
 
     def _say(self, at: float, what: str) -> None:
-        self._said_at = time.monotonic()
+        self._silence.break_off()
         print_note(f"[{max(0.0, at - (self._began or at)):7.1f}s] {what}")
 
 
@@ -249,14 +249,13 @@ class StreamDisplay(Display):
     def __init__(self, swarm: Swarm, job: Job, *, quiet: bool = False) -> None:
         self._swarm, self._job = swarm, job
         self._teller, self._quiet = Teller(swarm, job), quiet
-        self._said_at = time.monotonic()
+        self._silence = Silence()
 
     def show(self, events: Sequence[Event]) -> None:
         """Print what these events tell."""
         for event in events:
             for told in self._teller.tell(event):
                 print_json_text(told.model_dump_json())
-                self._said_at = time.monotonic()
-        if not self._quiet and time.monotonic() - self._said_at >= SILENCE_SECONDS:
-            self._said_at = time.monotonic()
+                self._silence.break_off()
+        if not self._quiet and self._silence.is_long():
             print_note(describe_waiting(Reader(self._swarm.store).agents_of(self._job.id)))

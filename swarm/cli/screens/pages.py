@@ -15,7 +15,7 @@ from swarm.cli.output import one_line, show_cost
 from swarm.cli.screens.lines import agent_lines, job_line, sort_jobs, sum_up_fleet
 from swarm.cli.screens.watching import REFRESH_SECONDS, ListScreen
 from swarm.cli.transcript import TranscriptPrinter
-from swarm.streaming.live.reading import LiveJob, Reader
+from swarm.streaming.live.reading import Reader, WatchedJob
 from swarm.streaming.live.rows import Row
 from swarm.streaming.live.state import Snapshot
 
@@ -83,12 +83,12 @@ class JobScreen(ListScreen):
     def __init__(self, job_id: str) -> None:
         super().__init__()
         self._job_id = job_id
-        self._seen: LiveJob | None = None
+        self._seen: WatchedJob | None = None
 
     def load(self) -> Callable[[], None]:
         """The whole tree once, then what has changed."""
         if self._seen is None:
-            self._seen = LiveJob(self.swarm.store, self._job_id)
+            self._seen = WatchedJob(self.swarm.store, self._job_id)
         now = self._seen.look()
         return lambda: self._show(now)
 

@@ -157,7 +157,7 @@ class Reader:
         return {needs: find_common_lack(Needs.model_validate_json(needs), workers) for needs in wanted}
 
 
-class LiveJob:
+class WatchedJob:
     """A job for somebody who watches it: read in whole once, and then what has changed."""
 
     def __init__(self, store: Store, job_id: str) -> None:
