@@ -113,18 +113,17 @@ def as_text(item: Item, shorten: Callable[[str], str], *, inputs: bool = False) 
     lines = [] if item.kind in _HEADED else [f"{item.heading}{f' ({item.aside})' if item.aside else ''}"]
     for part in item.parts:
         if isinstance(part, MadeCall):
-            given = (
-                f": {part.message}"
-                if part.message
-                else f" {json.dumps(part.input, ensure_ascii=False)}"
-                if inputs
-                else ""
-            )
-            lines.append(f"called: {shorten(f'{part.name if given and not part.message else part.words}{given}')}")
+            lines.append(f"called: {shorten(_write_call(part, inputs=inputs))}")
         elif part.form != "thought" and not part.detail and part.text.strip():
             said = f"{'said' if item.kind == 'reply' else part.title}: " if item.kind in _HEADED else ""
             lines.append(said + (part.text.strip() if item.kind in ("reply", "end") else shorten(part.text)))
     return "\n   ".join(lines)
+
+
+def _write_call(call: MadeCall, *, inputs: bool) -> str:
+    if call.message:
+        return f"{call.words}: {call.message}"
+    return f"{call.name} {json.dumps(call.input, ensure_ascii=False)}" if inputs else call.words
 
 
 def page_of(told: Iterable[tuple[int, str]], most: int) -> list[tuple[int, str]]:

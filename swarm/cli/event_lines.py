@@ -58,10 +58,8 @@ def _describe(event: StreamEvent) -> str:
             return f"started {event.job_id}{' (rehearsed)' if event.rehearsed else ''}: {one_line(event.title, _LONG)}"
         case AgentSpawned():
             return f"spawned by {event.parent_id}"
-        case AgentState(state="parked"):
-            return f"parked{f', waits for {event.waits_for}' if event.waits_for else ''}"
         case AgentState():
-            return event.why.replace("_", " ")
+            return event.why.replace("_", " ") + (f", waits for {event.waits_for}" if event.waits_for else "")
         case Prompt():
             return "" if event.purpose == "task" else f"is told: {one_line(event.text, _LONG)}"
         case Reply():
@@ -70,19 +68,27 @@ def _describe(event: StreamEvent) -> str:
             return f"{event.name} {'failed' if event.is_error else 'returned'}: {one_line(event.text, _LONG)}"
         case ModelFailed():
             return f"the model failed ({event.error_kind}): {one_line(event.error, _LONG)}"
+        case AgentEnded() | JobEnded():
+            return _describe_end(event)
+        case MessageSent() | QuestionAsked() | QuestionClosed() | Notice():
+            return _describe_notice(event)
+
+
+def _describe_notice(event: MessageSent | QuestionAsked | QuestionClosed | Notice) -> str:
+    match event:
         case MessageSent():
-            return f"{event.kind.replace('_', ' ')} to {event.to}: {one_line(event.body, _LONGEST if event.to == 'user' else _LONG)}"
+            length = _LONGEST if event.to == "user" else _LONG
+            return f"{event.kind.replace('_', ' ')} to {event.to}: {one_line(event.body, length)}"
         case QuestionAsked():
             return f"asks {event.question_id} ({event.kind}): {one_line(event.title, _LONG)}"
         case QuestionClosed():
-            return f"{event.question_id} {event.state}: {one_line(event.answer, _LONG)} {f'by {event.by}' if event.by else ''}".rstrip()
+            by = f" by {event.by}" if event.by else ""
+            return f"{event.question_id} {event.state}: {one_line(event.answer, _LONG)}{by}".rstrip()
         case Notice():
             said = {name: one_line(value, _LONGEST) for name, value in event.about.items() if value}
             if event.kind in _NOTICES:
                 return _NOTICES[event.kind].format_map(defaultdict(str, said))
             return " ".join([event.kind, *(f"{name}={value!r}" for name, value in said.items())])
-        case AgentEnded() | JobEnded():
-            return _describe_end(event)
 
 
 def _describe_reply(event: Reply) -> str:

@@ -226,7 +226,7 @@ def sum_up(
     """The totals of a tree in one line of at most `width` cells; what matters least is left out first."""
     if not agents:
         return "  ".join(filter(None, [job_id, "starting"]))
-    states: Counter[str] = Counter(agent["state"] for agent in agents)
+    states = Counter(str(agent["state"]) for agent in agents)
     ends = [agent["ended_at"] for agent in agents if agent["ended"] and agent["ended_at"] is not None]
     end = max(ends) if len(ends) == len(agents) else now or time.time()
     cost = show_cost(sum(agent["cost_usd"] for agent in agents))
@@ -239,11 +239,19 @@ def sum_up(
         "cost": f"{cost} (rehearsed)" if agents[0]["rehearsed"] else cost,
         "time": show_duration(end - min(agent["created_at"] for agent in agents)),
     }
-    for least in ("tools", "turns", "tokens", "states"):
+    return _narrow(parts, width, marks=_mark(states, unicode=unicode))
+
+
+def _mark(states: Counter[str], *, unicode: bool) -> str:
+    return " ".join(f"{look[not unicode]}{states[state]}" for state, look in LOOKS.items() if states[state])
+
+
+def _narrow(parts: dict[str, str], width: int | None, *, marks: str) -> str:
+    """The totals in so many cells; `marks` stand for the states where those have no room."""
+    for least in ("tools", "turns", "tokens"):
         if width is None or len(" · ".join(parts.values())) <= width:
-            break
+            return " · ".join(parts.values())
         del parts[least]
-    if "states" not in parts:
-        marks = " ".join(f"{look[not unicode]}{states[state]}" for state, look in LOOKS.items() if states[state])
-        parts = {"id": job_id, "states": marks, **parts} if job_id else {"states": marks, **parts}
+    if len(" · ".join(parts.values())) > (width or 0):
+        parts["states"] = marks
     return " · ".join(parts.values())

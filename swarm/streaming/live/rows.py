@@ -61,8 +61,9 @@ def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
     row |= {name: _count(found, name) for name in _COUNTS}
     row |= _cost(found)
     row["tokens"] = sum(row[name] for name in _COUNTS[2:])
-    verdicts = json.loads(found["verdicts"] or "[]")
-    row["verdict"] = VerdictView.model_validate(verdicts[-1]).headline if verdicts else ""
+    row["verdict"] = "".join(
+        VerdictView.model_validate(last).headline for last in json.loads(found["verdicts"] or "[]")[-1:]
+    )
     row["ended"] = row["state"] in TERMINAL_STATES
     row["at_work"] = not row["ended"] and not row["idle"]
     row["queued_seconds"] = float(found["waited"] or 0)
