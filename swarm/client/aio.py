@@ -23,10 +23,9 @@ from swarm.capabilities.mapping.maps import LineResult, MapView
 from swarm.client import maps
 from swarm.client import swarm as client
 from swarm.client.telling import Teller
-from swarm.core.errors import JobLost, UnknownAgent
 from swarm.core.records import Event, JobView, read_event
 from swarm.core.settings import Settings
-from swarm.store.outage import REDIS_ERRORS, Outage, is_away
+from swarm.store.outage import Outage, follow_async
 from swarm.store.streams import AsyncStreams
 from swarm.streaming.events import StreamEvent
 
@@ -92,24 +91,15 @@ class Job(_OnThread):
     async def follow(self, *, after: str = "0") -> AsyncIterator[Event]:
         """As `swarm.Job.follow`: the job's events as they happen, up to its end."""
         name, over = ("events", self.id), False
-        outage = Outage(self._swarm.sync.tell, who=self.id)
-        while True:
-            try:
-                found = await self._swarm.streams.wait({name: after}, 0 if over else _BLOCK_SECONDS)
-                # The end may have been trimmed away, or the job may have expired meanwhile.
-                if not found and (await self.view()).ended:
-                    return
-            except REDIS_ERRORS as error:
-                if not is_away(error):
-                    raise
-                outage.note(error)
-                await asyncio.sleep(_AWAY_SECONDS)
-                continue
-            except UnknownAgent as error:
-                if over:
-                    return
-                raise JobLost(self.id) from error
-            outage.over()
+
+        async def ask() -> tuple[Any, bool]:
+            found = await self._swarm.streams.wait({name: after}, 0 if over else _BLOCK_SECONDS)
+            # The end may have been trimmed away, or the job may have expired meanwhile.
+            return found, not found and await asyncio.to_thread(self._sync._has_ended, told=over)
+
+        async for found, ended in follow_async(Outage(self._swarm.sync.tell, who=self.id), ask, _AWAY_SECONDS):
+            if ended:
+                return
             over = over and bool(found)
             for after, fields in found.get(name, ()):
                 event = read_event(after, fields)
@@ -152,20 +142,14 @@ class Map(_OnThread):
 
     async def results(self, *, after: str = "0") -> AsyncIterator[LineResult]:
         """As `swarm.Map.results`: what came of each line, as it comes, up to the map's end."""
-        name, outage = ("map", self.id, "results"), Outage(self._swarm.sync.tell, who=self.id)
-        while True:
-            try:
-                found = (await self._swarm.streams.wait({name: after}, _BLOCK_SECONDS)).get(name, [])
-                results, over = await self._interpret(found)
-            except REDIS_ERRORS as error:
-                if not is_away(error):
-                    raise
-                outage.note(error)
-                await asyncio.sleep(_AWAY_SECONDS)
-                continue
-            except UnknownAgent as error:
-                raise JobLost(self.id) from error
-            outage.over()
+        name = ("map", self.id, "results")
+
+        async def ask() -> tuple[Any, list[LineResult], bool]:
+            found = (await self._swarm.streams.wait({name: after}, _BLOCK_SECONDS)).get(name, [])
+            return (found, *await self._interpret(found))
+
+        outage = Outage(self._swarm.sync.tell, who=self.id)
+        async for found, results, over in follow_async(outage, ask, _AWAY_SECONDS):
             after = found[-1][0] if found else after
             for result in results:
                 yield result

@@ -202,7 +202,7 @@ def _patch_agent(swarm: Swarm, viewed: Viewed, found: Found) -> dict[str, Any]:
         page = read_journal(swarm, agent_id, after=int(cursors.journal), count=MOST_ENTRIES, turns=viewed.turns)
         if page["entries"]:
             cursors.journal, shown["entries"] = str(page["last"]), page["entries"]
-            replies = sum(entry.get("kind") == "assistant" for entry in page["entries"])
+            replies = sum(entry["kind"] == "reply" for entry in page["entries"])
             viewed.turns = None if page["turns_before"] is None else page["turns_before"] + replies
     if came := found.get("m"):
         cursors.mail = came[-1][0]

@@ -147,7 +147,7 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, f
     wait_for("it has gone on", lambda: do("get_job", job=begun["id"], wait_seconds=5)["answer"] == "and hello to you")
     transcript = do("read_transcript", agent=begun["id"])
     assert (
-        "count the files" in transcript["text"] and "says: three files" in transcript["text"] and not transcript["more"]
+        "count the files" in transcript["text"] and "said: three files" in transcript["text"] and not transcript["more"]
     )
 
     asking = do("start_job", prompt="ask me", ask=["Bash(git push:*)"], wait_seconds=40)

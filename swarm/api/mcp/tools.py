@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from swarm.agent.transcript import tell
 from swarm.api.endpoint import Folder
 from swarm.api.mcp.transcripts import render_part
 from swarm.api.mcp.views import AgentLine, JobState, QuestionView, outline_job, show_agent, show_job, show_question
@@ -271,7 +272,7 @@ def read_transcript(caller: Caller, given: ReadTranscript) -> Transcript:
     agent_id = root_agent_id(given.agent) if given.agent.startswith("job-") else given.agent
     store = caller.swarm.store
     length = store.agents.get(agent_id).length
-    text, last = render_part(islice(store.journals.read(agent_id, given.after), _PAGE), given.after)
+    text, last = render_part(tell(islice(store.journals.read(agent_id, given.after), _PAGE)), given.after)
     return Transcript(text=text, next=last, more=last < length)
 
 

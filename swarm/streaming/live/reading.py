@@ -16,7 +16,7 @@ from swarm.store.jobs import JobNow
 from swarm.store.questions import Question
 from swarm.store.store import Store
 from swarm.streaming.live.rows import AGENT_FIELDS, JOB_FIELDS, Row, agent_row, job_row
-from swarm.streaming.live.state import Patch, Snapshot, touched
+from swarm.streaming.live.state import Patch, Snapshot, fold, touched
 
 _LOOKED_AT_IN_LINE = 20
 _ASKING = frozenset({"question", "answered"})
@@ -68,6 +68,10 @@ class Reader:
         """The rows of those of these agents that exist, in their order."""
         return self._rows(agent_ids, self._store.agents.records(agent_ids, AGENT_FIELDS))
 
+    def agents_of(self, job_id: str) -> list[Row]:
+        """The rows of a job's agents, parents before their children; none if it has expired."""
+        return list(self.agents(self._store.agents.ids([job_id])).values())
+
     def events(self, job_id: str, after: str, count: int = 500) -> list[Event]:
         """The job's first events after that one."""
         found = self._store.streams.after(("events", job_id), after, count)
@@ -104,6 +108,28 @@ class Reader:
             return {}
         workers = [Has.model_validate_json(has) for has in self._store.fleet.workers().values()]
         return {needs: find_common_lack(Needs.model_validate_json(needs), workers) for needs in wanted}
+
+
+class WatchedJob:
+    """A job for somebody who watches it: read in whole once, and then what has changed."""
+
+    def __init__(self, store: Store, job_id: str) -> None:
+        self._reader, self._job_id = Reader(store), job_id
+        self._now: Snapshot | None = None
+
+    @property
+    def agents(self) -> list[Row]:
+        """The rows of its agents when it was looked at last, parents before their children."""
+        return [] if self._now is None else list(self._now.agents.values())
+
+    def look(self, events: Sequence[Event] | None = None) -> Snapshot:
+        """As it stands now; `events` are those that have come, if the caller has them. Raises `UnknownAgent`."""
+        if self._now is None:
+            self._now = self._reader.snapshot(self._job_id)
+        else:
+            came = self._reader.events(self._job_id, self._now.events) if events is None else events
+            self._now = fold(self._now, self._reader.patch(self._job_id, self._now, came, at_work=True))
+        return self._now
 
 
 def _row_of(job_id: str, now: JobNow | None, questions: Sequence[Question]) -> Row | None:
