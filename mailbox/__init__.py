@@ -5,7 +5,7 @@ exactly once, because only the journal entry that holds it moves the cursor; unr
 the store (`send.lua`), because it may wake the receiver.
 """
 
-from swarm.mailbox.directory import Directory, Receiver, check_name
+from swarm.mailbox.directory import Receiver, check_name
 from swarm.mailbox.message import (
     MAX_BODY_BYTES,
     MAX_UNREAD,
@@ -15,7 +15,7 @@ from swarm.mailbox.message import (
     Message,
     check_body,
     position_of,
-    read_mail,
+    take_page,
     to_message,
 )
 from swarm.mailbox.rendering import TAGS, render_event, render_hook, render_mail, render_note, write_out
@@ -26,18 +26,17 @@ __all__ = [
     "PAGE_BYTES",
     "TAGS",
     "USER",
-    "Directory",
     "Kind",
     "Message",
     "Receiver",
     "check_body",
     "check_name",
     "position_of",
-    "read_mail",
     "render_event",
     "render_hook",
     "render_mail",
     "render_note",
+    "take_page",
     "to_message",
     "write_out",
 ]

@@ -1,4 +1,4 @@
-"""The directory of a job: who can be written to, and under which name.
+"""Names of agents and the receivers of messages.
 
 A name is unique in its job, can be used at once, and is never given to another agent; nobody outside the job is reachable.
 """
@@ -6,21 +6,15 @@ A name is unique in its job, can be used at once, and is never given to another 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from swarm.core.errors import BadName, UnknownReceiver
-from swarm.core.records import AgentView, read_agent
-from swarm.mailbox.message import USER
+from swarm.core.errors import BadName
 from swarm.mailbox.rendering import SPEAKERS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ID = re.compile(r"(agent|job)-[0-9a-f]{16}")
 _MARKS = str.maketrans("", "", "-_.")
 _RESERVED = SPEAKERS | {"root", "parent", "lead", "all", "everyone"}
-_FIELDS = ("state", "job", "parent", "name", "teammate")
-_SHOWN = 40
 
 
 def check_name(name: str) -> str:
@@ -47,83 +41,3 @@ class Receiver:
     """The name, or the id when there is none."""
     state: str
     """The agent's state; empty for the person."""
-
-
-class Directory:
-    """Looks receivers up in one job."""
-
-    def __init__(self, client: Any, prefix: str, job_id: str) -> None:
-        self._client, self._prefix, self._job_id = client, prefix, job_id
-
-    def find(self, to: str, sender_id: str) -> list[Receiver]:
-        """Who `to` means when `sender_id` says it: a name, an id, `parent`, `user`, or `*`.
-
-        `*` is the sender's team if it has one, else all live agents of the job; never the sender itself. Raises
-        `UnknownReceiver`, which tells who is there.
-        """
-        # Half a surrogate pair has no UTF-8 form, so nobody can be called that.
-        to = to.encode("utf-8", "replace").decode().strip()
-        if to == "*":
-            return self._find_all(sender_id)
-        if to in ("parent", "lead"):
-            sender = self._agent(sender_id)
-            to = (sender and sender.parent_id) or USER
-        if to in (USER, self._job_id):
-            if sender_id == self._job_id:
-                raise UnknownReceiver("that is yourself: a message needs another receiver")
-            return [Receiver(self._job_id, USER, "")]
-        # An agent that goes on from another job's past is known by the id that it had there, too.
-        agent_id = self._client.hget(self._key("job", self._job_id, "names"), to) or (to if _ID.fullmatch(to) else None)
-        agent = self._agent(agent_id) if agent_id else None
-        if agent is None:
-            raise UnknownReceiver(f"there is no agent {to[:80]!r} in this job; there are: {self._who_is_there()}")
-        if agent.id == sender_id:
-            raise UnknownReceiver("that is yourself: a message needs another receiver")
-        return [_receiver(agent)]
-
-    def find_agent(self, who: str, asker_id: str) -> Receiver:
-        """The one other agent of the job that `who` means. Raises `UnknownReceiver`."""
-        if who.strip() == "*":
-            raise UnknownReceiver("`*` is no single agent: give a name or an id")
-        [found] = self.find(who, asker_id)
-        if found.id == self._job_id:
-            raise UnknownReceiver("the person is no agent")
-        return found
-
-    def _find_all(self, sender_id: str) -> list[Receiver]:
-        agents = self._agents()
-        own = next((agent for agent in agents if agent.id == sender_id), None)
-        lead = own.parent_id if own and own.teammate else sender_id
-        team = [agent for agent in agents if agent.id == lead or (agent.parent_id == lead and agent.teammate)]
-        chosen = team if len(team) > 1 else agents
-        found = [_receiver(agent) for agent in chosen if agent.id != sender_id and not agent.ended]
-        if not found:
-            raise UnknownReceiver("nobody else is there: no other agent of this job is alive")
-        return found
-
-    def _agents(self) -> list[AgentView]:
-        return self._records(self._client.zrange(self._key("job", self._job_id, "agents"), 0, -1))
-
-    def _agent(self, agent_id: str) -> AgentView | None:
-        return next(iter(self._records([agent_id])), None)
-
-    def _records(self, ids: Sequence[str]) -> list[AgentView]:
-        """Those of these agents that are of this job, as far as this needs to know them."""
-        pipeline = self._client.pipeline(transaction=False)
-        for agent_id in ids:
-            pipeline.hmget(self._key("agent", agent_id), _FIELDS)
-        found = zip(ids, pipeline.execute(), strict=True)
-        records = [(agent_id, dict(zip(_FIELDS, values, strict=True))) for agent_id, values in found]
-        return [read_agent(agent_id, record) for agent_id, record in records if record["job"] == self._job_id]
-
-    def _who_is_there(self) -> str:
-        there = [f"{agent.called} ({agent.state})" for agent in self._agents() if agent.state != "cancelled"]
-        more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
-        return ", ".join(there[:_SHOWN]) + more
-
-    def _key(self, *parts: str) -> str:
-        return ":".join((self._prefix, *parts))
-
-
-def _receiver(agent: AgentView) -> Receiver:
-    return Receiver(agent.id, agent.called, agent.state)

@@ -1,9 +1,10 @@
-"""A message: an entry of a mailbox stream, with the sender that the runtime wrote; and reading a mailbox after a cursor, in order."""
+"""A message: an entry of a mailbox stream, with the sender that the runtime wrote."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -72,15 +73,13 @@ def check_body(body: str) -> str:
     return data.decode()
 
 
-def read_mail(
-    client: Any, key: str, after: str = "0-0", *, max_messages: int = PAGE_MESSAGES, max_bytes: int = PAGE_BYTES
-) -> list[Message]:
-    """The first messages after the cursor `after`: at most so many, and at least one if there is any."""
+def take_page(entries: Iterable[tuple[str, dict[str, str]]]) -> list[Message]:
+    """The first entries of a mailbox stream as messages, up to a page, at least one if there is any."""
     found: list[Message] = []
     size = 0
-    for entry_id, fields in client.xrange(key, f"({after}", "+", count=max_messages):
+    for entry_id, fields in entries:
         size += len(fields["body"].encode())
-        if found and size > max_bytes:
+        if found and size > PAGE_BYTES:
             break
         found.append(to_message(entry_id, fields))
     return found

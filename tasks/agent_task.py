@@ -10,7 +10,6 @@ from typing import Any, Literal
 from celery import Task
 from celery.exceptions import Terminated, WorkerLostError
 from celery.worker.request import Request
-from redis.exceptions import RedisError
 
 from swarm.agent.needs import find_files_lack, find_lack, needs_of, read_needs
 from swarm.core.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
@@ -19,7 +18,7 @@ from swarm.core.log import EventLog, at_work_for
 from swarm.runtime.journal import Journal
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Stop, Unserved, Waits
-from swarm.store.outage import Outage
+from swarm.store.outage import Outage, RedisError
 from swarm.store.store import Store
 from swarm.store.values import Claim, Refused
 from swarm.tasks import process, standing

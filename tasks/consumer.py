@@ -19,7 +19,7 @@ from celery import bootsteps
 from celery.worker import consumer
 from celery.worker.consumer.consumer import logger
 from kombu.asynchronous.timer import Timer
-from redis.exceptions import ResponseError
+from redis import ResponseError
 
 from swarm.core.errors import PayloadRefused
 from swarm.core.log import EventLog

@@ -9,10 +9,10 @@ from typing import Any
 from celery import signals
 from celery.worker import state as worker_state
 from kombu import Queue
-from redis.exceptions import RedisError
 
 from swarm.agent.needs import Has, find_lack, read_needs
 from swarm.core.log import EventLog
+from swarm.store.outage import RedisError
 from swarm.store.store import Store
 from swarm.tasks import process, standing
 from swarm.tasks.app import app
@@ -108,4 +108,4 @@ def _fetch(store: Store, agent_ids: list[str]) -> None:
 def _send_to_self(store: Store, agent_ids: list[str]) -> None:
     publish_agents(app, store, agent_ids, queue=own_queue())
     # Whoever ends leaves nothing behind; the outbox has what it did not read.
-    store.keyspace.client.expire(own_queue(), QUEUE_SECONDS)
+    store.fleet.keep_queue(own_queue(), QUEUE_SECONDS)

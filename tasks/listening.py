@@ -139,7 +139,7 @@ class Hearing:
             return  # it takes no more messages, and soon has no pool
         runtime, came = process.runtime(), worker_state.all_total_count[0]
         free = self._pool.num_processes - len(worker_state.reserved_requests)
-        queued = runtime.store.keyspace.client.llen(runtime.settings.key_prefix)
+        queued = runtime.store.fleet.queue_length(runtime.settings.key_prefix)
         may_be_deaf = free > 0 and came == self._came and queued > 0
         self._came, self._silent = came, self._silent + 1 if may_be_deaf else 0
         if self._silent >= DEAF_LOOKS:
@@ -176,11 +176,8 @@ class Silence:
 
 def list_queued(store: Store, queue: str) -> list[str]:
     """The agents whose messages are queued, for all or for one worker: few, for only few are sent for at a time."""
-    pipeline = store.keyspace.client.pipeline(transaction=False)
-    for name in (queue, *(f"{queue}.{worker}" for worker in store.fleet.staffed())):
-        pipeline.lrange(name, 0, -1)
     found = []
-    for raw in (raw for entries in pipeline.execute() for raw in entries):
+    for raw in store.fleet.queued(queue):
         # What is none is refused by the one who reads it.
         with suppress(PayloadRefused):
             found.append(str(read_entry(raw).headers.get("id")))

@@ -56,7 +56,7 @@ class Runtime:
         if settings.managed_hooks is not None:
             read_managed(settings.managed_hooks)  # a worker that cannot have them takes no agent
         self.store = Store(connect(settings, timeout_seconds=WORKER_TIMEOUT_SECONDS), settings.key_prefix)
-        self.disk = Disk(self.store.keyspace.client, self.store.keyspace.key("synced"), settings.durability)
+        self.disk = Disk(self.store.keyspace, settings.durability)
         self._models: dict[str | None, AnthropicModel] = {}
         self._lock = threading.Lock()
 
@@ -123,7 +123,7 @@ def drop_silent_connections() -> None:
     count = int.from_bytes(_drops[:], "little") if _drops is not None else 0
     if _dropped.get(os.getpid(), 0) != count:
         _dropped[os.getpid()] = count
-        hang_up(runtime().store.keyspace.hasty.connection_pool)
+        hang_up(runtime().store.connections)
         # To close the broker's one by one would be to say goodbye on each. Whoever uses one just now keeps it.
         pools.connections.clear()
         pools.producers.clear()

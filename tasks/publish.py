@@ -97,7 +97,7 @@ def publish_agents(app: Celery, store: Store, agent_ids: Sequence[str], *, queue
             )
     for worker in set(near.values()):
         # Whoever ends leaves nothing behind; what it did not read goes to others.
-        store.keyspace.client.expire(f"{app.conf.task_default_queue}.{worker}", QUEUE_SECONDS)
+        store.fleet.keep_queue(f"{app.conf.task_default_queue}.{worker}", QUEUE_SECONDS)
 
 
 # -- the message --------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from billiard import pool as billiard_pool
 from celery import bootsteps, signals
 from celery.worker import state as worker_state
 from celery.worker.control import control_command
-from redis.exceptions import RedisError
 
 from swarm.capabilities.webhooks.addresses import names_of
 from swarm.core.errors import SwarmError, UnknownAgent
@@ -31,6 +30,7 @@ from swarm.local.keeping import Keeper
 from swarm.runtime.scratch import scratch_root
 from swarm.runtime.servers import end_orphans
 from swarm.store.leases import longest_gap
+from swarm.store.outage import RedisError
 from swarm.store.store import Store
 from swarm.tasks import process, standing
 from swarm.tasks.app import app

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,10 +14,21 @@ from hypothesis import settings
 from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.job_world import open_store
+from tests.needs import count_skips
 from tests.repeating import Repeating
 
 settings.register_profile("swarm", deadline=None, max_examples=60)
 settings.load_profile("swarm")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As with `nohup`. What tests start would inherit it, and a handler is not inherited.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line what this machine lacks."""
+    if skipped := terminalreporter.stats.get("skipped"):
+        terminalreporter.write_line(count_skips(report.longrepr[2] for report in skipped))
 
 
 @pytest.fixture

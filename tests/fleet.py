@@ -99,7 +99,7 @@ def _with_checkouts(own: Path, place: Path, argv: list[str]) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
     alone = [need_program("unshare"), "--mount", "--propagation", "private"]
     alone += [] if os.getuid() == 0 else ["--map-root-user"]
-    need(subprocess.run([*alone, "true"], capture_output=True).returncode == 0, "no process can have mounts of its own")
+    need(subprocess.run([*alone, "true"], capture_output=True).returncode == 0, "a mount namespace")
     mount = ["sh", "-c", 'mount --bind "$1" "$2" && shift 2 && exec "$@"', "mount", str(own), str(place)]
     return [*alone, *mount, *argv]
 

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.needs import lack
+from tests.needs import lack, need_program
 
 FOLDER = Path(os.environ.get("SWARM_TEST_MCP_SERVERS") or Path(__file__).parents[1] / "build" / "mcp-servers")
 """Made by `npm install --prefix build/mcp-servers` with the packages of `NPM`, as `.ci/run` does."""
@@ -22,14 +22,16 @@ NPM = ("everything", "filesystem", "memory")
 def find_server(name: str) -> str:
     """The program of a server; the test is skipped where it is not installed."""
     if name in NPM:
-        if shutil.which("node") is None:
-            lack("there is no `node` on the PATH")
+        need_program("node")
         program = FOLDER / "node_modules" / ".bin" / f"mcp-server-{name}"
         if not program.exists():
-            lack(f"npm install --prefix build/mcp-servers @modelcontextprotocol/server-{name} was not run")
+            lack(
+                f"server-{name}",
+                f"npm install --prefix build/mcp-servers @modelcontextprotocol/server-{name} was not run",
+            )
         return str(program)
     return shutil.which(f"mcp-server-{name}", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or lack(
-        f"mcp-server-{name} is not installed (pip install mcp-server-{name})"
+        f"mcp-server-{name}", f"pip install mcp-server-{name} was not run"
     )
 
 

@@ -179,7 +179,7 @@ def find_faults(fleet: Fleet, receiver: Receiver, job: Job) -> list[str]:
     written = sum(one["gen_ai.usage.output_tokens"].int_value for one in told if "gen_ai.usage.output_tokens" in one)
     if (tokens, written) != (sums.input + sums.cache_read + sums.cache_write, sums.output):
         faults.append(f"the spans have {tokens} and {written} tokens, and not those of {sums}")
-    return faults + compare(fleet, read_metrics(fleet.swarm.store))
+    return faults + compare(fleet, read_metrics(fleet.swarm.store.keyspace))
 
 
 def compare(fleet: Fleet, samples: list[Sample]) -> list[str]:

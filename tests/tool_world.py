@@ -9,6 +9,8 @@ from typing import Any
 from swarm.agent.spec import AgentSpec
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.tools import row_of
+from swarm.store.connection import connect
+from swarm.store.store import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.registry import load_tool, validate_input
 
@@ -68,7 +70,8 @@ def make_world(folder: Path, **changes: Any) -> World:
     )
     given: dict[str, Any] = {"scratch": scratch, "tool_use_id": "toolu_1", **changes}
     # What these tools do needs no Redis; one that asked for it would fail here.
-    context = ToolContext(spec, store=None, publish=print, workspace=workspace, outputs=outputs, **given)
+    store = Store(connect("unix:///nowhere"))
+    context = ToolContext(spec, store=store, publish=print, workspace=workspace, outputs=outputs, **given)
     return World(context, outputs)
 
 

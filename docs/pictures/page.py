@@ -50,7 +50,7 @@ SHOTS = {
     "page-phone": Shot(lambda jobs: f"#/{jobs.release.id}", 760, 400),
     "page-question": Shot(lambda jobs: _agent(jobs, "release", "changelog"), 900),
     "page-plan": Shot(lambda jobs: _agent(jobs, "plan", "build"), 640),
-    "page-judged": Shot(lambda jobs: _agent(jobs, "guarded", "build"), 1000, see=".item-assistant"),
+    "page-judged": Shot(lambda jobs: _agent(jobs, "guarded", "build"), 1000, see=".item-reply"),
     "page-timeline": Shot(lambda jobs: f"#/{jobs.vat.id}?panel=timeline", 460),
     "page-board": Shot(lambda jobs: f"#/{jobs.team.id}?panel=board", 620),
     "page-cost": Shot(lambda jobs: f"#/{jobs.vat.id}?panel=cost", 720),

@@ -51,7 +51,7 @@ def make_app(settings: Settings | None = None) -> Starlette:
         return Response(document, media_type="application/json")
 
     async def health(request: Request) -> Response:
-        await run_in_threadpool(swarm.store.keyspace.client.ping)
+        await run_in_threadpool(swarm.store.ping)
         return JSONResponse({"ok": True})
 
     routes += [Route(f"{PREFIX}/openapi.json", _guarded(openapi)), Route(f"{PREFIX}/health", _guarded(health))]

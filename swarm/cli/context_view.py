@@ -23,7 +23,6 @@ from swarm.definitions.model import AgentDefinition
 from swarm.permissions.modes import first_mode
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.runtime.offering import opening_of
-from swarm.store.connection import ping_or_raise
 
 _PARTS = ("system", "tools", "instructions", "memory", "surroundings")
 
@@ -85,7 +84,7 @@ def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str]
         return {}, ""
     with Swarm(settings) as swarm:
         try:
-            ping_or_raise(swarm.store.keyspace.client)
+            swarm.store.ping()
             now = swarm.store.now()
             told = {
                 name: tell_mounts(swarm.store, make_mounts(places, scope, name), now=now)

@@ -14,7 +14,6 @@ from swarm.core.errors import ConfigurationError
 from swarm.core.settings import LOOPBACK, load_settings
 from swarm.local.stack import up
 from swarm.store.api_keys import ApiKeys
-from swarm.store.connection import explained
 
 
 def serve(
@@ -37,7 +36,7 @@ def serve(
     if settings.redis_url is None:
         up(settings, workers=0)
     swarm = Swarm(settings)
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         if not ApiKeys(swarm.store.keyspace).all():
             print_note("note: there is no key yet, so every call is refused; `swarm keys add NAME` makes one")
     uvicorn.run(make_app(settings), host=host, port=port, log_level="info", timeout_graceful_shutdown=2)

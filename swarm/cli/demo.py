@@ -20,8 +20,7 @@ from rich.text import Text
 from swarm.agent.entries import Prompt, ToolFinished
 from swarm.cli.launch import Launch, require_credentials, run_job
 from swarm.cli.order_options import Here
-from swarm.cli.output import output_console, plain, print_line, print_note
-from swarm.cli.tree_view import sum_up
+from swarm.cli.output import output_console, plain, print_line, print_note, show_count, show_number
 from swarm.client.order import Order
 from swarm.client.swarm import Swarm
 from swarm.core.records import AgentView, JobView
@@ -95,7 +94,8 @@ def demo(
 
 
 def _deliver(view: JobView, agents: Sequence[AgentView]) -> None:
-    _say(f"The job {view.state.replace('_', ' ')}: {sum_up(agents)}")
+    counts = f"{show_number(view.agents, 'agent')}, {show_number(view.turns, 'turn')}"
+    _say(f"The job {view.state.replace('_', ' ')}: {counts}, {show_count(view.usage.total_tokens)} tokens")
     if view.reason:
         _print(view.reason)
     _print(view.text)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-import redis
 import typer
 
 from swarm.agent.needs import find_differing
@@ -29,7 +28,8 @@ from swarm.local.server_binary import OLDEST_VERSION, find_server
 from swarm.local.stack import has_worker
 from swarm.models.connecting import find_credentials
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.store.connection import connect, hide_password, ping_or_raise
+from swarm.store.connection import hide_password, server_info
+from swarm.store.outage import RedisError
 from swarm.store.sequels import NAME_BROKER, Sequels, explain_stranded
 from swarm.tools.outside import find_outside_tools
 from swarm.tools.ripgrep import find_ripgrep
@@ -175,10 +175,8 @@ def _check_server(settings: Settings) -> Check:
 def _check_redis(settings: Settings) -> Check:
     assert settings.redis_url is not None
     try:
-        with connect(settings) as client:
-            ping_or_raise(client)
-            info = client.info()
-    except (SwarmError, redis.RedisError) as error:
+        info = server_info(settings)
+    except (SwarmError, RedisError) as error:
         return Check("Redis", False, "does not answer", str(error))
     version = str(info.get("redis_version", "?"))
     found = f"{version} at {hide_password(settings.redis_url)}"

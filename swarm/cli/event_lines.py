@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 
 from swarm.cli.output import one_line, show_cost, show_count, show_number
 from swarm.streaming.events import (
@@ -23,13 +24,32 @@ from swarm.streaming.events import (
 )
 
 _LONG = 200
+_LONGEST = 1_000
+"""Of what is said to the person."""
+_NOTICES = {
+    "denied": "denied {call}: {why}",
+    "hooked": "hook on {event}: {why}",
+    "verdict": "{by} of attempt {attempt}: {summary}",
+    "summary": "{sort}: {text}",
+    "board": "task {task} {change}: {subject}",
+    "bounded": "bounded by its worker: {why}",
+    "server": "goes without an MCP server: {why}",
+    "held": "kept from being obeyed outside: it left {what}",
+}
+"""What the notices say that people read most."""
 
 
 def describe_event(event: StreamEvent) -> str:
     """One line; empty for what people need not see one by one."""
-    what = _describe(event)
     moment = time.strftime("%H:%M:%S", time.localtime(event.at)) + f".{int(event.at * 1000) % 1000:03d}"
-    return f"{moment}  {one_line(event.label, 60)} ({event.agent_id})  {what}" if what else ""
+    said = say_event(event)
+    return f"{moment}  {said}" if said else ""
+
+
+def say_event(event: StreamEvent) -> str:
+    """As `describe_event`, without the time."""
+    what = _describe(event)
+    return f"{one_line(event.label, 60)} ({event.agent_id})  {what}" if what else ""
 
 
 def _describe(event: StreamEvent) -> str:
@@ -38,10 +58,8 @@ def _describe(event: StreamEvent) -> str:
             return f"started {event.job_id}{' (rehearsed)' if event.rehearsed else ''}: {one_line(event.title, _LONG)}"
         case AgentSpawned():
             return f"spawned by {event.parent_id}"
-        case AgentState(state="parked"):
-            return f"parked{f', waits for {event.waits_for}' if event.waits_for else ''}"
         case AgentState():
-            return event.why.replace("_", " ")
+            return event.why.replace("_", " ") + (f", waits for {event.waits_for}" if event.waits_for else "")
         case Prompt():
             return "" if event.purpose == "task" else f"is told: {one_line(event.text, _LONG)}"
         case Reply():
@@ -50,17 +68,27 @@ def _describe(event: StreamEvent) -> str:
             return f"{event.name} {'failed' if event.is_error else 'returned'}: {one_line(event.text, _LONG)}"
         case ModelFailed():
             return f"the model failed ({event.error_kind}): {one_line(event.error, _LONG)}"
+        case AgentEnded() | JobEnded():
+            return _describe_end(event)
+        case MessageSent() | QuestionAsked() | QuestionClosed() | Notice():
+            return _describe_notice(event)
+
+
+def _describe_notice(event: MessageSent | QuestionAsked | QuestionClosed | Notice) -> str:
+    match event:
         case MessageSent():
-            return f"{event.kind.replace('_', ' ')} to {event.to}: {one_line(event.body, _LONG)}"
+            length = _LONGEST if event.to == "user" else _LONG
+            return f"{event.kind.replace('_', ' ')} to {event.to}: {one_line(event.body, length)}"
         case QuestionAsked():
             return f"asks {event.question_id} ({event.kind}): {one_line(event.title, _LONG)}"
         case QuestionClosed():
-            return f"{event.question_id} {event.state}: {one_line(event.answer, _LONG)} {f'by {event.by}' if event.by else ''}".rstrip()
+            by = f" by {event.by}" if event.by else ""
+            return f"{event.question_id} {event.state}: {one_line(event.answer, _LONG)}{by}".rstrip()
         case Notice():
-            about = " ".join(f"{name}={one_line(value, _LONG)!r}" for name, value in event.about.items() if value)
-            return f"{event.kind} {about}".rstrip()
-        case AgentEnded() | JobEnded():
-            return _describe_end(event)
+            said = {name: one_line(value, _LONGEST) for name, value in event.about.items() if value}
+            if event.kind in _NOTICES:
+                return _NOTICES[event.kind].format_map(defaultdict(str, said))
+            return " ".join([event.kind, *(f"{name}={value!r}" for name, value in said.items())])
 
 
 def _describe_reply(event: Reply) -> str:

@@ -91,11 +91,10 @@ def _is_redis_error(error: BaseException) -> bool:
 
 def _describe_redis_error(error: BaseException) -> str:
     from swarm.core.settings import load_settings
-    from swarm.store.connection import connect, ping_or_raise
+    from swarm.store.connection import ping_server
 
     try:
-        with connect(load_settings()) as client:
-            ping_or_raise(client)
+        ping_server(load_settings())
     except SwarmError as told:
         return str(told)
     return f"Redis answered with an error: {' '.join(str(error).split())}"

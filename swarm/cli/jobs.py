@@ -28,7 +28,7 @@ from swarm.cli.output import (
     show_count,
     show_duration,
 )
-from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
+from swarm.cli.patience import Silence, describe_waiting
 from swarm.cli.questions import count_open, hint_at_questions
 from swarm.cli.tables import Column, Listing
 from swarm.cli.tree_view import render_tree
@@ -36,6 +36,7 @@ from swarm.client.swarm import Swarm
 from swarm.client.telling import Teller
 from swarm.core.errors import ConfigurationError
 from swarm.core.records import AgentView, JobView
+from swarm.streaming.live.reading import Reader
 
 WANTED = ("running", "asking", "completed", "failed", "cancelled", "timed_out")
 _FIRST_LOOK = 200
@@ -147,10 +148,11 @@ def show_tree(job: JobArgument = None, as_json: JsonOption = False) -> None:
     """Show a job's agents as a tree."""
     with open_swarm() as swarm:
         found = find_job(swarm, job)
-        view, agents, asking = found.view(), found.agents(), count_open(swarm)[found.id]
-    if as_json:
-        print_json(describe_job(view, agents))
-        return
+        view, asking = found.view(), count_open(swarm)[found.id]
+        if as_json:
+            print_json(describe_job(view, found.agents()))
+            return
+        agents = Reader(swarm.store).agents_of(found.id)
     console = output_console()
     rehearsed = " (rehearsed: it cost nothing)" if view.rehearsed else ""
     reason = f": {one_line(view.reason, 300)}" if view.reason else ""
@@ -183,18 +185,17 @@ def show_events(
     """
     with open_swarm() as swarm:
         found = find_job(swarm, job)
-        teller, said_at = Teller(swarm, found), time.monotonic()
+        teller, silence = Teller(swarm, found), Silence()
         for event in found.follow(idle_seconds=1.0 if follow else _SAME_MOMENT_SECONDS):
             for told in [] if event is None else teller.tell(event):
                 line = told.model_dump_json() if as_json else describe_event(told)
                 if line:
                     (print_json_text if as_json else print_line)(line)
-                    said_at = time.monotonic()
+                    silence.break_off()
             if event is None and not follow:
                 break
-            if event is None and time.monotonic() - said_at >= SILENCE_SECONDS:
-                print_note(describe_waiting(found.agents()))
-                said_at = time.monotonic()
+            if event is None and silence.is_long():
+                print_note(describe_waiting(Reader(swarm.store).agents_of(found.id)))
 
 
 def cancel(

@@ -15,7 +15,6 @@ from swarm.core.errors import ConfigurationError
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.ceiling import KEY_CEILING, Ceiling
 from swarm.store.api_keys import SCOPES, ApiKeys
-from swarm.store.connection import explained
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -54,7 +53,7 @@ def add_key(
     swarm = Swarm()
     folders = tuple(folder.expanduser().resolve() for folder in workspace or ())
     ceiling = Ceiling(workspaces=folders, mode=mode, network=network, allow=allow, check=check, max_cost_usd=max_cost)
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         token = ApiKeys(swarm.store.keyspace).create(name, scope or SCOPES, ceiling)
     print_line(token)
     print_note(f"callers send it as `Authorization: Bearer KEY`; `swarm keys remove {name}` takes it back")
@@ -64,7 +63,7 @@ def add_key(
 def list_keys(as_json: JsonOption = False) -> None:
     """List the keys that there are, without what is secret of them."""
     swarm = Swarm()
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         found = ApiKeys(swarm.store.keyspace).all()
     if as_json:
         print_json([key.model_dump(mode="json") for key in found])
@@ -81,7 +80,7 @@ def list_keys(as_json: JsonOption = False) -> None:
 def remove_key(name: Annotated[str, typer.Argument(help="As `swarm keys list` shows it.")]) -> None:
     """Take a key back: from this moment on, calls with it are refused."""
     swarm = Swarm()
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         if not ApiKeys(swarm.store.keyspace).remove(name):
             raise ConfigurationError(f"there is no key {name!r}; `swarm keys list` shows those that there are")
     print_note(f"removed: {name}")

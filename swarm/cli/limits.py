@@ -8,7 +8,6 @@ from swarm.capabilities.governor.view import Bucket, LimitClass, read_classes
 from swarm.cli.options import JsonOption
 from swarm.cli.output import print_json, print_line, show_number
 from swarm.client.swarm import Swarm
-from swarm.store.connection import explained
 
 _KNOWLEDGE = {
     "told": "limits as the server states them",
@@ -20,7 +19,7 @@ _KNOWLEDGE = {
 def show_limits(as_json: JsonOption = False) -> None:
     """Show the fleet's share of the model: limits, what is left of them, and which jobs wait."""
     swarm = Swarm()
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         classes = read_classes(swarm.store)
     if as_json:
         print_json([asdict(one) for one in classes])

@@ -194,14 +194,13 @@ def _has_option(given: list[str], *names: str) -> bool:
 
 def _become_celery(arguments: list[str]) -> None:
     """Replace this process by Celery's, so that signals and the supervisor's process id mean what they should."""
-    from swarm.store.connection import connect, ping_or_raise
+    from swarm.store.connection import ping_server
 
     settings = load_settings()
     if settings.redis_url is None:
         _prepare_local_redis()
     else:
-        with connect(settings) as client:
-            ping_or_raise(client)
+        ping_server(settings)
     environment = dict(os.environ)
     root = str(Path(__file__).resolve().parents[2])
     if root not in (str(Path(entry).resolve()) for entry in sys.path[1:] if entry):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from swarm.capabilities.mapping.maps import LineResult, MapView
 from swarm.cli.map_output import ResultFile
 from swarm.cli.output import message_console, one_line, print_note, show_cost, show_count, show_duration, show_number
-from swarm.cli.patience import SILENCE_SECONDS
+from swarm.cli.patience import Silence
 from swarm.client.maps import Map
 
 _LOOK_SECONDS = 0.25
@@ -63,12 +63,11 @@ class _Silent:
 
 class _Lines:
     def __init__(self) -> None:
-        self._said_at = time.monotonic()
+        self._silence = Silence()
 
     def show(self, view: MapView) -> None:
         """Say so every ten seconds."""
-        if time.monotonic() - self._said_at >= SILENCE_SECONDS:
-            self._said_at = time.monotonic()
+        if self._silence.is_long():
             print_note(f"{view.id}: {view.completed + view.failed} of {view.total} lines; {describe_now(view)}")
 
 

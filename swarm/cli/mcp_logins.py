@@ -24,7 +24,7 @@ from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.settings import Settings, load_settings
 from swarm.definitions.mcp.servers import MissingVariables, OAuth, Server, expand
 from swarm.local.redis_server import ensure_redis
-from swarm.store.connection import explained, socket_path
+from swarm.store.connection import socket_path
 
 _SECONDS = 600.0
 """How long the browser may take."""
@@ -66,7 +66,7 @@ def log_in(
     except (NotGranted, NotReached) as error:
         raise SwarmError(f"the login to {server.name} has failed: {one_line(str(error), 600)}") from error
     login = describe_login(seal, granted)
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         Logins(swarm.store.keyspace).keep(person, url, login)
     print_note(f"{server.name}: {tell_login(login, login.made_at)}")
 
@@ -76,7 +76,7 @@ def log_out(name: _NameArgument, workspace: WorkspaceOption = Path()) -> None:
     settings, folder = load_settings(), find_workspace(workspace)
     server = _find_server(name, folder, settings)
     swarm = _reach(settings)
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         gone = Logins(swarm.store.keyspace).remove(_person(folder, settings), _address(server))
     print_note(f"{server.name}: {'logged out' if gone else 'nobody was logged in'}")
 
@@ -101,7 +101,7 @@ def read_states(servers: Iterable[Server], workspace: Path, settings: Settings) 
         return found
     store, person = Swarm(settings).store, _person(workspace, settings)
     try:
-        with explained(store.keyspace.client):
+        with store.explained():
             now = store.now()
             for server in far:
                 if (url := _try_address(server)) and (login := Logins(store.keyspace).find(person, url)):

@@ -12,7 +12,6 @@ from swarm.core.errors import ConfigurationError, UnknownAgent, UnknownQuestion
 from swarm.core.settings import load_settings
 from swarm.local.redis_server import read_redis_status
 from swarm.local.stack import temporary_stack
-from swarm.store.connection import ping_or_raise
 from swarm.store.questions import Question
 
 _SHOWN_MATCHES = 4
@@ -28,7 +27,7 @@ def open_swarm() -> Iterator[Swarm]:
             cleanup.enter_context(temporary_stack(settings, workers=0))
             cleanup.callback(interrupts.disarm)
         swarm = Swarm(settings, tell=print_note)
-        ping_or_raise(swarm.store.keyspace.client)
+        swarm.store.ping()
         yield swarm
 
 

@@ -14,11 +14,10 @@ from swarm.cli.launch import Launch, place, require_credentials, run_job
 from swarm.cli.messages import hint_at_unread
 from swarm.cli.options import JsonOption, read_prompt
 from swarm.cli.order_options import Here, order_options
-from swarm.cli.output import print_json, print_line, print_note, print_result, show_count, show_number
+from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_count, show_number
 from swarm.cli.prompting import open_terminal
 from swarm.cli.rehearse import begin_rehearsing
 from swarm.cli.talking import read_line
-from swarm.cli.tree_view import describe_verdict
 from swarm.cli.trust import asking_at
 from swarm.client.order import Order, read_order
 from swarm.client.preparation import MAX_PROMPT_BYTES, prepare_order
@@ -122,7 +121,7 @@ def deliver_text(view: JobView, agents: Sequence[AgentView]) -> None:
     elif view.reason:
         print_note(f"swarm: {view.id} completed, but: {view.reason}")
     for verdict in view.verdicts:
-        print_note(f"swarm: {describe_verdict(verdict)}")
+        print_note(f"swarm: {verdict.headline}: {one_line(verdict.summary, 300)}")
     hint_at_unread(view.id, view.unread)
     if view.data is not None:
         print_json(view.data)

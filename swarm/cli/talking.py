@@ -111,8 +111,8 @@ class Left(BaseException):
 class TalkingDisplay(TreeDisplay):
     """The tree, and below it what is being typed."""
 
-    def __init__(self, job: Job, console: Console, terminal: TextIO) -> None:
-        super().__init__(job, console)
+    def __init__(self, swarm: Swarm, job: Job, console: Console, terminal: TextIO) -> None:
+        super().__init__(swarm, job, console)
         self._keys, self._editor = Keys(terminal), Editor()
 
     def show(self, events: Sequence[Event]) -> None:
@@ -183,4 +183,4 @@ def choose_talking(swarm: Swarm, job: Job, terminal: TextIO | None, *, quiet: bo
     console = message_console()
     if terminal is None or quiet or not console.is_terminal or console.is_dumb_terminal:
         return choose_display(swarm, job, quiet=quiet)
-    return TalkingDisplay(job, console, terminal)
+    return TalkingDisplay(swarm, job, console, terminal)

@@ -6,18 +6,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from swarm.core.records import TERMINAL_STATES, AgentView
+from swarm.core.records import TERMINAL_STATES
+from swarm.streaming.live.rows import Row
 
 
 @dataclass(frozen=True)
-class Row:
+class TreeLine:
     """One line: an agent, or the sum of several that are not shown one by one."""
 
     trunk: tuple[bool, ...]
     """For each level above, the row's own last: whether more siblings follow."""
-    agent: AgentView | None = None
+    agent: Row | None = None
     below: int = 0
-    """Agents below `agent` that are folded into its line."""
+    """Agents below `agent` that are folded into its line …"""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    """… and what it took, with them."""
     summary: str = ""
 
 
@@ -39,10 +43,10 @@ _FOLDINGS = (
 )
 
 
-def fold_tree(agents: Sequence[AgentView], room: int | None = None) -> list[Row]:
+def fold_tree(agents: Sequence[Row], room: int | None = None) -> list[TreeLine]:
     """The tree as at most `room` lines, as little folded as that allows; parents come before their children."""
     tree = _Tree(agents)
-    rows: list[Row] = []
+    rows: list[TreeLine] = []
     for folding in _FOLDINGS:
         rows = list(tree.rows(folding))
         if room is None or len(rows) <= room:
@@ -50,54 +54,62 @@ def fold_tree(agents: Sequence[AgentView], room: int | None = None) -> list[Row]
     assert room is not None
     kept = rows[: max(1, room - 1)]
     shown = sum(1 + row.below for row in kept if row.agent is not None)
-    return [*kept, Row((), summary=f"and {len(agents) - shown} more")][: max(1, room)]
+    return [*kept, TreeLine((), summary=f"and {len(agents) - shown} more")][: max(1, room)]
 
 
 class _Tree:
-    def __init__(self, agents: Sequence[AgentView]) -> None:
-        ids = {agent.id for agent in agents}
-        self._children: dict[str | None, list[AgentView]] = defaultdict(list)
+    def __init__(self, agents: Sequence[Row]) -> None:
+        ids = {agent["id"] for agent in agents}
+        self._children: dict[str | None, list[Row]] = defaultdict(list)
         self._below: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._costs: defaultdict[str, float] = defaultdict(float)
         for agent in agents:
-            self._children[agent.parent_id if agent.parent_id in ids else None].append(agent)
+            self._children[agent["parent_id"] if agent["parent_id"] in ids else None].append(agent)
         for agent in reversed(agents):  # children are younger than their parents
-            if agent.parent_id is not None:
-                self._below[agent.parent_id] += 1 + self._below[agent.id]
+            own, parent = agent["id"], agent["parent_id"]
+            self._tokens[own] += agent["tokens"]
+            self._costs[own] += agent["cost_usd"]
+            if parent is not None:
+                self._below[parent] += 1 + self._below[own]
+                self._tokens[parent] += self._tokens[own]
+                self._costs[parent] += self._costs[own]
 
-    def rows(self, folding: _Folding) -> Iterator[Row]:
+    def rows(self, folding: _Folding) -> Iterator[TreeLine]:
         for root in self._children[None]:
             yield from self._branch(root, (), folding)
 
-    def _branch(self, agent: AgentView, trunk: tuple[bool, ...], folding: _Folding) -> Iterator[Row]:
-        if folding.ended_branches and agent.ended and trunk:
-            yield Row(trunk, agent, below=self._below[agent.id])
+    def _branch(self, agent: Row, trunk: tuple[bool, ...], folding: _Folding) -> Iterator[TreeLine]:
+        if folding.ended_branches and agent["ended"] and trunk:
+            own = agent["id"]
+            yield TreeLine(trunk, agent, self._below[own], self._tokens[own], self._costs[own])
             return
-        yield Row(trunk, agent)
-        shown, folded = self._choose(self._children[agent.id], folding)
+        yield TreeLine(trunk, agent, 0, agent["tokens"], agent["cost_usd"])
+        shown, folded = self._choose(self._children[agent["id"]], folding)
         last = len(shown) + len(folded) - 1
         for number, summary in enumerate(folded):
-            yield Row((*trunk, number < last), summary=summary)
+            yield TreeLine((*trunk, number < last), summary=summary)
         for number, child in enumerate(shown, len(folded)):
             yield from self._branch(child, (*trunk, number < last), folding)
 
-    def _choose(self, children: list[AgentView], folding: _Folding) -> tuple[list[AgentView], list[str]]:
+    def _choose(self, children: list[Row], folding: _Folding) -> tuple[list[Row], list[str]]:
         """The children that get lines of their own, and lines that stand for the others."""
         folded = []
         for wanted, names in (
             (folding.ended_siblings, TERMINAL_STATES),
             (folding.queued_siblings, frozenset({"queued"})),
         ):
-            some = [child for child in children if child.state in names]
+            some = [child for child in children if child["state"] in names]
             if wanted and len(some) > 1:
                 folded.append(self._summarise(some))
-                children = [child for child in children if child.state not in names]
+                children = [child for child in children if child["state"] not in names]
         if folding.most_siblings is not None and len(children) > folding.most_siblings + 1:
             folded.append(self._summarise(children[folding.most_siblings :]))
             children = children[: folding.most_siblings]
         return children, folded
 
-    def _summarise(self, agents: Sequence[AgentView]) -> str:
-        states = Counter(agent.state for agent in agents)
-        below = sum(self._below[agent.id] for agent in agents)
+    def _summarise(self, agents: Sequence[Row]) -> str:
+        states = Counter(agent["state"] for agent in agents)
+        below = sum(self._below[agent["id"]] for agent in agents)
         text = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
         return f"{text} (and {below} below)" if below else text

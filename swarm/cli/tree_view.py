@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -13,10 +13,10 @@ from rich.text import Text
 
 from swarm.cli.output import one_line, show_cost, show_count, show_duration, show_number
 from swarm.cli.tables import cut
-from swarm.cli.tree_fold import Row, fold_tree
-from swarm.core.records import AgentView, VerdictView
+from swarm.cli.tree_fold import TreeLine, fold_tree
+from swarm.streaming.live.rows import Row
 
-_LOOKS = {
+LOOKS = {
     "running": ("●", "*", "cyan"),
     "parked": ("◐", "~", "yellow"),
     "queued": ("○", ".", "dim"),
@@ -32,11 +32,10 @@ _LEAST_BESIDE_IDS = 36
 """Cells for who and what, where ids stand beside it."""
 _LEAST_SHARE = 0.6
 """Of a terminal's width for who and what, where no ids do."""
-_SHOWN = 300
 
 
 def render_tree(
-    agents: Sequence[AgentView],
+    agents: Sequence[Row],
     console: Console,
     *,
     room: int | None = None,
@@ -50,28 +49,33 @@ def render_tree(
     rows = fold_tree(agents, None if room is None else max(1, room - 1))
     # What does not go to a terminal is never cut.
     width = console.width if console.is_terminal else None
-    drawing = _Drawing(unicode=unicode, live=live, now=time.time() if now is None else now, alive=count_alive(agents))
+    drawing = Drawing(count_alive(agents), unicode=unicode, live=live, now=time.time() if now is None else now)
     lines = drawing.lines(rows, width, show_ids=show_ids)
     total = sum_up(agents, width, job_id=job_id, now=now, unicode=unicode)
     return Group(*lines, Text(total, style="dim", no_wrap=True))
 
 
-def count_alive(agents: Sequence[AgentView]) -> Counter[str | None]:
+def count_alive(agents: Sequence[Row]) -> Counter[str | None]:
     """How many children of each agent are still at work."""
-    return Counter(agent.parent_id for agent in agents if agent.at_work)
+    return Counter(agent["parent_id"] for agent in agents if agent["at_work"])
 
 
 @dataclass(frozen=True)
-class _Drawing:
-    unicode: bool
-    live: bool
-    now: float
-    alive: Counter[str | None]
+class Drawing:
+    """How the lines of a tree are drawn."""
 
-    def lines(self, rows: Sequence[Row], width: int | None, *, show_ids: bool) -> list[Text]:
+    alive: Counter[str | None]
+    """Children at work, by their parent."""
+    now: float
+    unicode: bool = True
+    live: bool = False
+    asking: Container[str] = ()
+    """The agents that ask the person."""
+
+    def lines(self, rows: Sequence[TreeLine], width: int | None, *, show_ids: bool) -> list[Text]:
         """A line for each row: who and what, then as many columns as fit, ids before all others."""
-        cells = [self._cells(row.agent, row.below) for row in rows]
-        ids = [row.agent.id if show_ids and row.agent else "" for row in rows]
+        cells = [self._cells(row) for row in rows]
+        ids = [row.agent["id"] if show_ids and row.agent else "" for row in rows]
         widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
         id_width = max(map(len, ids), default=0)
         kept = _choose_columns(widths, id_width, width)
@@ -86,24 +90,22 @@ class _Drawing:
                 line.append(" " * (room - used))
                 line.append("".join("  " + told[at].rjust(widths[at]) for at in kept))
                 line.append(f"  {agent_id}" if agent_id else "")
-                if width is None and (aside := describe_now(row.agent, self.alive[row.agent.id])):
+                if width is None and (aside := describe_now(row.agent, self.alive[row.agent["id"]])):
                     line.append(f"  {one_line(aside, 160)}")
             line.rstrip()
             line.no_wrap = True
             lines.append(line)
         return lines
 
-    def _cells(self, agent: AgentView | None, below: int) -> list[str]:
+    def _cells(self, row: TreeLine) -> list[str]:
+        agent = row.agent
         if agent is None:
             return ["", "", "", ""]
-        tokens, cost = agent.usage.total_tokens, agent.cost_usd
-        if below:
-            tokens, cost = agent.subtree_tokens, agent.subtree_cost_usd
-        started, ended = agent.started_at, agent.ended_at or self.now
+        started, ended = agent["started_at"], agent["ended_at"] or self.now
         took = "" if started is None else show_duration(ended - started)
-        return [show_number(agent.turns, "turn"), f"{show_count(tokens)} tok", show_cost(cost), took]
+        return [show_number(agent["turns"], "turn"), f"{show_count(row.tokens)} tok", show_cost(row.cost_usd), took]
 
-    def _head(self, row: Row, room: int | None) -> tuple[Text, int]:
+    def _head(self, row: TreeLine, room: int | None) -> tuple[Text, int]:
         """Who it is and what it does, in so many cells, and how many it took; without `room` only who it is."""
         line = Text(_guide(row.trunk, unicode=self.unicode), style="dim")
         agent = row.agent
@@ -111,22 +113,24 @@ class _Drawing:
             text = ("… " if self.unicode else "... ") + row.summary
             line.append(text if room is None else cut(text, room - line.cell_len), style="dim")
             return line, line.cell_len
-        line.append(f"{self._glyph(agent)} ", style=f"not dim {_LOOKS[agent.state][2]}")
-        name = "" if agent.name is None else f"{one_line(agent.name)} "
-        label, below = one_line(agent.label), f" (+{row.below} below)" if row.below else ""
-        aside = one_line(describe_now(agent, self.alive[agent.id]), 160)
+        line.append(f"{self._glyph(agent)} ", style=f"not dim {LOOKS[agent['state']][2]}")
+        name = "" if agent["name"] is None else f"{one_line(agent['name'])} "
+        label, below = one_line(agent["label"]), f" (+{row.below} below)" if row.below else ""
+        aside = one_line(describe_now(agent, self.alive[agent["id"]]), 160)
         if room is not None:
             name, label, aside = _share(room - line.cell_len - len(below), name, label, aside)
         line.append(name, style="not dim bold")
         line.append(label, style="not dim")
+        if agent["id"] in self.asking:
+            line.append("  asks you", style="not dim bold yellow")
         line.append(below)
         if aside and room is not None:
             line.append(f"  {aside}")
         return line, line.cell_len
 
-    def _glyph(self, agent: AgentView) -> str:
-        fine, coarse, _ = _LOOKS[agent.state]
-        if self.live and self.unicode and agent.state == "running":
+    def _glyph(self, agent: Row) -> str:
+        fine, coarse, _ = LOOKS[agent["state"]]
+        if self.live and self.unicode and agent["state"] == "running":
             return _SPINNER[int(self.now * _FRAMES_PER_SECOND) % len(_SPINNER)]
         return fine if self.unicode else coarse
 
@@ -163,37 +167,45 @@ _COPIES = {
 }
 
 
-def describe_now(agent: AgentView, alive: int) -> str:
+def describe_now(agent: Row, alive: int) -> str:
     """What an agent does, waits for, or ended of, in a few words, and how its copy of the workspace stands if it has one; `alive` of its
     children are at work."""
-    copy = "" if agent.isolation == "none" else _COPIES.get(agent.merge if agent.ended else "", "in its own copy")
+    copy = (
+        ""
+        if agent["isolation"] in ("", "none")
+        else _COPIES.get(agent["merge"] if agent["ended"] else "", "in its own copy")
+    )
     return " · ".join(filter(None, [_describe_state(agent, alive), copy]))
 
 
-def _describe_state(agent: AgentView, alive: int) -> str:
-    match agent.state:
-        case "queued" if agent.unserved:
-            return f"nobody can run it: {agent.unserved}"
-        case "parked" if agent.idle:
+def _describe_state(agent: Row, alive: int) -> str:
+    match agent["state"]:
+        case "queued" if agent["unserved"]:
+            return f"nobody can run it: {agent['unserved']}"
+        case "parked" if agent["idle"]:
             return "idle"
-        case "parked" if agent.activity.startswith("waiting"):
-            return agent.activity
-        case "parked" if agent.question is not None:
-            return f"waits for an answer: {agent.activity}"
+        case "parked" if agent["activity"].startswith("waiting"):
+            return str(agent["activity"])
+        case "parked" if agent["question"] is not None:
+            return f"waits for an answer: {agent['activity']}"
         case "parked" if alive:
             return f"waits for {show_number(alive, 'agent')}"
         case "parked":
-            return f"waits: {agent.activity}" if agent.activity else "waits"
+            return f"waits: {agent['activity']}" if agent["activity"] else "waits"
         case "failed" | "cancelled" | "timed_out":
-            return f"{agent.state.replace('_', ' ')}: {agent.reason}" if agent.reason else agent.state.replace("_", " ")
-        case "running" if agent.summary:
-            return f"{agent.summary} ({agent.activity})" if agent.activity else agent.summary
+            return (
+                f"{agent['state'].replace('_', ' ')}: {agent['reason']}"
+                if agent["reason"]
+                else agent["state"].replace("_", " ")
+            )
+        case "running" if agent["summary"]:
+            return f"{agent['summary']} ({agent['activity']})" if agent["activity"] else agent["summary"]
         case "running":
-            return agent.activity
-        case _ if agent.stopped_at:
-            return f"stopped at its limit of {agent.stopped_at}"
+            return str(agent["activity"])
+        case _ if agent["stopped_at"]:
+            return f"stopped at its limit of {agent['stopped_at']}"
         case _:
-            return describe_latest(agent.verdicts)
+            return str(agent["verdict"])
 
 
 def _guide(trunk: tuple[bool, ...], *, unicode: bool) -> str:
@@ -204,7 +216,7 @@ def _guide(trunk: tuple[bool, ...], *, unicode: bool) -> str:
 
 
 def sum_up(
-    agents: Sequence[AgentView],
+    agents: Sequence[Row],
     width: int | None = None,
     *,
     job_id: str = "",
@@ -214,41 +226,32 @@ def sum_up(
     """The totals of a tree in one line of at most `width` cells; what matters least is left out first."""
     if not agents:
         return "  ".join(filter(None, [job_id, "starting"]))
-    states: Counter[str] = Counter(agent.state for agent in agents)
-    ends = [agent.ended_at for agent in agents if agent.ended and agent.ended_at is not None]
+    states = Counter(str(agent["state"]) for agent in agents)
+    ends = [agent["ended_at"] for agent in agents if agent["ended"] and agent["ended_at"] is not None]
     end = max(ends) if len(ends) == len(agents) else now or time.time()
-    cost = show_cost(sum(agent.cost_usd for agent in agents))
+    cost = show_cost(sum(agent["cost_usd"] for agent in agents))
     parts = {
         **({"id": job_id} if job_id else {}),
-        "states": " · ".join(f"{states[state]} {state.replace('_', ' ')}" for state in _LOOKS if states[state]),
-        "turns": show_number(sum(agent.turns for agent in agents), "turn"),
-        "tools": show_number(sum(agent.tools for agent in agents), "tool call"),
-        "tokens": f"{show_count(sum(agent.usage.total_tokens for agent in agents))} tokens",
-        "cost": f"{cost} (rehearsed)" if agents[0].rehearsed else cost,
-        "time": show_duration(end - min(agent.created_at for agent in agents)),
+        "states": " · ".join(f"{states[state]} {state.replace('_', ' ')}" for state in LOOKS if states[state]),
+        "turns": show_number(sum(agent["turns"] for agent in agents), "turn"),
+        "tools": show_number(sum(agent["tools"] for agent in agents), "tool call"),
+        "tokens": f"{show_count(sum(agent['tokens'] for agent in agents))} tokens",
+        "cost": f"{cost} (rehearsed)" if agents[0]["rehearsed"] else cost,
+        "time": show_duration(end - min(agent["created_at"] for agent in agents)),
     }
-    for least in ("tools", "turns", "tokens", "states"):
+    return _narrow(parts, width, marks=_mark(states, unicode=unicode))
+
+
+def _mark(states: Counter[str], *, unicode: bool) -> str:
+    return " ".join(f"{look[not unicode]}{states[state]}" for state, look in LOOKS.items() if states[state])
+
+
+def _narrow(parts: dict[str, str], width: int | None, *, marks: str) -> str:
+    """The totals in so many cells; `marks` stand for the states where those have no room."""
+    for least in ("tools", "turns", "tokens"):
         if width is None or len(" · ".join(parts.values())) <= width:
-            break
+            return " · ".join(parts.values())
         del parts[least]
-    if "states" not in parts:
-        marks = " ".join(f"{look[not unicode]}{states[state]}" for state, look in _LOOKS.items() if states[state])
-        parts = {"id": job_id, "states": marks, **parts} if job_id else {"states": marks, **parts}
+    if len(" · ".join(parts.values())) > (width or 0):
+        parts["states"] = marks
     return " · ".join(parts.values())
-
-
-def describe_verdict(verdict: VerdictView) -> str:
-    """One verdict: `attempt 2: check passed: …`."""
-    return f"attempt {verdict.attempt}: {verdict.by} {_word(verdict)}: {one_line(verdict.summary, _SHOWN)}"
-
-
-def describe_latest(verdicts: Sequence[VerdictView]) -> str:
-    """How an agent stands that has been judged, in a few words; empty if it has not."""
-    if not verdicts:
-        return ""
-    last = verdicts[-1]
-    return f"attempt {last.attempt}: {last.by} {_word(last)}"
-
-
-def _word(verdict: VerdictView) -> str:
-    return "passed" if verdict.passed else "could not be had" if verdict.void else "refused"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -10,32 +11,33 @@ from collections.abc import Callable, Sequence
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from swarm.cli.event_lines import say_event
 from swarm.cli.output import (
     message_console,
-    one_line,
     print_json_text,
     print_note,
-    show_cost,
-    show_count,
-    show_duration,
-    show_number,
 )
-from swarm.cli.patience import SILENCE_SECONDS, describe_waiting
+from swarm.cli.patience import Silence, describe_waiting
 from swarm.cli.prompting import Prompter
 from swarm.cli.question_view import show_heading
 from swarm.cli.tree_view import render_tree
 from swarm.client.swarm import Job, Swarm
 from swarm.client.telling import Teller
-from swarm.core.records import AgentView, Event, JobView
+from swarm.core.errors import UnknownAgent
+from swarm.core.records import Event, JobView
+from swarm.streaming.live.reading import Reader, WatchedJob
 
 _TAKE_SECONDS = 0.125
 """How long to wait for an event before a redraw is considered: eight times a second."""
 _FEED_SECONDS = 0.5
 _TICK_SECONDS = 0.25
 """How often the clocks in the picture move on when nothing happens."""
-_SNAPSHOT_SHARE = 4
-"""A snapshot that took t seconds is followed by at least so many times t without one: big trees are asked for less often."""
 _IDLE_CHECK_SECONDS = 3.0
+_ABOVE = frozenset({"message", "bounded", "server", "held"})
+"""What is said above the tree."""
+_WORTH_A_LINE = _ABOVE | {
+    *("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied", "hooked", "verdict", "summary"),
+}
 
 
 class Display:
@@ -140,32 +142,29 @@ def choose_display(swarm: Swarm, job: Job, *, quiet: bool) -> Display:
         return Display()
     console = message_console()
     return (
-        TreeDisplay(job, console) if console.is_terminal and not console.is_dumb_terminal else LineDisplay(swarm, job)
+        TreeDisplay(swarm, job, console)
+        if console.is_terminal and not console.is_dumb_terminal
+        else LineDisplay(swarm, job)
     )
 
 
 class TreeDisplay(Display):
-    """The tree, redrawn in place. It asks for the agents only after something has happened to them."""
+    """The tree, redrawn in place."""
 
-    def __init__(self, job: Job, console: Console) -> None:
+    def __init__(self, swarm: Swarm, job: Job, console: Console) -> None:
         self._job, self._console = job, console
         self._live: Live | None = None
-        self._agents: list[AgentView] = []
-        self._stale = True
-        self._snapshot_at = 0.0
+        self._seen, self._lines = WatchedJob(swarm.store, job.id), LineDisplay(swarm, job)
         self._drawn_at = 0.0
 
     def show(self, events: Sequence[Event]) -> None:
         """Redraw, if there is anything new or the clocks must move on; messages to the person stay above the tree."""
         for event in events:
-            if line := describe_message(self._job, event) or describe_bound(event):
+            if event.kind in _ABOVE and (line := self._lines.describe(event)):
                 self._console.print(line, soft_wrap=True)
-        self._stale = self._stale or bool(events)
-        now = time.monotonic()
-        fresh = self._stale and now >= self._snapshot_at
-        if fresh:
-            self._take_snapshot()
-        if fresh or self._live is None or now - self._drawn_at >= _TICK_SECONDS:
+        if events:
+            self._look(events)
+        if events or self._live is None or time.monotonic() - self._drawn_at >= _TICK_SECONDS:
             self._draw()
 
     def pause(self) -> None:
@@ -177,20 +176,17 @@ class TreeDisplay(Display):
 
     def close(self) -> None:
         """Draw the tree as it is now, for good."""
-        self._take_snapshot()
+        self._look(())
         self.pause()
         self._console.print(self.picture(live=False))
 
     def picture(self, *, live: bool) -> RenderableType:
         """What is drawn: the tree as it was last asked for."""
-        return render_tree(self._agents, self._console, room=self._room(), live=live, job_id=self._job.id)
+        return render_tree(self._seen.agents, self._console, room=self._room(), live=live, job_id=self._job.id)
 
-    def _take_snapshot(self) -> None:
-        began = time.monotonic()
-        self._agents = self._job.agents()
-        took = time.monotonic() - began
-        self._stale = False
-        self._snapshot_at = began + max(_TAKE_SECONDS, (1 + _SNAPSHOT_SHARE) * took)
+    def _look(self, events: Sequence[Event]) -> None:
+        with contextlib.suppress(UnknownAgent):  # whoever follows its events is told so
+            self._seen.look(events)
 
     def _draw(self) -> None:
         if self._live is None:
@@ -210,107 +206,56 @@ class LineDisplay(Display):
     """
 
     def __init__(self, swarm: Swarm, job: Job) -> None:
-        self._swarm, self._job = swarm, job
+        self._swarm, self._job, self._teller = swarm, job, Teller(swarm, job)
         self._began: float | None = None
-        self._said_at = time.monotonic()
+        self._silence = Silence()
 
     def show(self, events: Sequence[Event]) -> None:
         """Write what is worth a line."""
         for event in events:
-            described = describe_message(self._job, event) or describe_question(self._swarm, event)
-            described = described or describe_bound(event)
-            if event.kind in (
-                *("job_started", "spawned", "ended", "rescued", "resumed", "board", "denied", "hooked"),
-                *("verdict", "summary"),
-            ):
-                described = _describe(event, self._swarm.agent(event.agent_id))
-            if described is None:
+            described = self.describe(event)
+            if not described:
                 continue
             self._began = event.at if self._began is None else self._began
             self._say(event.at, described)
-        if time.monotonic() - self._said_at >= SILENCE_SECONDS:
-            self._say(time.time(), describe_waiting(self._job.agents()))
+        if self._silence.is_long():
+            self._say(time.time(), describe_waiting(Reader(self._swarm.store).agents_of(self._job.id)))
+
+    def describe(self, event: Event) -> str:
+        """Who, and what; empty for what is not worth a line."""
+        if event.kind == "question":
+            return describe_question(self._swarm, event)
+        if event.kind not in _WORTH_A_LINE or (event.kind == "message" and event.fields.get("to") != "user"):
+            return ""
+        told = self._teller.happened(event)
+        return "" if told is None else say_event(told)
 
     def _say(self, at: float, what: str) -> None:
-        self._said_at = time.monotonic()
+        self._silence.break_off()
         print_note(f"[{max(0.0, at - (self._began or at)):7.1f}s] {what}")
 
 
-def describe_message(job: Job, event: Event) -> str | None:
-    """A message to the person as one line; None for any other event."""
-    if event.kind != "message" or event.fields.get("to") != "user":
-        return None
-    message = job.message(event.fields["id"])
-    return None if message is None else f"message from {message.sender_name}: {one_line(message.body, 1_000)}"
-
-
-def describe_bound(event: Event) -> str | None:
-    """What a worker or a sandbox keeps an agent from, as one line; None for any other event."""
-    match event.kind:
-        case "bounded":
-            return f"bounded by its worker: {event.agent_id} {one_line(event.fields['why'], 300)}"
-        case "server":
-            return f"goes without an MCP server: {event.agent_id} {one_line(event.fields['why'], 300)}"
-        case "held":
-            return f"kept from being obeyed outside: {event.agent_id} left {one_line(event.fields['what'], 500)}"
-    return None
-
-
-def describe_question(swarm: Swarm, event: Event) -> str | None:
-    """A question to the person as one line; None for any other event, and for a question that is over."""
-    if event.kind != "question":
-        return None
+def describe_question(swarm: Swarm, event: Event) -> str:
+    """A question to the person as one line; empty for one that is over, or another agent's."""
     question = swarm.questions.find(event.fields["question"])
     if question is None or question.to or question.state != "open":
-        return None
+        return ""
     return f"{show_heading(question)}; `swarm questions {question.id}` shows it"
-
-
-def _describe(event: Event, agent: AgentView) -> str:
-    label = one_line(agent.label)
-    match event.kind:
-        case "job_started":
-            return f"started {label} ({agent.job_id}{', rehearsed' if agent.rehearsed else ''})"
-        case "spawned":
-            return f"spawned {label} ({agent.id})"
-        case "denied":
-            return f"denied  {one_line(event.fields['call'], 200)} of {label}: {one_line(event.fields['why'], 300)}"
-        case "hooked":
-            return f"hook    on {event.fields['event']} of {label}: {one_line(event.fields['why'], 300)}"
-        case "verdict":
-            outcome = "passed" if event.fields["passed"] else "refused"
-            about = f"{event.fields['by']} of attempt {event.fields['attempt']} {outcome}"
-            return f"judged  {label}: {about}: {one_line(event.fields['summary'], 300)}"
-        case "summary":
-            who = label if event.fields["sort"] == "progress" else agent.job_id
-            return f"{event.fields['sort']:<8}{who}: {one_line(event.fields['text'], 1_000)}"
-        case "rescued":
-            return f"rescued {label}: its worker died"
-        case "board":
-            task, change = event.fields["task"], event.fields["change"]
-            return f"board   task {task} {change}: {one_line(event.fields['subject'], 200)} ({label})"
-        case "resumed":
-            return f"resumed {label}: somebody wrote to it"
-    spent = f"{show_number(agent.turns, 'turn')}, {show_count(agent.usage.total_tokens)} tokens, {show_cost(agent.cost_usd)}"
-    took = "" if agent.ended_at is None else f", {show_duration(agent.ended_at - agent.created_at)}"
-    # Why the whole job ended is said once, at its end.
-    reason = one_line(event.fields.get("reason", ""), 300) if agent.parent_id is not None else ""
-    return f"ended   {label}: {event.fields.get('state', agent.state)}, {spent}{took}{f': {reason}' if reason else ''}"
 
 
 class StreamDisplay(Display):
     """Prints each event of the stream as it happens; its schema is `swarm.streaming.events`. A long silence is explained on stderr."""
 
     def __init__(self, swarm: Swarm, job: Job, *, quiet: bool = False) -> None:
-        self._teller, self._job, self._quiet = Teller(swarm, job), job, quiet
-        self._said_at = time.monotonic()
+        self._swarm, self._job = swarm, job
+        self._teller, self._quiet = Teller(swarm, job), quiet
+        self._silence = Silence()
 
     def show(self, events: Sequence[Event]) -> None:
         """Print what these events tell."""
         for event in events:
             for told in self._teller.tell(event):
                 print_json_text(told.model_dump_json())
-                self._said_at = time.monotonic()
-        if not self._quiet and time.monotonic() - self._said_at >= SILENCE_SECONDS:
-            self._said_at = time.monotonic()
-            print_note(describe_waiting(self._job.agents()))
+                self._silence.break_off()
+        if not self._quiet and self._silence.is_long():
+            print_note(describe_waiting(Reader(self._swarm.store).agents_of(self._job.id)))

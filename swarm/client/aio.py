@@ -23,11 +23,10 @@ from swarm.capabilities.mapping.maps import LineResult, MapView
 from swarm.client import maps
 from swarm.client import swarm as client
 from swarm.client.telling import Teller
-from swarm.core.errors import JobLost, UnknownAgent
 from swarm.core.records import Event, JobView, read_event
 from swarm.core.settings import Settings
-from swarm.store.connection import connect_async
-from swarm.store.outage import REDIS_ERRORS, Outage, is_away
+from swarm.store.outage import Outage, follow_async
+from swarm.store.streams import AsyncStreams
 from swarm.streaming.events import StreamEvent
 
 _BLOCK_SECONDS = 2.0
@@ -91,32 +90,21 @@ class Job(_OnThread):
 
     async def follow(self, *, after: str = "0") -> AsyncIterator[Event]:
         """As `swarm.Job.follow`: the job's events as they happen, up to its end."""
-        key, over = self._swarm.sync.store.keyspace.key("events", self.id), False
-        outage = Outage(self._swarm.sync.tell, who=self.id)
-        while True:
-            block = None if over else int(_BLOCK_SECONDS * 1000)
-            try:
-                found = await self._swarm.redis.xread({key: after}, count=500, block=block)
-                # The end may have been trimmed away, or the job may have expired meanwhile.
-                if not found and (await self.view()).ended:
-                    return
-            except REDIS_ERRORS as error:
-                if not is_away(error):
-                    raise
-                outage.note(error)
-                await asyncio.sleep(_AWAY_SECONDS)
-                continue
-            except UnknownAgent as error:
-                if over:
-                    return
-                raise JobLost(self.id) from error
-            outage.over()
+        name, over = ("events", self.id), False
+
+        async def ask() -> tuple[Any, bool]:
+            found = await self._swarm.streams.wait({name: after}, 0 if over else _BLOCK_SECONDS)
+            # The end may have been trimmed away, or the job may have expired meanwhile.
+            return found, not found and await asyncio.to_thread(self._sync._has_ended, told=over)
+
+        async for found, ended in follow_async(Outage(self._swarm.sync.tell, who=self.id), ask, _AWAY_SECONDS):
+            if ended:
+                return
             over = over and bool(found)
-            for _, entries in found or ():
-                for after, fields in entries:
-                    event = read_event(after, fields)
-                    yield event
-                    over = event.kind == "job_ended"
+            for after, fields in found.get(name, ()):
+                event = read_event(after, fields)
+                yield event
+                over = event.kind == "job_ended"
 
     async def stream(self) -> AsyncIterator[StreamEvent]:
         """As `swarm.stream`: typed events, with labels for people and whole contents for programs."""
@@ -154,24 +142,15 @@ class Map(_OnThread):
 
     async def results(self, *, after: str = "0") -> AsyncIterator[LineResult]:
         """As `swarm.Map.results`: what came of each line, as it comes, up to the map's end."""
-        key, outage = (
-            self._swarm.sync.store.keyspace.key("map", self.id, "results"),
-            Outage(self._swarm.sync.tell, who=self.id),
-        )
-        while True:
-            try:
-                found = await self._swarm.redis.xread({key: after}, count=500, block=int(_BLOCK_SECONDS * 1000))
-                results, over = await self._interpret([entry for _, entries in found or () for entry in entries])
-            except REDIS_ERRORS as error:
-                if not is_away(error):
-                    raise
-                outage.note(error)
-                await asyncio.sleep(_AWAY_SECONDS)
-                continue
-            except UnknownAgent as error:
-                raise JobLost(self.id) from error
-            outage.over()
-            after = found[-1][1][-1][0] if found else after
+        name = ("map", self.id, "results")
+
+        async def ask() -> tuple[Any, list[LineResult], bool]:
+            found = (await self._swarm.streams.wait({name: after}, _BLOCK_SECONDS)).get(name, [])
+            return (found, *await self._interpret(found))
+
+        outage = Outage(self._swarm.sync.tell, who=self.id)
+        async for found, results, over in follow_async(outage, ask, _AWAY_SECONDS):
+            after = found[-1][0] if found else after
             for result in results:
                 yield result
             if over:
@@ -190,7 +169,7 @@ class Swarm(_OnThread):
     def __init__(self, settings: Settings | None = None, *, tell: Callable[[str], None] | None = None) -> None:
         self.sync = self._sync = client.Swarm(settings, tell=tell)
         """The synchronous client underneath."""
-        self.redis = connect_async(self.sync.settings, timeout_seconds=2 * _BLOCK_SECONDS)
+        self.streams = AsyncStreams(self.sync.settings, block_seconds=_BLOCK_SECONDS)
         """The connection that is followed on."""
 
     jobs = _on_thread(client.Swarm.jobs)
@@ -215,5 +194,5 @@ class Swarm(_OnThread):
 
     async def close(self) -> None:
         """Give the connections back."""
-        await self.redis.aclose()
+        await self.streams.aclose()
         await asyncio.to_thread(self.sync.close)

@@ -32,7 +32,6 @@ from celery.backends.base import DisabledBackend
 from celery.canvas import Signature
 from celery.exceptions import Ignore
 from celery.worker import state as worker_state
-from redis.exceptions import RedisError
 
 from swarm.client.order import Order, StepOrder, options_given, ordered, read_order
 from swarm.client.preparation import prepare_order
@@ -42,8 +41,7 @@ from swarm.core.ids import job_id_for, root_agent_id
 from swarm.core.log import EventLog
 from swarm.core.records import JobView
 from swarm.core.settings import Settings
-from swarm.store.connection import explained
-from swarm.store.outage import REDIS_ERRORS
+from swarm.store.outage import REDIS_ERRORS, RedisError
 from swarm.store.sequels import Sequels
 
 log = EventLog("swarm.canvas")
@@ -116,7 +114,7 @@ def install(app: Celery, *, broker: str, settings: Settings | None = None) -> Ta
         retry_backoff_max=60,
     )
     def run_job(self: Task, *before: Any, **given: Any) -> Any:
-        with explained(swarm().store.keyspace.client):
+        with swarm().store.explained():
             return _run(self, swarm(), broker, before, given)
 
     app.steps["worker"].add(_revoking(swarm))

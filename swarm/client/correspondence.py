@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from swarm.core.errors import JobLost, MailboxFull, ReceiverEnded, UnknownAgent, UnreadableRecord
 from swarm.mailbox import USER, Message, Receiver, check_body, position_of
 from swarm.store.documents import read_record
-from swarm.store.outage import REDIS_ERRORS, Outage, is_away
+from swarm.store.outage import Outage, follow
 from swarm.store.store import Store
 from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage, Signals
 
@@ -150,22 +150,17 @@ class Correspondence:
         """
         position_of(after)
         give_up = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        while True:
+
+        def ask() -> tuple[bool, list[Message]]:
             wait = _LOOK_SECONDS if give_up is None else min(_LOOK_SECONDS, give_up - time.monotonic())
             try:
                 # Asked for first: whatever was written before the end is found below.
-                silent = self._will_stay_silent(sender)
-                found = self._store.mail.wait(self.id, after, wait)
-            except REDIS_ERRORS as error:
-                if not is_away(error):
-                    raise
-                self._outage.note(error)
-                time.sleep(_LOOK_SECONDS)
-                silent, found = False, []
+                return self._will_stay_silent(sender), self._store.mail.wait(self.id, after, wait)
             except UnknownAgent as error:
                 raise JobLost(self.id) from error
-            else:
-                self._outage.over()
+
+        for answer in follow(self._outage, ask, _LOOK_SECONDS):
+            silent, found = answer or (False, [])
             for message in found:
                 after = message.id
                 if sender in (None, message.sender):
@@ -174,6 +169,7 @@ class Correspondence:
                 return None
             if give_up is not None and time.monotonic() >= give_up:
                 raise TimeoutError(f"nobody of {self.id} has written within {timeout_seconds:g} s; it goes on")
+        return None
 
     def _will_stay_silent(self, sender: str | None) -> bool:
         if sender is None:

@@ -14,7 +14,7 @@ from swarm.core.errors import JobLost, UnknownAgent
 from swarm.core.ids import root_agent_id
 from swarm.core.records import AgentView, Event, JobView, read_event
 from swarm.mailbox import USER
-from swarm.store.outage import REDIS_ERRORS, Outage, is_away
+from swarm.store.outage import Outage, follow
 
 if TYPE_CHECKING:
     from swarm.client.swarm import Swarm
@@ -79,33 +79,33 @@ class Job(Correspondence):
 
     def _watch(self, after: str, idle_seconds: float) -> Iterator[Event | None]:
         over = False
-        while True:
-            try:
-                found = self._store.events.wait(self.id, after, 0 if over else idle_seconds)
-                # The end may have been trimmed away, or the job may have expired meanwhile.
-                if not found and self.view().ended:
-                    return
-            except REDIS_ERRORS as error:
-                if not is_away(error):
-                    raise
-                self._outage.note(error)
-                time.sleep(min(0.5, idle_seconds))
-                yield None
-                continue
-            except UnknownAgent as error:
-                if over:
-                    return
-                raise JobLost(self.id) from error
-            self._outage.over()
+
+        def ask() -> tuple[list[tuple[str, dict[str, str]]], bool]:
+            found = self._store.streams.wait(("events", self.id), after, 0 if over else idle_seconds)
+            # The end may have been trimmed away, or the job may have expired meanwhile.
+            return found, not found and self._has_ended(told=over)
+
+        for answer in follow(self._outage, ask, min(0.5, idle_seconds)):
+            found, ended = answer or ([], False)
+            if ended:
+                return
+            over = over and (bool(found) or answer is None)
             if not found:
-                over = False
                 yield None
-                continue
             for after, fields in found:
                 event = read_event(after, fields)
                 yield event
                 # Somebody may have written to its root since, so that it went on.
                 over = event.kind == "job_ended"
+
+    def _has_ended(self, *, told: bool = False) -> bool:
+        """Whether it is over; one that has expired since that was `told` is. Raises `JobLost`."""
+        try:
+            return self.view().ended
+        except UnknownAgent as error:
+            if told:
+                return True
+            raise JobLost(self.id) from error
 
     def wait(self, timeout_seconds: float | None = None) -> JobView:
         """Wait for the end and return the finished job. Raises `TimeoutError`; the job goes on then."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,9 +27,8 @@ from swarm.core.records import NANO
 from swarm.core.settings import Settings
 from swarm.mailbox import USER
 from swarm.permissions.ceiling import UNLIMITED, Ceiling, Wanted
-from swarm.store.connection import explained
 from swarm.store.fields import agent_fields, job_fields
-from swarm.store.outage import REDIS_ERRORS, Outage, is_away
+from swarm.store.outage import Outage, follow
 from swarm.store.prefixes import digest_of
 from swarm.workspace.checkouts import place_checkout
 
@@ -72,32 +70,28 @@ class Map:
 
     def follow(self, *, after: str = "0", idle_seconds: float = 1.0) -> Iterator[LineResult | None]:
         """As `results`, with None whenever nothing has come for so long. Raises `JobLost` if Redis comes back without the map."""
-        while True:
-            try:
-                found = self._swarm.store.keyspace.wait_entries(f"map:{self.id}", "results", after, idle_seconds)
-                results, over = self.interpret(found)
-            except REDIS_ERRORS as error:
-                if not is_away(error):
-                    raise
-                self._outage.note(error)
-                time.sleep(min(0.5, idle_seconds))
-                yield None
-                continue
-            except UnknownMap as error:
-                raise JobLost(self.id) from error
-            self._outage.over()
-            after = found[-1][0] if found else after
+
+        def ask() -> tuple[str, list[LineResult], bool]:
+            found = self._swarm.store.streams.wait(("map", self.id, "results"), after, idle_seconds)
+            return (found[-1][0] if found else "", *self.interpret(found))
+
+        for answer in follow(self._outage, ask, min(0.5, idle_seconds)):
+            last, results, over = answer or ("", [], False)
+            after = last or after
             yield from results
             if over:
                 return
-            if not found:
+            if not last:
                 yield None
 
     def interpret(self, found: Sequence[tuple[str, dict[str, str]]]) -> tuple[list[LineResult], bool]:
-        """The results that some entries of the map's stream tell, and whether no more will come. Raises `UnknownMap`."""
-        read = self._maps.interpret(self.id, found)
-        # An end may be that of an earlier time, and whoever asks for what comes after the last one is told at once.
-        over = (not read or isinstance(read[-1], End)) and self.view().ended
+        """The results that some entries of the map's stream tell, and whether no more will come. Raises `JobLost`."""
+        try:
+            read = self._maps.interpret(self.id, found)
+            # An end may be that of an earlier time, and whoever asks for what comes after the last one is told at once.
+            over = (not read or isinstance(read[-1], End)) and self.view().ended
+        except UnknownMap as error:
+            raise JobLost(self.id) from error
         return [each for each in read if isinstance(each, LineResult)], over
 
     def results_so_far(self) -> Iterator[LineResult]:
@@ -215,7 +209,7 @@ def place_map(swarm: Swarm, prepared: PreparedMap) -> Map:
         "carried": json.dumps({name: digest_of(text) for name, text in carried.items()}) if carried else "",
     }
     documents = {digest_of(text): text for text in (catalogue, *carried.values())} | job.skills.packages
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         problems = take_in_memory(swarm, job)
         attempts = range(1, prepared.retries + 2)
         kept = [

@@ -15,7 +15,6 @@ from swarm.client.work import keep_folder
 from swarm.core.errors import IdempotencyConflict
 from swarm.core.ids import root_agent_id
 from swarm.core.settings import Settings
-from swarm.store.connection import explained
 from swarm.store.durable import Disk
 from swarm.workspace.sending import Sent, send_folder
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 def place_job(swarm: Swarm, prepared: PreparedJob) -> Job:
     """`Swarm.place`."""
     spec, warnings = prepared.spec, prepared.warnings
-    with explained(swarm.store.keyspace.client):
+    with swarm.store.explained():
         # Before there is an agent that is told of it.
         problems = take_in_memory(swarm, prepared)
         is_there = prepared.digest and swarm.store.jobs.exists(spec.job_id)
@@ -69,7 +68,7 @@ def keep_files(settings: Settings, folder: Path, files: Files | None, job_id: st
 def wait_for_disk(swarm: Swarm) -> None:
     """Wait until what was written is on Redis' disk, if the settings ask for that."""
     if swarm.settings.durability == "all":
-        Disk(swarm.store.keyspace.client, swarm.store.keyspace.key("synced"), "all").wait()
+        Disk(swarm.store.keyspace, "all").wait()
 
 
 def _find_wants(swarm: Swarm, spec: AgentSpec) -> list[str]:

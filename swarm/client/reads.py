@@ -130,14 +130,16 @@ def get_job(
     return call.swarm.job(job).view()
 
 
-def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *, after: str = "$") -> None:
-    """Wait for so long, and tell of the events after that one. Raises `UnknownAgent`."""
-    swarm, deadline = call.swarm, time.monotonic() + seconds
+def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *, after: str = "") -> None:
+    """Wait for so long, and tell of the events after that one (default: the last). Raises `UnknownAgent`."""
+    swarm, deadline, events = call.swarm, time.monotonic() + seconds, ("events", job_id)
+    # Before the job is looked at: what ends it meanwhile is found by the wait.
+    after = after or (swarm.store.streams.last(events) if seconds else "")
     while (left := deadline - time.monotonic()) > 0:
         view = swarm.store.jobs.get(job_id)
         if view.ended or (until == "attention" and (view.unread or swarm.questions.open(job_id))):
             return
-        for entry_id, fields in swarm.store.events.wait(job_id, after, min(_LOOK_SECONDS, left)):
+        for entry_id, fields in swarm.store.streams.wait(events, after, min(_LOOK_SECONDS, left)):
             after, event = entry_id, read_event(entry_id, fields)
             call.tell(f"{event.kind} {event.fields.get('activity') or event.agent_id}")
 
@@ -146,7 +148,9 @@ def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *,
 def follow_job(call: Invocation, job: JobId, after: Cursor = "0", wait_seconds: WaitSeconds = 0) -> Events:
     """A job's lifecycle events from a place on, oldest first; with wait_seconds they are waited for if there are none yet."""
     store = call.swarm.store
-    found, over = _await_new(partial(store.events.wait, job, after), wait_seconds, lambda: store.jobs.get(job).ended)
+    found, over = _await_new(
+        partial(store.streams.wait, ("events", job), after), wait_seconds, lambda: store.jobs.get(job).ended
+    )
     events = [read_event(entry_id, fields) for entry_id, fields in found]
     ended = over and (not events or events[-1].kind == "job_ended")
     return Events(events=events, next=events[-1].id if events else after, ended=ended)
@@ -278,7 +282,7 @@ def get_map(call: Invocation, map: MapId) -> MapView:
 def get_results(call: Invocation, map: MapId, after: Cursor = "0", wait_seconds: WaitSeconds = 0) -> LineResults:
     """Results of a map's lines, part by part; with wait_seconds they are waited for if there are none yet."""
     its_map = call.swarm.find_map(map)
-    read = partial(call.swarm.store.keyspace.wait_entries, f"map:{its_map.id}", "results", after)
+    read = partial(call.swarm.store.streams.wait, ("map", its_map.id, "results"), after)
     found, _ = _await_new(read, wait_seconds, lambda: its_map.view().ended)
     results, over = its_map.interpret(found)
     return LineResults(results=results, next=found[-1][0] if found else after, over=over)

@@ -70,7 +70,7 @@ class Swarm:
 
     def close(self) -> None:
         """Give the connections back; they are made anew if it is used again."""
-        self.store.keyspace.client.close()
+        self.store.close()
 
     def outlasting(self, job_id: str) -> Swarm:
         """The same for somebody who watches one job: every call waits for a Redis that is away, and says that the job does."""

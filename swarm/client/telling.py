@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from swarm.agent.entries import Assistant, Compacted, Entry, Parked, ToolFinished, decode_entry
-from swarm.agent.entries import ModelFailed as Failed
-from swarm.agent.entries import Prompt as Prompted
+from swarm.agent.entries import decode_entry
+from swarm.agent.items import Item
+from swarm.agent.transcript import Narrator
 from swarm.client.swarm import Job, Swarm
 from swarm.core.records import AgentView, Event
 from swarm.store.questions import Question
@@ -25,12 +26,15 @@ from swarm.streaming.events import (
     QuestionClosed,
     Reply,
     StreamEvent,
-    ToolCall,
     ToolResult,
 )
 
 _OF_AGENT = ("text", "stopped_at", "turns", "tools", "usage", "cost_usd")
 _OF_JOB = ("data", "reason", "stopped_at", "agents", "turns", "usage", "cost_usd", "rehearsed")
+_TOLD: dict[str, type[Prompt | Reply | ToolResult | ModelFailed]] = {
+    **{"prompt": Prompt, "reply": Reply, "result": ToolResult, "failure": ModelFailed},
+}
+"""By the kind of an item, the event that it is."""
 _STATES: dict[str, Any] = {
     **{"running": "running", "parked": "parked"},
     **dict.fromkeys(("woken", "handed_over", "rescued", "resumed"), "queued"),
@@ -52,15 +56,19 @@ class Teller:
         self._read: dict[str, int] = {}
         """Entries of each agent's journal that were told."""
         self._agents: dict[str, AgentView] = {}
-        self._calls: dict[str, str] = {}
+        self._narrators: defaultdict[str, Narrator] = defaultdict(Narrator)
         self._waits: dict[str, str] = {}
 
     def tell(self, event: Event) -> list[StreamEvent]:
         """What the next event means: first what its agent has lived up to it, then the event itself."""
         about = self._about(event)
-        told = [found for entry in self._entries(event) for found in self._tell_entry(entry, about)]
-        lifecycle = self._tell_event(event, {**about, "seq": event.seq, "at": event.at})
+        told = [found for seq, item in self._items(event) for found in self._tell_item(seq, item, about)]
+        lifecycle = self.happened(event)
         return [*told, *([lifecycle] if lifecycle is not None else [])]
+
+    def happened(self, event: Event) -> StreamEvent | None:
+        """What the event means by itself."""
+        return self._tell_event(event, {**self._about(event), "seq": event.seq, "at": event.at})
 
     def _about(self, event: Event) -> dict[str, Any]:
         if not event.agent_id.startswith("agent-"):  # the person
@@ -72,8 +80,8 @@ class Teller:
 
     # -- what agents live --------------------------------------------------------------------------------------
 
-    def _entries(self, event: Event) -> Iterator[tuple[int, Entry]]:
-        """The entries that came before the event, each with its place in the job."""
+    def _items(self, event: Event) -> Iterator[tuple[int, Item]]:
+        """What came before the event, each with its place in the job."""
         if event.agent_id not in self._agents:
             return
         while page := self._swarm.store.journals.stored(event.agent_id, after=self._read.get(event.agent_id, 0)):
@@ -81,52 +89,17 @@ class Teller:
                 if stored.seq > event.seq:
                     return
                 self._read[event.agent_id] = stored.number
-                yield stored.seq, decode_entry(stored.document, agent_id=event.agent_id, number=stored.number)
+                entry = decode_entry(stored.document, agent_id=event.agent_id, number=stored.number)
+                yield stored.seq, self._narrators[event.agent_id].item(entry)
 
-    def _tell_entry(self, found: tuple[int, Entry], about: dict[str, Any]) -> Iterator[StreamEvent]:
-        seq, entry = found
-        about = {**about, "seq": seq, "at": entry.at}
-        match entry:
-            case Prompted():
-                yield Prompt(**about, purpose=entry.purpose, text=entry.text)
-            case Assistant():
-                yield self._tell_reply(entry, about)
-            case ToolFinished():
-                yield ToolResult(
-                    **about,
-                    tool_use_id=entry.tool_use_id,
-                    name=self._calls.get(entry.tool_use_id, ""),
-                    text=entry.text,
-                    is_error=entry.is_error,
-                    duration_seconds=entry.duration_seconds,
-                )
-            case Failed():
-                failed = {"error": entry.error, "error_kind": entry.error_kind, "permanent": entry.permanent}
-                yield ModelFailed(**about, **failed)
-            case Compacted():
-                cut = {"trigger": entry.trigger, "form": entry.form, "model": entry.model}
-                yield Notice(**about, kind="compacted", about={**cut, "tokens_before": str(entry.tokens_before)})
-            case Parked():
-                self._waits[about["agent_id"]] = entry.condition.describe()
-
-    def _tell_reply(self, entry: Assistant, about: dict[str, Any]) -> Reply:
-        calls = [
-            ToolCall(tool_use_id=str(block["id"]), name=str(block["name"]), input=block.get("input"))
-            for block in entry.content
-            if block.get("type") == "tool_use"
-        ]
-        self._calls.update({call.tool_use_id: call.name for call in calls})
-        agent = self._agents[about["agent_id"]]
-        return Reply(
-            **about,
-            text=_join(entry.content, "text"),
-            thinking=_join(entry.content, "thinking"),
-            tool_calls=calls,
-            stop_reason=entry.stop_reason,
-            model=entry.model,
-            usage=entry.usage,
-            cost_usd=0.0 if agent.rehearsed else entry.cost_usd,
-        )
+    def _tell_item(self, seq: int, item: Item, about: dict[str, Any]) -> Iterator[StreamEvent]:
+        about = {**about, "seq": seq, "at": item.at}
+        if made := _TOLD.get(item.kind):
+            yield made(**about, **item.facts)
+        elif item.kind == "cut":
+            yield Notice(**about, kind="compacted", about=item.facts)
+        elif item.kind == "wait":
+            self._waits[about["agent_id"]] = item.facts["waits_for"]
 
     # -- what happens to them ----------------------------------------------------------------------------------
 
@@ -180,7 +153,3 @@ def _tell_question(event: Event, question: Question, about: dict[str, Any]) -> S
     return QuestionClosed(
         **about, question_id=question.id, state=state, answer=question.answer, by=event.fields.get("by", "")
     )
-
-
-def _join(content: list[dict[str, Any]], kind: str) -> str:
-    return "\n\n".join(str(block[kind]) for block in content if block.get("type") == kind and block.get(kind))

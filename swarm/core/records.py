@@ -99,6 +99,12 @@ class VerdictView(BaseModel, frozen=True):
     grader: str = ""
     """The agent id of a grader."""
 
+    @property
+    def headline(self) -> str:
+        """In a few words: `attempt 2: check passed`."""
+        outcome = "passed" if self.passed else "could not be had" if self.void else "refused"
+        return f"attempt {self.attempt}: {self.by} {outcome}"
+
 
 _TOLD = ("id", "state", "label", "title", "reason", "turns", "agents", "cost_usd", "text")
 _TOLD_CHARACTERS = 60

@@ -19,6 +19,7 @@ from swarm.hub.depot import Depot
 from swarm.hub.server import make_folder, make_server
 from swarm.hub.upkeep import EVERY_SECONDS, YOUNG_SECONDS, Jobs, Upkeep
 from swarm.store.connection import connect
+from swarm.store.store import Store
 
 _GRACE_SECONDS = 10.0
 """How long requests that have begun may go on when it is told to end."""
@@ -61,7 +62,7 @@ async def _serve(settings: Settings, folder: Path, sockets: list[socket], told: 
 def _make_upkeep(settings: Settings, depot: Depot) -> Upkeep:
     jobs = None
     if settings.redis_url is not None:
-        jobs = Jobs(connect(settings), settings.key_prefix, depot.folder / _MARK)
+        jobs = Jobs(Store(connect(settings), settings.key_prefix), depot.folder / _MARK)
     return Upkeep(depot, jobs, retention_seconds=settings.retention_seconds, young_seconds=YOUNG_SECONDS)
 
 

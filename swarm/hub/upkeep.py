@@ -9,16 +9,15 @@ Redis has another mark or none nothing is removed.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import shutil
 from pathlib import Path
-
-import redis
 
 from swarm.core.log import EventLog
 from swarm.hub.backend import run_git
 from swarm.hub.depot import Depot
 from swarm.hub.requests import Place
+from swarm.store.outage import REDIS_ERRORS
+from swarm.store.store import Store
 
 log = EventLog("swarm.hub")
 EVERY_SECONDS = 60.0
@@ -32,26 +31,20 @@ _ASKED_AT_ONCE = 500
 class Jobs:
     """Which jobs the hub's Redis knows."""
 
-    def __init__(self, client: redis.Redis, prefix: str, mark_file: Path) -> None:
-        self._client, self._prefix, self._mark_file = client, prefix, mark_file
+    def __init__(self, store: Store, mark_file: Path) -> None:
+        self._store, self._mark_file = store, mark_file
 
     def is_ours(self) -> bool:
         """Whether this is the Redis that the hub has known from the start; the two are made known to each other once."""
-        key = f"{self._prefix}:hub"
         if not self._mark_file.exists():
-            self._client.set(key, secrets.token_hex(16), nx=True)
-            self._mark_file.write_text(str(self._client.get(key)))
-        return self._client.get(key) == self._mark_file.read_text()
+            self._mark_file.write_text(self._store.fleet.hub_mark(make=True))
+        return self._store.fleet.hub_mark() == self._mark_file.read_text()
 
     def unknown(self, names: list[str]) -> list[str]:
         """Those of these that are no jobs, or no more."""
         found = []
         for start in range(0, len(names), _ASKED_AT_ONCE):
-            part = names[start : start + _ASKED_AT_ONCE]
-            with self._client.pipeline(transaction=False) as pipeline:
-                for name in part:
-                    pipeline.exists(f"{self._prefix}:job:{name}")
-                found += [name for name, there in zip(part, pipeline.execute(), strict=True) if not there]
+            found += self._store.jobs.missing(names[start : start + _ASKED_AT_ONCE])
         return found
 
 
@@ -67,7 +60,7 @@ class Upkeep:
         while True:
             try:
                 await self.look()
-            except (redis.RedisError, OSError) as error:
+            except REDIS_ERRORS as error:
                 log.warning("hub.upkeep_failed", error=error)
             await asyncio.sleep(every_seconds)
 

@@ -10,12 +10,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import redis
-
 from swarm.core.errors import SwarmError
 from swarm.core.settings import Settings
 from swarm.permissions.sandbox import Backend, choose_backend, network_trouble
-from swarm.store.connection import connect, hide_password, redis_hosts, redis_url, without_login
+from swarm.store.connection import hide_password, ping_server, redis_hosts, redis_url, server_info, without_login
+from swarm.store.outage import RedisError
 
 OLDEST_REDIS = (6, 2)
 _SECRETS = ("/etc/swarm/swarm.env", "/etc/swarm/redis-password.conf", "~/.aws/credentials", "~/.config/anthropic")
@@ -54,9 +53,8 @@ def _redis(settings: Settings) -> Iterator[Exposure]:
             "use rediss://, or keep it to a private network that only the fleet is in",
         )
     try:
-        with connect(settings) as client:
-            version = str(client.info("server").get("redis_version", ""))
-    except (SwarmError, redis.RedisError):
+        version = str(server_info(settings).get("redis_version", ""))
+    except (SwarmError, RedisError):
         return
     if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < OLDEST_REDIS:
         yield Exposure("old Redis", f"it is {version}", f"upgrade it to {'.'.join(map(str, OLDEST_REDIS))} or newer")
@@ -65,10 +63,10 @@ def _redis(settings: Settings) -> Iterator[Exposure]:
 def _takes_anybody(settings: Settings) -> bool:
     """Ask as somebody who has no password."""
     try:
-        with connect(settings.model_copy(update={"redis_url": without_login(redis_url(settings))})) as client:
-            return bool(client.ping())
-    except (SwarmError, redis.RedisError):
+        ping_server(without_login(redis_url(settings)))
+    except SwarmError:
         return False
+    return True
 
 
 def _is_loopback(host: str) -> bool:

@@ -30,7 +30,7 @@ from swarm.local.workers import (
     start_worker,
     wait_until_ready,
 )
-from swarm.store.connection import broker_transport_options, broker_url, connect, ping_or_raise
+from swarm.store.connection import broker_transport_options, broker_url, ping_server
 
 GRACE_SECONDS = 20.0
 """How long workers may take to reach a turn boundary when the stack goes down."""
@@ -209,8 +209,7 @@ def start_missing(
     try:
         if new.temporary and not had_redis:
             _redis_mark(settings).touch()
-        with connect(ensure_redis(settings)) as client:
-            ping_or_raise(client)
+        ping_server(ensure_redis(settings))
         # Before the workers, who need it; one that somebody else runs there will do.
         if own_hub is not None and not listens(own_hub):
             started.append(start_hub(settings, own_hub, temporary=new.temporary))
@@ -299,8 +298,7 @@ def _fleet_answers(settings: Settings) -> bool:
 
     if settings.redis_url is None:
         return False
-    with connect(settings) as client:
-        ping_or_raise(client)
+    ping_server(settings)
     url, options = broker_url(settings.redis_url), broker_transport_options(settings.redis_url)
     with Connection(url, transport_options=options) as connection:
         workers = Mailbox(settings.key_prefix, type="fanout", accept=["json"])(connection)

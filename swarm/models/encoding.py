@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from swarm.models import Block, ModelRequest
-from swarm.models.request import MARK, bounded_output, marks_of, sendable
+from swarm.models.request import MARK, bounded_output, is_silent, marks_of, sendable
 
 _encode_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _MARK_TAIL = b"," + _encode_text({"cache_control": MARK}).encode()[1:]
@@ -98,18 +98,18 @@ class Encoder:
         """By identity, the blocks of all later messages."""
 
     def _conversation(self) -> list[bytes | bytearray]:
-        kept = [
-            (at, message) for at in range(self._count, len(self._messages)) if (message := sendable(self._messages[at]))
+        messages = [sendable(message) for message in self._messages[self._count :]]
+        marks, has_earlier = marks_of(messages)
+        parts = [
+            b"" if is_silent(message) else self._message(message, {block for place, block in marks if place == at})
+            for at, message in enumerate(messages)
         ]
-        marks, has_earlier = marks_of([message for _, message in kept])
-        marked = {(kept[place][0], block) for place, block in marks}
-        parts = [self._message(message, {block for place, block in marked if place == at}) for at, message in kept]
         if has_earlier:
             # Later requests mark nothing before what this one marks.
             settled = min(place for place, _ in marks)
-            self._settle(kept[settled][0], parts[:settled])
+            self._settle(parts[:settled])
             parts = parts[settled:]
-        joined = b",".join(parts)
+        joined = b",".join(filter(None, parts))
         return [self._settled, b"," if self._settled and joined else b"", joined]
 
     def _message(self, message: dict[str, Any], marked: set[int]) -> bytes:
@@ -122,14 +122,15 @@ class Encoder:
             known = self._blocks[id(block)] = (block, _encode(block))
         return known[1][:-1] + _MARK_TAIL if marked else known[1]
 
-    def _settle(self, count: int, parts: list[bytes]) -> None:
+    def _settle(self, parts: list[bytes]) -> None:
         if not parts:
             return
-        if self._settled:
+        joined = b",".join(filter(None, parts))
+        if self._settled and joined:
             self._settled += b","
-        self._settled += b",".join(parts)
-        self._count = count
-        later = {id(block) for message in self._messages[count:] for block in message["content"]}
+        self._settled += joined
+        self._count += len(parts)
+        later = {id(block) for message in self._messages[self._count :] for block in message["content"]}
         self._blocks = {key: known for key, known in self._blocks.items() if key in later}
 
 

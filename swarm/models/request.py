@@ -44,7 +44,7 @@ def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": bounded_output(request, max_output),
-        "messages": _mark_messages([kept for message in request.messages if (kept := sendable(message)) is not None]),
+        "messages": _mark_messages([sendable(message) for message in request.messages]),
     }
     if request.system.strip():
         body["system"] = [_marked({"type": "text", "text": request.system})]
@@ -69,8 +69,8 @@ def bounded_output(request: ModelRequest, max_output: int) -> int:
     return max(1, min(request.max_tokens, max_output))
 
 
-def sendable(message: dict[str, Any]) -> dict[str, Any] | None:
-    """The message with its content as a list of unmarked blocks; None for a reply that said nothing at all.
+def sendable(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the message with its content as a list of unmarked blocks, which is empty for a silent reply.
 
     Replies may hold empty texts, or be empty; requests with such are refused, and would be for the rest of the life. A message
     that is fit already, as nearly all of a long conversation are, is not copied.
@@ -80,16 +80,21 @@ def sendable(message: dict[str, Any]) -> dict[str, Any] | None:
     if blocks is content and blocks and all(map(_is_fit, blocks)):
         return message
     kept = [unmarked(block) for block in blocks if not _is_empty_text(block)]
-    if not kept and message["role"] == "assistant":
-        return None
-    return {**message, "content": kept or [unmarked(block) for block in blocks]}
+    if message["role"] != "assistant":
+        kept = kept or [unmarked(block) for block in blocks]
+    return {**message, "content": kept}
+
+
+def is_silent(message: dict[str, Any]) -> bool:
+    """Whether a sendable message is a reply without content: it is not sent, but it shows where the last request ended."""
+    return message["role"] == "assistant" and not message["content"]
 
 
 def _mark_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for m, b in marks_of(messages)[0]:
         content = messages[m]["content"]
         messages[m] = {**messages[m], "content": [*content[:b], _marked(content[b]), *content[b + 1 :]]}
-    return messages
+    return [message for message in messages if not is_silent(message)]
 
 
 def marks_of(messages: list[dict[str, Any]]) -> tuple[set[tuple[int, int]], bool]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from swarm.agent.entries import Entry, Started, decode_entry
 from swarm.core.errors import ConfigurationError
+from swarm.replay.store import PastStore
 from swarm.store.store import Store
 
 VERSION = 1
@@ -95,16 +96,15 @@ class Past:
 def read_past(store: Store, job_id: str) -> Past:
     """The job as it stands now. Raises `UnknownAgent`."""
     store.jobs.get(job_id)
-    past = Past(job_id, store.keyspace.client.hgetall(store.keyspace.key("job", job_id)))
+    records = PastStore(store.keyspace, job_id)
+    past = Past(job_id, records.job())
     for digest in (past.fields.get("definitions", ""), *carried_by(past.fields).values()):
         _take_document(store, past, digest)
     # What travels with a job may refer to more: a skill to its files.
     for digest in {found for text in list(past.documents.values()) for found in _DIGEST.findall(text)}:
         _take_document(store, past, digest)
     for agent_id in store.agents.ids([job_id]):
-        agent = past.agents[agent_id] = PastAgent(
-            agent_id, store.keyspace.client.hgetall(store.keyspace.key("agent", agent_id))
-        )
+        agent = past.agents[agent_id] = PastAgent(agent_id, records.agent(agent_id))
         agent.entries = [
             PastEntry(one.number, one.seq, json.loads(one.document)) for one in _all_entries(store, agent_id)
         ]
@@ -112,9 +112,9 @@ def read_past(store: Store, job_id: str) -> Past:
             # What its requests begin with, at first and by another definition.
             for name in ("prefix", "instructions") if entry.document["kind"] in ("started", "redefined") else ():
                 _take_document(store, past, entry.document.get(name, ""))
-        agent.mail = list(store.keyspace.client.xrange(store.keyspace.key("mail", agent_id)))
-        agent.outputs = store.keyspace.client.hgetall(store.keyspace.key("outputs", agent_id))
-    past.events = list(store.keyspace.client.xrange(store.keyspace.key("events", job_id)))
+        agent.mail = records.stream("mail", agent_id)
+        agent.outputs = records.outputs(agent_id)
+    past.events = records.stream("events", job_id)
     return past
 
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swarm.core.errors import ConfigurationError
 from swarm.replay.past import Past, PastAgent
 from swarm.replay.sharing import Shared
+from swarm.replay.store import PastStore
 from swarm.store.store import Store
 from swarm.store.values import Signals
 
@@ -44,13 +44,14 @@ def plant(
 
     Raises `ConfigurationError` if there is a job of that id.
     """
+    records = PastStore(store.keyspace, past.job_id)
     for digest, text in past.documents.items():
-        _step(store, past, "document", {"digest": digest, "text": text})
+        records.plant("document", {"digest": digest, "text": text})
     for place, agent in enumerate(past.agents.values()):
-        _plant_agent(store, past, agent, place)
-    _plant_messages(store, past, "events", "", past.events)
+        _plant_agent(records, agent, place)
+    _plant_messages(records, "events", "", past.events)
     for part in shared.parts() if shared is not None else ():
-        _step(store, past, "shared", part)
+        records.plant("shared", part)
     numbers = [entry.seq for agent in past.agents.values() for entry in agent.entries]
     numbers += [int(fields.get("seq", 0)) for _, fields in past.events]
     request = {
@@ -60,40 +61,26 @@ def plant(
         "queue": list(queue),
         **({"team": dict(team)} if team else {}),
     }
-    answer = store.keyspace.run("plant_job", past.job_id, json.dumps(request))
-    if answer[0] == "exists":
-        raise _there(past)
-    return Signals(publish=answer[1])
+    return records.plant_job(request)
 
 
-def _plant_agent(store: Store, past: Past, agent: PastAgent, place: int) -> None:
+def _plant_agent(records: PastStore, agent: PastAgent, place: int) -> None:
     at = float(agent.fields.get("created", 0)) + place * 1e-6
     # How long the journal is says the step that makes it so.
     fields = {name: value for name, value in agent.fields.items() if name != "length"}
-    _step(store, past, "agent", {"id": agent.id, "parent": agent.parent, "fields": fields, "at": at})
+    records.plant("agent", {"id": agent.id, "parent": agent.parent, "fields": fields, "at": at})
     for first in range(0, len(agent.entries), _AT_ONCE):
         part = agent.entries[first : first + _AT_ONCE]
         entries = [[one.number, one.seq, json.dumps(one.document, ensure_ascii=False)] for one in part]
-        _step(store, past, "entries", {"id": agent.id, "entries": entries})
-    _plant_messages(store, past, "mail", agent.id, agent.mail)
+        records.plant("entries", {"id": agent.id, "entries": entries})
+    _plant_messages(records, "mail", agent.id, agent.mail)
     for key, text in agent.outputs.items():
-        _step(store, past, "outputs", {"id": agent.id, "texts": {key: text}})
+        records.plant("outputs", {"id": agent.id, "texts": {key: text}})
 
 
-def _plant_messages(store: Store, past: Past, what: str, owner: str, messages: Sequence[Any]) -> None:
+def _plant_messages(records: PastStore, what: str, owner: str, messages: Sequence[Any]) -> None:
     for first in range(0, len(messages), _AT_ONCE):
-        _step(store, past, what, {"id": owner, "messages": messages[first : first + _AT_ONCE]})
-
-
-def _step(store: Store, past: Past, what: str, request: dict[str, Any]) -> None:
-    if store.keyspace.run("plant", past.job_id, what, json.dumps(request, ensure_ascii=False))[0] == "exists":
-        raise _there(past)
-
-
-def _there(past: Past) -> ConfigurationError:
-    return ConfigurationError(
-        f"there is a job {past.job_id} already, or one with its agents; `swarm tree {past.job_id}` shows it"
-    )
+        records.plant(what, {"id": owner, "messages": messages[first : first + _AT_ONCE]})
 
 
 def freeze(past: Past) -> Past:

@@ -18,13 +18,14 @@ from swarm.agent import notes
 from swarm.agent.compacting import Wanted
 from swarm.agent.decision import Action
 from swarm.agent.entries import CompactionFailed, Entry, Hooked, HooksBegun, ToolFinished
+from swarm.agent.transcript import describe_hooked
 from swarm.capabilities.hooks.answers import AFTER_CALLS, BEFORE_CALLS, Said, interrupt, put_together
 from swarm.capabilities.hooks.choosing import Table
 from swarm.capabilities.hooks.events import Event, before_call, find_events
 from swarm.capabilities.hooks.files import Managed, read_managed
 from swarm.capabilities.hooks.placing import place_hook
 from swarm.capabilities.hooks.running import Calling, made_file
-from swarm.capabilities.hooks.telling import describe_hooked, tell, write_transcript
+from swarm.capabilities.hooks.telling import tell, write_transcript
 from swarm.capabilities.team.board import Board
 from swarm.core.log import EventLog
 from swarm.definitions.hooks import Hook, Hooks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from pydantic import BaseModel
 
@@ -26,9 +26,9 @@ from swarm.core.records import Usage
 from swarm.mailbox import Message
 from swarm.runtime.share import Share
 from swarm.store.durable import Disk
-from swarm.store.slots import CallEnd
+from swarm.store.journals import Beside
 from swarm.store.store import Store
-from swarm.store.values import Claim, Counters, Signals, reply_counters
+from swarm.store.values import Claim, Signals, reply_counters
 
 EntryT = TypeVar("EntryT", bound=BaseModel)
 
@@ -75,33 +75,14 @@ class Journal:
             return clean(entry.model_copy(update={"system": "", "tools": []})).model_copy(update=update)
         return clean(entry).model_copy(update=update)
 
-    def append(
-        self,
-        entries: Sequence[Entry],
-        *,
-        activity: str = "",
-        counters: Counters | None = None,
-        settle: bool = False,
-        said: str = "",
-        call: CallEnd | None = None,
-    ) -> None:
+    def append(self, entries: Sequence[Entry], **beside: Unpack[Beside]) -> None:
         """Store entries and take them in; what must not be lost is on the disk then, where that was asked for.
 
-        `call` says how a call of the model has ended. Where they lead to another one, its slot is asked for with them.
+        Where they lead to another call of the model, its slot is asked for with them.
         """
         stamped = [self.stamp(entry) for entry in entries]
         wish = self.share.wish_after(self.life, stamped) if self.share is not None else None
-        appended = self.store.journals.append(
-            self.claim,
-            self.next_number,
-            stamped,
-            activity=activity,
-            counters=counters,
-            settle=settle,
-            said=said,
-            call=call,
-            wish=wish,
-        )
+        appended = self.store.journals.append(self.claim, self.next_number, stamped, wish=wish, **beside)
         self.unread = self.unread if appended.unread is None else appended.unread
         self.wanted = self.wanted if appended.wanted is None else appended.wanted
         if self.share is not None and wish is not None:
@@ -109,7 +90,7 @@ class Journal:
         for entry in stamped:
             self.life.apply(entry)
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
-            self._disk.wait(self.store.keyspace.client)
+            self._disk.wait(self.store.keyspace)
         if self.publish is not None and appended.effect.publish:
             self.publish(appended.effect)
 

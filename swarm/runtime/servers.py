@@ -250,7 +250,7 @@ class Servers:
     def _find_login(self, url: str) -> dict[str, Any] | None:
         segment = self._segment
         # Whose memory its agents have, his logins they have.
-        document = segment.store.keyspace.client.hget(segment.store.keyspace.key("job", segment.spec.job_id), "memory")
+        document = segment.store.jobs.memory(segment.spec.job_id)
         person = Places.model_validate_json(document).owner if document else ""
         return way_to(segment.settings, segment.store, person, url)
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import threading
 import time
 
-from redis.exceptions import RedisError
-
 from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.digests import MOST_REPLY_TOKENS, Sort, ask_for_digest, ask_for_progress, ask_for_title, fit, system_of
 from swarm.agent.entries import Finished
@@ -22,6 +20,7 @@ from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.runtime.consulting import complete_aside
 from swarm.runtime.purse import Prices
 from swarm.runtime.segment import Segment
+from swarm.store.outage import RedisError
 from swarm.store.values import reply_counters
 
 log = EventLog("swarm.summaries")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -72,19 +72,23 @@ class AgentStore:
     def of(self, job_id: str, *, answers: bool = True) -> list[AgentView]:
         """The job's agents, oldest first; without `answers` their texts and data, which may be long, are left out."""
         names = AGENT_FIELDS if answers else [name for name in AGENT_FIELDS if name not in ("text", "data")]
-        agent_ids, found = self.ids([job_id]), []
-        for first in range(0, len(agent_ids), _PAGE):
-            page = agent_ids[first : first + _PAGE]
-            records = zip(page, self._keyspace.fetch("agent", page, names), strict=True)
-            found += [read_agent(agent_id, record) for agent_id, record in records if record["state"] is not None]
-        return found
+        agent_ids = self.ids([job_id])
+        found = zip(agent_ids, self.records(agent_ids, names), strict=True)
+        return [read_agent(agent_id, record) for agent_id, record in found if record["state"] is not None]
 
     def ids(self, job_ids: Sequence[str]) -> list[str]:
         """The ids of all agents of these jobs, of each the oldest first."""
-        pipeline = self._keyspace.client.pipeline(transaction=False)
-        for job_id in job_ids:
-            pipeline.zrange(self._keyspace.key("job", job_id, "agents"), 0, -1)
-        return [agent_id for found in (pipeline.execute() if job_ids else []) for agent_id in found]
+        found = self._keyspace.each("zrange", (self._keyspace.key("job", job, "agents") for job in job_ids), 0, -1)
+        return [agent_id for part in found for agent_id in part]
+
+    def exists(self, agent_id: str) -> bool:
+        """Whether there is such an agent."""
+        return bool(self._keyspace.client.exists(self._keyspace.key("agent", agent_id)))
+
+    def records(self, agent_ids: Sequence[str], names: Sequence[str]) -> Iterator[dict[str, str | None]]:
+        """Some fields of each of these agents, read in parts."""
+        for first in range(0, len(agent_ids), _PAGE):
+            yield from self._keyspace.fetch("agent", agent_ids[first : first + _PAGE], names)
 
     def children(self, agent_id: str) -> set[str]:
         """The ids of the agents it started."""

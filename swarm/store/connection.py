@@ -215,6 +215,20 @@ def ping_or_raise(client: redis.Redis) -> None:
         raise RedisUnavailable(f"no answer from Redis at {where} ({reason}). {remedy}") from None
 
 
+def ping_server(target: Settings | str) -> None:
+    """Return if the server answers. Raises as `connect` and `ping_or_raise`."""
+    with connect(target) as client:
+        ping_or_raise(client)
+
+
+def server_info(target: Settings | str) -> dict[str, Any]:
+    """What the server says of itself (INFO). Raises as `ping_server`, and `redis.RedisError`."""
+    with connect(target) as client:
+        ping_or_raise(client)
+        info: Any = client.info()
+    return dict(info)
+
+
 def refuse_old_server(client: redis.Redis, error: redis.ResponseError) -> None:
     """Raise `ConfigurationError` if `error` means that the server has no Redis Functions; return if it means anything else."""
     if not str(error).lower().startswith("unknown command"):

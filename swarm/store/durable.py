@@ -14,6 +14,7 @@ import redis
 
 from swarm.core.log import EventLog
 from swarm.core.settings import Durability
+from swarm.store.keyspace import Keyspace
 from swarm.store.outage import is_away
 
 log = EventLog("swarm.durable")
@@ -24,8 +25,8 @@ _WAIT_MILLISECONDS = 1_500
 class Disk:
     """The disk of the server behind a client. Thread-safe."""
 
-    def __init__(self, client: Any, key: str, level: Durability) -> None:
-        self._client, self._key, self.level = client, key, level
+    def __init__(self, keyspace: Keyspace, level: Durability) -> None:
+        self._keyspace, self.level = keyspace, level
         self._changed = threading.Condition()
         self._begun = self._done = 0
         self._said = False
@@ -39,7 +40,7 @@ class Disk:
         if self.level == "off":
             return None
         try:
-            self._client.waitaof(1, 0, 1)
+            self._keyspace.client.waitaof(1, 0, 1)
         except redis.ResponseError as error:
             if is_away(error):
                 return None
@@ -49,7 +50,7 @@ class Disk:
             )
         return None
 
-    def wait(self, client: Any = None) -> None:
+    def wait(self, keyspace: Keyspace | None = None) -> None:
         """Return once all that this process has written is on the disk; at once, said in the log, where the server cannot tell."""
         with self._changed:
             # A round that is under way may have begun before the last of what was written.
@@ -61,7 +62,7 @@ class Disk:
             self._begun += 1
         synced = False
         try:
-            self._sync(client or self._client)
+            self._sync((keyspace or self._keyspace).client)
             synced = True
         finally:
             with self._changed:
@@ -75,7 +76,7 @@ class Disk:
         while True:
             # It counts the writes of its own connection, so there must be one, after those of the others.
             pipeline = client.pipeline(transaction=False)
-            pipeline.set(self._key, 1)
+            pipeline.set(self._keyspace.key("synced"), 1)
             pipeline.waitaof(1, 0, _WAIT_MILLISECONDS)
             try:
                 if pipeline.execute()[1][0] >= 1:

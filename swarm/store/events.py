@@ -35,10 +35,6 @@ class EventStore:
         """The same with a reason, unless the agent's last event of this kind gave the same one; whether it was news."""
         return bool(self._keyspace.run("emit_once", job_id, kind, agent_id, why))
 
-    def wait(self, job_id: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
-        """The job's events after that one, which are waited for for so long: the id and the fields of each."""
-        return self._keyspace.wait_entries("events", job_id, after, seconds)
-
     def tell_activity(self, claim: Claim, activity: str) -> bool:
         """Say what a running agent does now. Returns whether anybody looks."""
         return self._tell("tell_activity", claim.agent_id, claim.generation, clean_text(activity))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from swarm.agent.needs import Has
 from swarm.store.keyspace import Keyspace
@@ -47,6 +49,25 @@ class FleetStore:
     def is_drained(self, *names: str) -> bool:
         """Whether one of these is to take no agents."""
         return any(self._keyspace.client.smismember(self._keyspace.key("drained"), list(names)))
+
+    def keep_queue(self, name: str, seconds: float) -> None:
+        """Have a queue's messages forgotten after so long."""
+        self._keyspace.client.expire(name, round(seconds))
+
+    def queue_length(self, name: str) -> int:
+        """How many messages a queue has."""
+        return int(self._keyspace.client.llen(name))
+
+    def queued(self, queue: str) -> list[Any]:
+        """The messages of a queue, and of the queues of all workers beside it, as the broker wrote them."""
+        names = [queue, *(f"{queue}.{worker}" for worker in self.staffed())]
+        return [raw for entries in self._keyspace.each("lrange", names, 0, -1) for raw in entries]
+
+    def hub_mark(self, *, make: bool = False) -> str:
+        """The mark by which a hub knows this Redis; empty if there is none. `make` one first where it is missing."""
+        if make:
+            self._keyspace.client.set(self._keyspace.key("hub"), secrets.token_hex(16), nx=True)
+        return self._keyspace.client.get(self._keyspace.key("hub")) or ""
 
     def set_aside(self, agent_id: str, seconds: float) -> Signals:
         """Leave a queued agent to workers that can serve it, and call others instead."""

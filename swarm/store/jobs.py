@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Unpack
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
 
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import UnknownAgent, UnknownBroker, WebhookRefused
@@ -15,6 +16,30 @@ from swarm.store.keyspace import Keyspace, no_job
 from swarm.store.prefixes import digest_of
 from swarm.store.sequels import Sequels
 from swarm.store.values import JobPermissions, Signals, Submitted
+
+
+@dataclass(frozen=True)
+class JobNow:
+    """A job as it stands, and how many of its agents are at work or wait for a worker."""
+
+    record: dict[str, str | None]
+    running: int
+    queued: int
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What watchers of a job need at one time, read in one round trip."""
+
+    at: float
+    """The server's clock."""
+    seq: int
+    """The last number that the job has given."""
+    asked: list[str]
+    """The ids of all open questions."""
+    job: JobNow | None
+    agents: list[dict[str, str | None]]
+    """The agents that were asked for, in order."""
 
 
 class JobStore:
@@ -135,3 +160,69 @@ class JobStore:
     def unsettled(self) -> list[str]:
         """Some of the jobs in which an end has left something to do. Those that expired are forgotten on the way."""
         return list(self._keyspace.run("unsettled"))
+
+    # -- watching ------------------------------------------------------------------------------------------
+
+    def seq(self, job_id: str) -> int:
+        """The last number that the job has given."""
+        return int(self._keyspace.client.get(self._keyspace.key("job", job_id, "seq")) or 0)
+
+    def now(self, job_ids: Sequence[str], names: Sequence[str]) -> list[JobNow | None]:
+        """Some fields of these jobs, and how many agents are at work; None for a job that does not exist."""
+        pipeline = self._keyspace.client.pipeline(transaction=False)
+        for job_id in job_ids:
+            self._ask_now(pipeline, job_id, names)
+        answers = pipeline.execute()
+        return [_read_now(answers[first : first + _ANSWERS], names) for first in range(0, len(answers), _ANSWERS)]
+
+    def moment(self, job_id: str, agent_ids: Sequence[str], *, job: Sequence[str], agent: Sequence[str]) -> Moment:
+        """The job and some of its agents at one time; `job` and `agent` name the fields to read."""
+        pipeline = self._keyspace.client.pipeline(transaction=False)
+        pipeline.time()
+        pipeline.get(self._keyspace.key("job", job_id, "seq"))
+        pipeline.zrange(self._keyspace.key("questions"), 0, -1)
+        self._ask_now(pipeline, job_id, job)
+        for agent_id in agent_ids:
+            pipeline.hmget(self._keyspace.key("agent", agent_id), agent)
+        (seconds, micro), seq, asked, *answers = pipeline.execute()
+        agents = [dict(zip(agent, values, strict=True)) for values in answers[_ANSWERS:]]
+        return Moment(seconds + micro / 1e6, int(seq or 0), asked, _read_now(answers[:_ANSWERS], job), agents)
+
+    def at_work(self, job_id: str, in_line: int) -> list[str]:
+        """The agents that run or are called, and the first so many in line."""
+        pipeline = self._keyspace.client.pipeline(transaction=False)
+        pipeline.smembers(self._keyspace.key("job", job_id, "running"))
+        pipeline.smembers(self._keyspace.key("job", job_id, "called"))
+        pipeline.zrange(self._keyspace.key("job", job_id, "line"), 0, in_line - 1)
+        return sorted({agent_id for found in pipeline.execute() for agent_id in found})
+
+    def _ask_now(self, pipeline: Any, job_id: str, names: Sequence[str]) -> None:
+        pipeline.hmget(self._keyspace.key("job", job_id), names)
+        pipeline.scard(self._keyspace.key("job", job_id, "running"))
+        pipeline.zcard(self._keyspace.key("job", job_id, "line"))
+        pipeline.scard(self._keyspace.key("job", job_id, "called"))
+
+    # -- what its agents share -----------------------------------------------------------------------------
+
+    def memory(self, job_id: str) -> str:
+        """Where the job's agents find their memory, as JSON; empty if nowhere."""
+        return self._keyspace.client.hget(self._keyspace.key("job", job_id), "memory") or ""
+
+    def count_search(self, job_id: str) -> int:
+        """Count one more web search of the job; returns how many there are."""
+        return int(self._keyspace.client.hincrby(self._keyspace.key("job", job_id), "searches", 1))
+
+    def missing(self, job_ids: Sequence[str]) -> list[str]:
+        """Those of these ids that no job has, or none has any more."""
+        records = self._keyspace.fetch("job", job_ids, ["state"])
+        return [job_id for job_id, record in zip(job_ids, records, strict=True) if record["state"] is None]
+
+
+_ANSWERS = 4
+"""Of `_ask_now`."""
+
+
+def _read_now(answers: Sequence[Any], names: Sequence[str]) -> JobNow | None:
+    values, running, line, called = answers
+    record = dict(zip(names, values, strict=True))
+    return None if record["state"] is None else JobNow(record, running, line + called)

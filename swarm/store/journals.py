@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from swarm.agent.entries import Compacted, Entry, Started, Verdict, decode_entry, encode_entry
 from swarm.agent.life import Life, fold
@@ -42,6 +43,21 @@ class JournalPage:
     entries: list[StoredEntry]
     turns: int
     length: int
+
+
+class Beside(TypedDict, total=False):
+    """What a step does beside appending entries."""
+
+    activity: str
+    """What the agent does now."""
+    counters: Counters | None
+    """What is added to the agent's and the job's sums."""
+    settle: bool
+    """Give back what was reserved."""
+    said: str
+    """The text that is left if the agent is ended from outside."""
+    call: CallEnd | None
+    """How a call of the model has ended."""
 
 
 class JournalStore:
@@ -147,24 +163,20 @@ class JournalStore:
         entries = sorted((read_stored(*each) for each in found), key=lambda stored: stored.number)
         return JournalPage(entries, int(turns or 0), int(length or 0))
 
+    def lengths(self, agent_ids: Sequence[str]) -> list[int]:
+        """How many entries each of these journals has; 0 for an agent that does not exist."""
+        return [int(record["length"] or 0) for record in self._keyspace.fetch("agent", agent_ids, ["length"])]
+
     def append(
         self,
         claim: Claim,
         number: int,
         entries: Sequence[Entry],
         *,
-        activity: str = "",
-        counters: Counters | None = None,
-        settle: bool = False,
-        said: str = "",
-        call: CallEnd | None = None,
         wish: SlotWish | None = None,
+        **beside: Unpack[Beside],
     ) -> Appended:
-        """Append entries, the first as number `number`.
-
-        `call` says how a call of the model has ended, `wish` asks for a slot for the next one.
-
-        `settle` gives back what was reserved; `said` is the text that is left if the agent is ended from outside.
+        """Append entries, the first as number `number`; `wish` asks for a slot for the next call of the model.
 
         Raises `NotOwner` or `AgentCancelled`, having changed nothing.
         """
@@ -173,9 +185,11 @@ class JournalStore:
             if isinstance(entry, Started):
                 entry, digest, prefix = self._prefixes.take_out(entry)
             documents.append(encode_entry(entry))
+        counters, call = beside.get("counters"), beside.get("call")
         changed = json.dumps(counters.changed() if counters else {})
+        words = clean_text(beside.get("activity", "")), clean_text(beside.get("said", ""))
         given = (
-            *(claim.agent_id, claim.generation, number, clean_text(activity), changed, int(settle), clean_text(said)),
+            *(claim.agent_id, claim.generation, number, words[0], changed, int(beside.get("settle", False)), words[1]),
             *("" if call is None else call.encode(), "" if wish is None else wish.encode()),
         )
         answer = self._keyspace.run("append", *given, digest, "", *documents)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import redis
 
 from swarm.core.errors import AgentCancelled, NotOwner, UnknownAgent
-from swarm.store.connection import SOCKET_TIMEOUT_SECONDS
 from swarm.store.library import STEPS, Library
 from swarm.store.outage import Outage, Patient
 from swarm.store.values import Claim, Signals
@@ -43,13 +42,6 @@ class Keyspace:
         seconds, micro = self.client.time()
         return float(seconds) + float(micro) / 1e6
 
-    def wait_entries(self, kind: str, owner: str, after: str, seconds: float) -> list[tuple[str, dict[str, str]]]:
-        """The first entries of a stream after that one; if there are none, they are waited for for so long, at most some seconds."""
-        # 0 would be for ever, and even one millisecond lasts until the server's next tick, up to 100 of them.
-        block = max(1, int(min(seconds, SOCKET_TIMEOUT_SECONDS / 2) * 1000)) if seconds > 0 else None
-        found = self.client.xread({self.key(kind, owner): after}, count=500, block=block)
-        return [(entry_id, dict(fields)) for _, entries in found or () for entry_id, fields in entries]
-
     def run(self, step: str, *arguments: str | int | float, library: Library = STEPS) -> Any:
         """Run one of the atomic steps, the swarm's own or a capability's.
 
@@ -68,12 +60,15 @@ class Keyspace:
 
     def fetch(self, kind: str, ids: Sequence[str], names: Sequence[str]) -> list[dict[str, str | None]]:
         """Some fields of several hashes of a kind, in one round trip."""
-        if not ids:
-            return []
+        found = self.each("hmget", (self.key(kind, one) for one in ids), names)
+        return [dict(zip(names, values, strict=True)) for values in found]
+
+    def each(self, command: str, keys: Iterable[str], *arguments: Any) -> list[Any]:
+        """The answers of one command for each of these keys, in one round trip."""
         pipeline = self.client.pipeline(transaction=False)
-        for one in ids:
-            pipeline.hmget(self.key(kind, one), names)
-        return [dict(zip(names, values, strict=True)) for values in pipeline.execute()]
+        for key in keys:
+            getattr(pipeline, command)(key, *arguments)
+        return list(pipeline.execute())
 
 
 def check_claim(answer: list[Any], claim: Claim) -> None:

@@ -11,16 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from swarm.agent.entries import Exchanged, Mail, encode_entry
-from swarm.core.errors import (
-    MailboxFull,
-    MessageRefused,
-    ReceiverEnded,
-    StaleRequest,
-    UnknownReceiver,
-)
+from swarm.core.errors import MailboxFull, MessageRefused, ReceiverEnded, StaleRequest, UnknownReceiver
 from swarm.core.plain import clean
-from swarm.mailbox import Directory, Message, Receiver, read_mail, to_message
+from swarm.mailbox import Message, Receiver, take_page, to_message
+from swarm.mailbox.message import PAGE_MESSAGES
+from swarm.store.directory import Directory
 from swarm.store.keyspace import Keyspace, check_claim, no_job
+from swarm.store.streams import StreamStore
 from swarm.store.values import Claim, OutgoingMessage, Sent, Signals
 
 
@@ -32,11 +29,11 @@ class MailStore:
 
     def directory(self, job_id: str) -> Directory:
         """Who can be written to in a job."""
-        return Directory(self._keyspace.client, self._keyspace.prefix, job_id)
+        return Directory(self._keyspace, job_id)
 
-    def read(self, owner: str, after: str = "0-0", **limits: int) -> list[Message]:
+    def read(self, owner: str, after: str = "0-0") -> list[Message]:
         """The first messages after a cursor in the mailbox of an agent, or of a job's person."""
-        return read_mail(self._keyspace.client, self._keyspace.key("mail", owner), after, **limits)
+        return take_page(StreamStore(self._keyspace).after(("mail", owner), after, PAGE_MESSAGES))
 
     def all(self, owner: str, after: str = "0-0") -> Iterator[Message]:
         """Every message after a cursor, in order."""
@@ -51,12 +48,21 @@ class MailStore:
 
     def get(self, owner: str, message_id: str) -> Message | None:
         """One message of a mailbox."""
-        found = self._keyspace.client.xrange(self._keyspace.key("mail", owner), message_id, message_id)
-        return to_message(*found[0]) if found else None
+        return next(iter(self.between(owner, message_id, message_id)), None)
 
     def wait(self, owner: str, after: str, seconds: float) -> list[Message]:
         """The first messages after a cursor; if there are none, they are waited for for so long."""
-        return [to_message(*entry) for entry in self._keyspace.wait_entries("mail", owner, after, seconds)]
+        return [to_message(*entry) for entry in StreamStore(self._keyspace).wait(("mail", owner), after, seconds)]
+
+    def between(self, owner: str, first: str, last: str) -> list[Message]:
+        """The messages from one to another, in order."""
+        return [
+            to_message(*each) for each in self._keyspace.client.xrange(self._keyspace.key("mail", owner), first, last)
+        ]
+
+    def requests(self, job_id: str) -> dict[str, str]:
+        """The requests between agents of the job, as JSON by their ids."""
+        return dict(self._keyspace.client.hgetall(self._keyspace.key("job", job_id, "requests")))
 
     def mark_read(self, job_id: str, up_to: str) -> int:
         """The person has read the job's mailbox up to this message; returns how many are left. Raises `UnknownAgent`."""

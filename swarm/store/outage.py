@@ -7,12 +7,14 @@ be sent again: every step knows its own repeat.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 import redis
+from redis import RedisError as RedisError
 
 from swarm.core.errors import RedisUnavailable
 
@@ -68,6 +70,12 @@ class Outage:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         self._tell(f"{self._who} waits for Redis, for {lasts:.0f} s now ({reason})")
 
+    def bear(self, error: BaseException) -> None:
+        """As `note`, of what may be no outage: raises the error itself then."""
+        if not is_away(error):
+            raise error
+        self.note(error)
+
     def over(self) -> None:
         """A command was answered."""
         if self._since is None:
@@ -84,9 +92,7 @@ class Outage:
             try:
                 answer = act()
             except REDIS_ERRORS as error:
-                if not is_away(error):
-                    raise
-                self.note(error)
+                self.bear(error)
                 self._give_up_or_go_on(error)
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -99,6 +105,35 @@ class Outage:
             self._check()
         except RedisUnavailable as told:
             raise told from error
+
+
+def follow(outage: Outage, ask: Callable[[], Answer], pause_seconds: float) -> Iterator[Answer | None]:
+    """What `ask` answers, again and again; None whenever Redis is away, which is waited for."""
+    while True:
+        try:
+            answer = ask()
+        except REDIS_ERRORS as error:
+            outage.bear(error)
+            time.sleep(pause_seconds)
+            yield None
+            continue
+        outage.over()
+        yield answer
+
+
+async def follow_async(
+    outage: Outage, ask: Callable[[], Awaitable[Answer]], pause_seconds: float
+) -> AsyncIterator[Answer]:
+    """As `follow`, without those that are None."""
+    while True:
+        try:
+            answer = await ask()
+        except REDIS_ERRORS as error:
+            outage.bear(error)
+            await asyncio.sleep(pause_seconds)
+            continue
+        outage.over()
+        yield answer
 
 
 class Patient(redis.Redis):

@@ -123,21 +123,16 @@ class Questions:
 
     def ids(self, job_ids: Sequence[str]) -> list[str]:
         """The ids of all questions of these jobs."""
-        pipeline = self._keyspace.client.pipeline(transaction=False)
-        for job_id in job_ids:
-            pipeline.smembers(self._keyspace.key("job", job_id, "questions"))
-        return [question_id for found in (pipeline.execute() if job_ids else []) for question_id in found]
+        found = self._keyspace.each("smembers", (self._keyspace.key("job", job, "questions") for job in job_ids))
+        return [question_id for part in found for question_id in part]
 
     def _load(self, ids: Iterable[str]) -> list[Question]:
         """Those of them that still exist, in their order, in one round trip."""
         ids = list(ids)
-        pipeline = self._keyspace.client.pipeline(transaction=False)
-        for question_id in ids:
-            pipeline.hgetall(self._keyspace.key("question", question_id))
-        records = zip(ids, pipeline.execute() if ids else [], strict=True)
+        records = self._keyspace.each("hgetall", (self._keyspace.key("question", question_id) for question_id in ids))
         return [
             Question(id=question_id, **{_NAMES.get(name, name): value for name, value in record.items()})
-            for question_id, record in records
+            for question_id, record in zip(ids, records, strict=True)
             if record
         ]
 

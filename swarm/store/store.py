@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Self
+from contextlib import AbstractContextManager
+from typing import Any, Self
 
 import redis
 
 from swarm.store.agents import AgentStore
+from swarm.store.connection import explained, ping_or_raise
 from swarm.store.events import EventStore
 from swarm.store.fleet import FleetStore
 from swarm.store.jobs import JobStore
@@ -19,6 +21,7 @@ from swarm.store.outage import Outage
 from swarm.store.prefixes import Prefixes
 from swarm.store.questions import Questions
 from swarm.store.rates import RateStore
+from swarm.store.streams import StreamStore
 
 
 class Store:
@@ -37,6 +40,7 @@ class Store:
         self.mail = MailStore(keyspace)
         self.questions = Questions(keyspace)
         self.events = EventStore(keyspace)
+        self.streams = StreamStore(keyspace)
         self.rates = RateStore(keyspace)
         self.leases = LeaseStore(keyspace)
         self.fleet = FleetStore(keyspace)
@@ -46,3 +50,20 @@ class Store:
         patient = copy.copy(self)
         patient._open(self.keyspace.outlasting(outage))
         return patient
+
+    def ping(self) -> None:
+        """Return if Redis answers. Raises `RedisUnavailable`."""
+        ping_or_raise(self.keyspace.hasty)
+
+    def explained(self) -> AbstractContextManager[None]:
+        """Whatever fails inside because Redis does not answer fails as `RedisUnavailable`."""
+        return explained(self.keyspace.hasty)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.keyspace.hasty.close()
+
+    @property
+    def connections(self) -> Any:
+        """The pool of connections, for a process that must end them all."""
+        return self.keyspace.hasty.connection_pool

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from swarm.core.records import NANO, TERMINAL_STATES
-from swarm.store.store import Store
+from swarm.store.keyspace import Keyspace
 from swarm.telemetry.names import FIGURES, SECONDS
 
 _WORKER_SECONDS = 60.0
@@ -23,10 +23,10 @@ class Sample:
     buckets: tuple[int, ...] = ()
 
 
-def read_metrics(store: Store) -> list[Sample]:
+def read_metrics(keyspace: Keyspace) -> list[Sample]:
     """All figures, in two round trips. Raises `redis.RedisError`."""
-    client, key, now = store.keyspace.client, store.keyspace.key, store.now()
-    with client.pipeline(transaction=False) as pipeline:
+    key, now = keyspace.key, keyspace.now()
+    with keyspace.client.pipeline(transaction=False) as pipeline:
         pipeline.hgetall(key("telemetry"))
         pipeline.hgetall(key("totals"))
         pipeline.zcard(key("leases"))

@@ -8,17 +8,18 @@ unread is not told.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from swarm.core.errors import UnknownAgent
 from swarm.core.log import EventLog
 from swarm.core.records import AgentView
+from swarm.mailbox import position_of
 from swarm.store.store import Store
+from swarm.store.streams import FEED
 from swarm.telemetry.spans import Fold, Span, job_span_id, run_span_id
+from swarm.telemetry.store import TelemetryStore
 
 log = EventLog("swarm.telemetry")
 BATCH = 512
@@ -36,18 +37,19 @@ class Reader:
 
     def __init__(self, store: Store, provider: str, send: Send | None) -> None:
         self._store, self._provider, self._send = store, provider, send
+        self._kept = TelemetryStore(store.keyspace)
         self._who = secrets.token_hex(8)
         self._role = "counting" if send is None else "telling"
         self._folds: dict[str, dict[str, Fold]] = {}
         """Of jobs that are not over."""
-        self._seqs: dict[str, str] = {}
+        self._seqs: dict[str, int] = {}
         """Where each of them was when nothing was left of it."""
         self._feed = ""
         """The last event of all jobs that was seen; empty: all jobs are to be looked at."""
 
     def read(self) -> bool:
         """Read what is new; whether this reader did, and everything was taken. Raises `redis.RedisError`."""
-        if not self._step("be_reader", self._role, self._who, round(READER_SECONDS * 1000)):
+        if not self._kept.be_reader(self._role, self._who, READER_SECONDS):
             # What another one does meanwhile is to be looked at again.
             self._folds, self._seqs, self._feed = {}, {}, ""
             return False
@@ -55,41 +57,26 @@ class Reader:
         left = [job_id for job_id in changed if not self._read_job(job_id)]
         if not left:
             self._feed = feed
-            self._store.keyspace.client.set(self._store.keyspace.key("telemetry", "read"), self._store.now())
+            self._kept.note_read()
         return not left
 
     def leave(self) -> None:
         """Let another one read at once. Raises `redis.RedisError`."""
-        self._step("leave_reader", self._role, self._who)
-
-    def _step(self, name: str, *arguments: str | int) -> Any:
-        return self._store.keyspace.run(name, *arguments)
+        self._kept.leave_reader(self._role, self._who)
 
     def _look(self) -> tuple[str, list[str]]:
         """Jobs in which something may have happened since, and where the feed has come to."""
-        client, key = self._store.keyspace.client, self._store.keyspace.key("feed")
-        last = client.xrevrange(key, count=1)
-        now = last[0][0] if last else "0-0"
-        first = client.xrange(key, count=1)
-        if not self._feed or (first and _place(first[0][0]) > _place(self._feed)):
+        streams = self._store.streams
+        now, first = streams.last(FEED), streams.first(FEED)
+        if not self._feed or (first and position_of(first) > position_of(self._feed)):
             return now, self._unread(self._store.jobs.ids())
-        told = {fields["job"]: None for _, fields in client.xrange(key, f"({self._feed}", now)}
+        told = {fields["job"]: None for _, fields in streams.after(FEED, self._feed, None)}
         return now, list({**dict.fromkeys(self._folds), **told})
 
     def _unread(self, job_ids: list[str]) -> list[str]:
         """Those that have got further than was noted when there was nothing left of them."""
-        found = []
-        for start in range(0, len(job_ids), BATCH):
-            part = job_ids[start : start + BATCH]
-            with self._store.keyspace.client.pipeline(transaction=False) as pipeline:
-                for job_id in part:
-                    pipeline.get(self._store.keyspace.key("job", job_id, "seq"))
-                    pipeline.hget(self._store.keyspace.key("job", job_id, "telemetry"), self._mark)
-                values = pipeline.execute()
-            found += [
-                job_id for at, job_id in enumerate(part) if values[2 * at] and values[2 * at] != values[2 * at + 1]
-            ]
-        return found
+        parts = (job_ids[start : start + BATCH] for start in range(0, len(job_ids), BATCH))
+        return [job_id for part in parts for job_id in self._kept.unread(part, self._mark)]
 
     @property
     def _mark(self) -> str:
@@ -97,15 +84,15 @@ class Reader:
 
     def _read_job(self, job_id: str) -> bool:
         """Read a job's journals; whether all of it was taken."""
-        seq = self._store.keyspace.client.get(self._store.keyspace.key("job", job_id, "seq"))
-        if seq is not None and self._seqs.get(job_id) == seq:
+        seq = self._store.jobs.seq(job_id)
+        if seq and self._seqs.get(job_id) == seq:
             return True
         try:
             over = self._store.jobs.get(job_id).ended
         except UnknownAgent:
             self._forget(job_id)
             return True
-        marks = self._store.keyspace.client.hgetall(self._store.keyspace.key("job", job_id, "telemetry"))
+        marks = self._kept.marks(job_id)
         folds, outbox = self._folds.setdefault(job_id, {}), list[_Told]()
         # Whoever started an agent is older, and comes before it.
         taken = True
@@ -116,9 +103,9 @@ class Reader:
             # From the beginning, next time: what was folded was not told, or counted by somebody else, who may have died.
             self._forget(job_id)
             return False
-        if over and seq is not None:
-            self._step("note_told", job_id, self._mark, seq)
-        if over or seq is None:
+        if over and seq:
+            self._kept.note_told(job_id, {self._mark: seq})
+        if over or not seq:
             self._forget(job_id)
         else:
             self._seqs[job_id] = seq
@@ -131,12 +118,9 @@ class Reader:
     def _find_changed(self, job_id: str, folds: dict[str, Fold]) -> list[str]:
         """The job's agents whose journals have grown, the oldest first."""
         agent_ids = self._store.agents.ids([job_id])
-        with self._store.keyspace.client.pipeline(transaction=False) as pipeline:
-            for agent_id in agent_ids:
-                pipeline.hget(self._store.keyspace.key("agent", agent_id), "length")
-            lengths = pipeline.execute() if agent_ids else []
+        lengths = self._store.journals.lengths(agent_ids)
         known = {agent_id: fold.number for agent_id, fold in folds.items()}
-        return [one for one, length in zip(agent_ids, lengths, strict=True) if int(length or 0) > known.get(one, 0)]
+        return [one for one, length in zip(agent_ids, lengths, strict=True) if length > known.get(one, 0)]
 
     def _read_agent(self, agent: AgentView, folds: dict[str, Fold], marks: dict[str, str], outbox: list[_Told]) -> bool:
         """Read what is new of a journal: count it, and have its spans be told. Returns whether nobody else has counted it."""
@@ -153,7 +137,7 @@ class Reader:
                 outbox.append((agent.id, fold.number, spans))
         if fold.number <= counted:
             return True
-        return bool(self._step("count_entries", agent.job_id, agent.id, counted, fold.number, json.dumps(counts)))
+        return self._kept.count_entries(agent.job_id, agent.id, counted, fold.number, counts)
 
     def _tell(self, job_id: str, outbox: list[_Told]) -> bool:
         """Tell of spans, batch by batch, and note each that was taken."""
@@ -167,7 +151,7 @@ class Reader:
             if spans and not self._send(spans):
                 log.warning("telemetry.not_taken", job_id=job_id, spans=len(spans))
                 return False
-            self._step("note_told", job_id, *(word for one, at in batch for word in (f"told:{one}", at)))
+            self._kept.note_told(job_id, {f"told:{one}": at for one, at in batch})
         return True
 
 
@@ -177,8 +161,3 @@ def _find_home(agent: AgentView, folds: dict[str, Fold]) -> str:
         return job_span_id(agent.job_id)
     above = folds.get(agent.parent_id)
     return run_span_id(agent.parent_id, above.children.get(agent.id, 0) if above is not None else 0)
-
-
-def _place(entry_id: str) -> tuple[int, int]:
-    at, _, number = entry_id.partition("-")
-    return int(at), int(number)

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import redis
-
 from swarm.core.log import EventLog, begin_logging
 from swarm.core.settings import Settings, http_address
 from swarm.store.connection import connect
+from swarm.store.outage import RedisError
 from swarm.store.store import Store
 from swarm.telemetry.metrics import read_metrics
 from swarm.telemetry.reading import Reader
@@ -47,7 +46,7 @@ def read_once(settings: Settings, collector: Collector | None) -> bool:
         taken = reader.read()
     finally:
         reader.leave()
-    return (collector is None or collector.take_metrics(read_metrics(store), time.time())) and taken
+    return (collector is None or collector.take_metrics(read_metrics(store.keyspace), time.time())) and taken
 
 
 def run(
@@ -58,7 +57,7 @@ def run(
 
     begin_logging(settings.log_format)
     reader, store = make_reader(settings, collector)
-    told(f"{http_address(host, serve(host, port, lambda: read_metrics(store)))}/metrics")
+    told(f"{http_address(host, serve(host, port, lambda: read_metrics(store.keyspace)))}/metrics")
     over = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: over.set())
@@ -68,9 +67,9 @@ def run(
             reader.read()
             if collector is not None and time.monotonic() - sent >= METRICS_SECONDS:
                 sent = time.monotonic()
-                collector.take_metrics(read_metrics(store), began)
-        except redis.RedisError as error:
+                collector.take_metrics(read_metrics(store.keyspace), began)
+        except RedisError as error:
             log.warning("telemetry.redis_away", error=error)
         over.wait(every)
-    with suppress(redis.RedisError):
+    with suppress(RedisError):
         reader.leave()

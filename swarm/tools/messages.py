@@ -11,7 +11,7 @@ from swarm.tools.schemas import boolean, choice, string
 
 def restate_mail(context: ToolContext, life: Life) -> str:
     """Requests that nobody has answered, to it or by it, and how much it has not read."""
-    stored = context.store.keyspace.client.hgetall(context.store.keyspace.key("job", context.job_id, "requests"))
+    stored = context.store.mail.requests(context.job_id)
     lines = []
     for request_id, document in sorted(stored.items()):
         request = json.loads(document)

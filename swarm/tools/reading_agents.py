@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from swarm.agent.entries import Assistant, Compacted, Entry, Finished, Mail, Prompt, ToolFinished
+from swarm.agent.items import as_text, page_of
+from swarm.agent.transcript import tell
 from swarm.core.errors import ToolError
 from swarm.core.records import AgentView
-from swarm.definitions.tools import row_of
-from swarm.models import Block
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.agents import find_below
 from swarm.tools.schemas import integer, string
@@ -21,11 +19,14 @@ _MAX_LINE_CHARACTERS = 600
 def _read(context: ToolContext, given: dict[str, Any]) -> ToolResult:
     agent = find_below(context, given["agent_id"])
     journal = list(context.store.journals.read(agent.id))
-    told = [(number, text) for number, entry in enumerate(journal, 1) if (text := _tell(entry))]
+    told = [(number, text) for number, item in enumerate(tell(journal), 1) if (text := as_text(item, _short))]
     if not told:
         return ToolResult(text=f"{_head(agent)}\nIt has not begun.")
     first = given.get("offset")
-    page = _page_from(told, int(first)) if first is not None else _last_page(told)
+    if first is None:
+        page = page_of(reversed(told), PAGE_CHARACTERS)[::-1]
+    else:
+        page = page_of((each for each in told if each[0] >= first), PAGE_CHARACTERS)
     if not page:
         raise ToolError(
             f"{agent.id} has {len(journal)} entries so far; there is none from {first} on that says something"
@@ -44,55 +45,6 @@ def _head(agent: AgentView) -> str:
     state = "idle" if agent.idle else agent.state
     now = f", {agent.activity}" if agent.at_work and agent.activity else ""
     return f"[{agent.label.split(':', 1)[0]} {agent.id}: {state}{now}; {agent.turns} turns, {agent.usage.total_tokens} tokens]"
-
-
-def _page_from(told: list[tuple[int, str]], first: int) -> list[tuple[int, str]]:
-    page: list[tuple[int, str]] = []
-    size = 0
-    for number, text in told:
-        if number < first:
-            continue
-        if page and size + len(text) > PAGE_CHARACTERS:
-            break
-        page.append((number, text))
-        size += len(text)
-    return page
-
-
-def _last_page(told: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    size, start = 0, len(told)
-    while start > 0 and (start == len(told) or size + len(told[start - 1][1]) <= PAGE_CHARACTERS):
-        start -= 1
-        size += len(told[start][1])
-    return told[start:]
-
-
-def _tell(entry: Entry) -> str:
-    """An entry in a line or, of what was said, in whole; empty for what is the runtime's own."""
-    match entry:
-        case Prompt():
-            return f"told: {_short(entry.text)}"
-        case Mail():
-            return f"got: {_short(entry.text)}"
-        case Assistant():
-            return "\n   ".join(_tell_reply(entry.content))
-        case ToolFinished():
-            return f"{'failed' if entry.is_error else 'result'}: {_short(entry.text)}"
-        case Compacted():
-            return "(what came before was summed up)"
-        case Finished():
-            why = f" ({entry.reason})" if entry.reason else ""
-            return f"ended, {entry.state}{why}:\n{entry.text or '(no text)'}"
-    return ""
-
-
-def _tell_reply(content: list[Block]) -> Iterator[str]:
-    for block in content:
-        if block.get("type") == "text" and str(block.get("text", "")).strip():
-            yield f"said: {str(block['text']).strip()}"
-        elif block.get("type") == "tool_use":
-            given = block.get("input")
-            yield f"called: {_short(row_of(block['name']).describe(given if isinstance(given, dict) else {}))}"
 
 
 def _short(text: str) -> str:

@@ -1,17 +1,14 @@
-"""A journal's entries as the page shows them: long texts cut, images left out, edits as differences. Pure.
-
-It works on the stored JSON, so entries of newer versions are shown as far as they can be understood, and nothing that a
-model wrote is interpreted: all of it is text.
-"""
+"""A journal's items as the page has them: long texts cut, edits as differences. Pure; what a model wrote is text and nothing else."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+from swarm.agent.items import Item
 from swarm.mailbox import Message
 from swarm.store.journals import StoredEntry
 
@@ -20,34 +17,23 @@ SHOWN_CHARACTERS = 4_000
 _DIFF_LINES = 400
 _COMPARED_LINES = 4_000
 _KIND = re.compile(r'"kind": ?"(\w+)"')
-_SPEC = ("model", "mode", "workspace", "depth", "network", "fork", "name")
 
 
-def show_entry(
-    stored: StoredEntry, *, turn: int | None = None, mail: Sequence[Message] = (), full: bool = False
-) -> dict[str, Any]:
-    """One entry as JSON. `turn` is the reply's number, of a `reply`, or that of the turn that it belongs to; `mail` the messages
-    that it holds. `cut` names the texts that are shorter than they are, and their lengths; with `full` there are none."""
-    document = json.loads(stored.document)
-    shown: dict[str, Any] = {**document, "n": stored.number, "seq": stored.seq}
-    match document.get("kind"):
-        case "started" | "redefined":
-            shown = _show_start(shown)
-        case "assistant":
-            shown["turn"] = turn
-            shown["content"] = [_show_block(block) for block in document["content"]]
-        case "tool_finished":
-            shown["blocks"] = [_show_block(block) for block in document.get("blocks") or []]
-        case "compacted":
-            # It holds, once more, what the entries before it say.
-            shown.pop("folded", None)
-        case "mail":
-            shown["turn"] = turn
-            shown["messages"] = [show_message(message) for message in mail]
+def show_item(number: int, item: Item, *, turn: int | None = None, full: bool = False) -> dict[str, Any]:
+    """The item of an entry as JSON. `turn` is the reply's number, of a reply, or that of the turn that it belongs to. `cut` names the
+    texts that are shorter than they are, and their lengths; with `full` there are none."""
+    shown = {**item.model_dump(mode="json", exclude_defaults=True, exclude={"facts"}), "n": number}
+    for part in shown.get("parts", ()):
+        if isinstance(part.get("input"), dict) and (lines := difference(part["input"])):
+            part["diff"] = lines
+    if turn is not None and item.kind == "reply":
+        shown |= {"turn": turn, "title": f"turn {turn}"}
+    elif turn is not None and item.kind == "mail":
+        shown["aside"] = f"read in turn {turn}"
     if full:
         return shown
     cut: dict[str, int] = {}
-    shown = _cut(shown, "", cut)
+    shown = dict(_cut(shown, "", cut))
     if cut:
         shown["cut"] = cut
     return shown
@@ -82,30 +68,6 @@ def _read_notice(message: Message) -> Any:
         return json.loads(message.body)
     except (ValueError, RecursionError):
         return None
-
-
-def _show_start(shown: dict[str, Any]) -> dict[str, Any]:
-    spec = shown.pop("spec", {})
-    definition = spec.get("definition", {})
-    tools = [str(tool.get("name", "")) for tool in shown.get("tools") or []]
-    about = {name: spec.get(name) for name in _SPEC}
-    about |= {"definition": definition.get("name", ""), "max_depth": spec.get("limits", {}).get("max_depth")}
-    return {**shown, **about, "label": f"{definition.get('name', '')}: {spec.get('description', '')}", "tools": tools}
-
-
-def _show_block(block: dict[str, Any]) -> dict[str, Any]:
-    match block.get("type"):
-        case "image":
-            source = block.get("source") or {}
-            data = str(source.get("data", ""))
-            return {"type": "image", "media_type": source.get("media_type"), "bytes": len(data) * 3 // 4}
-        case "thinking":
-            return {"type": "thinking", "thinking": block.get("thinking", "")}
-        case "tool_use" if isinstance(block.get("input"), dict) and (lines := difference(block["input"])):
-            return {**block, "diff": lines}
-        case "tool_result" if isinstance(block.get("content"), list):
-            return {**block, "content": [_show_block(part) for part in block["content"]]}
-    return block
 
 
 def difference(given: dict[str, Any]) -> list[list[str]]:

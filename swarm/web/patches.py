@@ -10,8 +10,8 @@ from typing import Any
 from swarm.client.swarm import Swarm
 from swarm.core.errors import UnknownAgent
 from swarm.core.records import read_event
-from swarm.mailbox import position_of, to_message
-from swarm.store.store import Store
+from swarm.mailbox import to_message
+from swarm.store.streams import FEED, Name
 from swarm.streaming.live.reading import Reader
 from swarm.streaming.live.rows import Row
 from swarm.streaming.live.state import Patch
@@ -82,19 +82,19 @@ class Viewed:
     job: Row | None = None
     gone: set[str] = field(default_factory=set)
 
-    def streams(self, store: Store) -> dict[str, tuple[str, str]]:
-        """By letter, the key and the cursor of each stream to be read."""
+    def streams(self) -> dict[str, tuple[Name, str]]:
+        """By letter, the name and the cursor of each stream to be read."""
         wanted, cursors = self.wanted, self.cursors
-        streams: dict[str, tuple[str, str]] = {}
+        streams: dict[str, tuple[Name, str]] = {}
         if wanted.jobs:
-            streams["f"] = (store.keyspace.key("feed"), cursors.feed)
+            streams["f"] = (FEED, cursors.feed)
         if wanted.job_id and "job" not in self.gone:
-            streams["e"] = (store.keyspace.key("events", wanted.job_id), cursors.events)
+            streams["e"] = (("events", wanted.job_id), cursors.events)
         if wanted.agent_id and "agent" not in self.gone:
-            streams["j"] = (store.keyspace.key("journal", wanted.agent_id), f"{cursors.journal}-0")
-            streams["m"] = (store.keyspace.key("mail", wanted.agent_id), cursors.mail)
+            streams["j"] = (("journal", wanted.agent_id), f"{cursors.journal}-0")
+            streams["m"] = (("mail", wanted.agent_id), cursors.mail)
             if wanted.words:
-                streams["w"] = (store.keyspace.key("live", wanted.agent_id), self.words)
+                streams["w"] = (("live", wanted.agent_id), self.words)
         return streams
 
 
@@ -104,27 +104,22 @@ def find_losses(swarm: Swarm, viewed: Viewed) -> dict[str, list[str]]:
     store, wanted, cursors = swarm.store, viewed.wanted, viewed.cursors
     reset: list[str] = []
     gone = {
-        what: bool(one)
-        and what not in viewed.gone
-        and not store.keyspace.client.exists(store.keyspace.key(what, one or ""))
-        for what, one in (("job", wanted.job_id), ("agent", wanted.agent_id))
+        what: bool(one) and what not in viewed.gone and not exists(one or "")
+        for what, one, exists in (
+            ("job", wanted.job_id, store.jobs.exists),
+            ("agent", wanted.agent_id, store.agents.exists),
+        )
     }
     viewed.gone |= {what for what, lost in gone.items() if lost}
-    if wanted.jobs and _is_lost(store, store.keyspace.key("feed"), cursors.feed):
+    if wanted.jobs and store.streams.is_lost(FEED, cursors.feed):
         reset.append("jobs")
         cursors.feed = ""
-    if (
-        wanted.job_id
-        and "job" not in viewed.gone
-        and _is_lost(store, store.keyspace.key("events", wanted.job_id), cursors.events)
-    ):
+    if wanted.job_id and "job" not in viewed.gone and store.streams.is_lost(("events", wanted.job_id), cursors.events):
         reset.append("job")
         cursors.events = ""
     if wanted.agent_id and "agent" not in viewed.gone and cursors.journal:
-        length = int(store.keyspace.client.hget(store.keyspace.key("agent", wanted.agent_id), "length") or 0)
-        if length < int(cursors.journal) or _is_behind(
-            store, store.keyspace.key("mail", wanted.agent_id), cursors.mail
-        ):
+        length = store.journals.lengths([wanted.agent_id])[0]
+        if length < int(cursors.journal) or store.streams.is_behind(("mail", wanted.agent_id), cursors.mail):
             reset.append("agent")
             cursors.journal = cursors.mail = ""
             viewed.turns = None
@@ -135,32 +130,12 @@ def find_losses(swarm: Swarm, viewed: Viewed) -> dict[str, list[str]]:
 def _take_ends(swarm: Swarm, viewed: Viewed) -> None:
     store, wanted, cursors = swarm.store, viewed.wanted, viewed.cursors
     if wanted.jobs:
-        cursors.feed = cursors.feed or _last(store, store.keyspace.key("feed"))
+        cursors.feed = cursors.feed or store.streams.last(FEED)
     if wanted.job_id:
-        cursors.events = cursors.events or _last(store, store.keyspace.key("events", wanted.job_id))
+        cursors.events = cursors.events or store.streams.last(("events", wanted.job_id))
     if wanted.agent_id:
-        cursors.mail = cursors.mail or _last(store, store.keyspace.key("mail", wanted.agent_id))
-        cursors.journal = cursors.journal or _last(store, store.keyspace.key("journal", wanted.agent_id)).split("-")[0]
-
-
-def _last(store: Store, key: str) -> str:
-    found = store.keyspace.client.xrevrange(key, count=1)
-    return str(found[0][0]) if found else "0-0"
-
-
-def _is_behind(store: Store, key: str, cursor: str) -> bool:
-    """Whether a stream ends before the cursor: what it had is lost."""
-    return bool(cursor) and position_of(cursor) > position_of(_last(store, key))
-
-
-def _is_lost(store: Store, key: str, cursor: str) -> bool:
-    """Whether a stream cannot be gone on with from there: it has lost its end, or what came next was trimmed."""
-    if not cursor:
-        return False
-    if _is_behind(store, key, cursor):
-        return True
-    first = store.keyspace.client.xrange(key, count=1)
-    return bool(first) and position_of(first[0][0]) > position_of(cursor) and first[0][1].get("kind") != "job_started"
+        cursors.mail = cursors.mail or store.streams.last(("mail", wanted.agent_id))
+        cursors.journal = cursors.journal or store.streams.last(("journal", wanted.agent_id)).split("-")[0]
 
 
 def make_patch(swarm: Swarm, viewed: Viewed, found: Found, *, look: bool) -> dict[str, Any]:
@@ -227,7 +202,7 @@ def _patch_agent(swarm: Swarm, viewed: Viewed, found: Found) -> dict[str, Any]:
         page = read_journal(swarm, agent_id, after=int(cursors.journal), count=MOST_ENTRIES, turns=viewed.turns)
         if page["entries"]:
             cursors.journal, shown["entries"] = str(page["last"]), page["entries"]
-            replies = sum(entry.get("kind") == "assistant" for entry in page["entries"])
+            replies = sum(entry["kind"] == "reply" for entry in page["entries"])
             viewed.turns = None if page["turns_before"] is None else page["turns_before"] + replies
     if came := found.get("m"):
         cursors.mail = came[-1][0]

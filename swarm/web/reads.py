@@ -17,6 +17,7 @@ from swarm.definitions.model import PermissionMode
 from swarm.models.catalogue import load_models
 from swarm.permissions.sources import load_permission_settings
 from swarm.store.questions import Question
+from swarm.store.streams import FEED
 from swarm.streaming.live.reading import Reader
 from swarm.streaming.live.rows import Row
 from swarm.streaming.live.state import Patch, Snapshot
@@ -44,11 +45,11 @@ def read_about(swarm: Swarm, *, user: str, read_only: bool, now: float) -> dict[
 def read_jobs(swarm: Swarm, count: int = 50, before: str = "") -> dict[str, Any]:
     """The newest jobs, or those made before one, and the feed's cursor of before; `last` is where more begin, if there may be any."""
     store, reader = swarm.store, Reader(swarm.store)
-    last = store.keyspace.client.xrevrange(store.keyspace.key("feed"), count=1)
+    feed = store.streams.last(FEED)
     count = max(1, min(count, MOST_JOBS))
     ids = store.jobs.ids(count, before)
     more = {"last": ids[-1] if len(ids) == count else None}
-    return {"now": store.now(), "feed": last[0][0] if last else "0-0", **more, **show_jobs(swarm, reader.jobs(ids))}
+    return {"now": store.now(), "feed": feed, **more, **show_jobs(swarm, reader.jobs(ids))}
 
 
 def show_jobs(swarm: Swarm, rows: Mapping[str, Row]) -> dict[str, Any]:

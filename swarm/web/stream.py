@@ -11,7 +11,7 @@ from pydantic import Field, RootModel
 
 from swarm.client.failures import Refusal
 from swarm.client.operations import Body, Invocation, JobId, Table
-from swarm.store.connection import connect_async
+from swarm.store.streams import AsyncStreams
 from swarm.web.patches import Cursors, Wanted
 from swarm.web.reads import read_job
 from swarm.web.watching import BLOCK_SECONDS, Watch, encode_told
@@ -92,8 +92,8 @@ async def follow(call: Invocation, wanted: Wanted, place: dict[str, str]) -> Asy
     """The events of what is wanted, from the cursors in `place` on."""
     given = Cursors(place.get("feed", ""), place["events"], place["journal"], place["mail"])
     cursors = Cursors.read(place["last_event_id"]) if place["last_event_id"] else given
-    async with connect_async(call.swarm.settings, timeout_seconds=2 * BLOCK_SECONDS) as client:
-        watch = Watch(call.swarm, client, wanted, cursors, call.on_thread)
+    async with contextlib.aclosing(AsyncStreams(call.swarm.settings, block_seconds=BLOCK_SECONDS)) as streams:
+        watch = Watch(call.swarm, streams, wanted, cursors, call.on_thread)
         async with contextlib.aclosing(watch.follow()) as happening:
             async for told in happening:
                 yield encode_told(told)

@@ -6,12 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from swarm.agent.entries import decode_entry
+from swarm.agent.items import Item
+from swarm.agent.passages import detail
+from swarm.agent.transcript import Narrator
 from swarm.client.swarm import Swarm
-from swarm.core.errors import UnknownAgent
-from swarm.mailbox import Message, position_of, to_message
+from swarm.core.errors import JournalError, UnknownAgent
+from swarm.mailbox import position_of
 from swarm.store.journals import JournalPage, StoredEntry
 from swarm.streaming.live.reading import Reader
-from swarm.web.entries import is_reply, message_ids, show_entry, show_message
+from swarm.web.entries import is_reply, kind_of, message_ids, show_item, show_message
 
 MOST_ENTRIES = 500
 _MOST_BYTES = 2_000_000
@@ -27,7 +31,7 @@ def read_agent(swarm: Swarm, agent_id: str) -> dict[str, Any]:
     row = Reader(store).agents([agent_id])[agent_id]
     spec = json.loads(store.keyspace.client.hget(store.keyspace.key("agent", agent_id), "spec") or "{}")
     first = store.journals.page(agent_id, after=0, count=1).entries
-    tools = show_first(swarm, record.job_id, first[0])["tools"] if first else []
+    tools = _read_item(swarm, agent_id, first[0]).facts.get("tools", []) if first else []
     return {
         "now": store.now(),
         "job_id": record.job_id,
@@ -69,10 +73,7 @@ def read_entry(swarm: Swarm, agent_id: str, number: int) -> dict[str, Any]:
     found = swarm.store.journals.page(agent_id, after=number - 1, count=1).entries if number > 0 else []
     if not found or found[0].number != number:
         raise UnknownAgent(f"agent {agent_id} has no journal entry {number}")
-    stored = found[0]
-    if number == 1:
-        return {"entry": show_first(swarm, swarm.store.agents.get(agent_id).job_id, stored, full=True)}
-    return {"entry": show_entry(stored, mail=_messages(swarm, agent_id, stored), full=True)}
+    return {"entry": show_item(number, _read_item(swarm, agent_id, found[0]), full=True)}
 
 
 def read_mailbox(swarm: Swarm, agent_id: str) -> dict[str, Any]:
@@ -127,32 +128,22 @@ def show_entries(
     for stored in entries:
         reply = is_reply(stored)
         turn = None if turn is None else turn + reply
-        if stored.number == 1:
-            shown.append(show_first(swarm, swarm.store.agents.get(agent_id).job_id, stored))
-            continue
         # What is no reply belongs to the turn that comes next.
         at = None if turn is None else turn if reply else turn + 1
-        shown.append(show_entry(stored, turn=at, mail=_messages(swarm, agent_id, stored)))
+        shown.append(show_item(stored.number, _read_item(swarm, agent_id, stored), turn=at))
     return shown
 
 
-def show_first(swarm: Swarm, job_id: str, stored: StoredEntry, *, full: bool = False) -> dict[str, Any]:
-    """The first entry, which may name its system prompt and tools by their hash, with them."""
-    document = json.loads(stored.document)
-    if digest := document.get("prefix"):
-        document |= json.loads(swarm.store.jobs.document(digest) or "{}")
-    if digest := document.get("instructions"):
-        document["guidance"] = json.loads(swarm.store.jobs.document(digest) or "{}").get("text", "")
-    return show_entry(StoredEntry(stored.number, stored.seq, json.dumps(document)), full=full)
-
-
-def _messages(swarm: Swarm, agent_id: str, stored: StoredEntry) -> list[Message]:
-    ids = message_ids(stored)
-    if not ids:
-        return []
-    wanted = set(ids)
-    found = swarm.store.keyspace.client.xrange(swarm.store.keyspace.key("mail", agent_id), ids[0], ids[-1])
-    return [to_message(*each) for each in found if each[0] in wanted]
+def _read_item(swarm: Swarm, agent_id: str, stored: StoredEntry) -> Item:
+    """What an entry says by itself: the same wherever a page begins."""
+    store, number = swarm.store, stored.number
+    try:
+        if number == 1 or kind_of(stored) == "redefined":  # the store puts back what it names by its hash
+            return Narrator().item(next(store.journals.read(agent_id, number - 1, count=1)))
+        return Narrator().item(decode_entry(stored.document, agent_id=agent_id, number=number))
+    except (JournalError, StopIteration):
+        title = f"an entry of a newer version: {kind_of(stored)}"
+        return Item(kind="note", title=title, parts=[detail("its data", stored.document)])
 
 
 def _path(swarm: Swarm, parent_id: str | None) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from swarm.client.swarm import Swarm
 from swarm.store.outage import REDIS_ERRORS, is_away
+from swarm.store.streams import AsyncStreams
 from swarm.web.patches import Cursors, Viewed, Wanted, find_losses, make_patch
 
 Result = TypeVar("Result")
@@ -57,12 +58,12 @@ class Watch:
     def __init__(
         self,
         swarm: Swarm,
-        client: Any,
+        streams: AsyncStreams,
         wanted: Wanted,
         cursors: Cursors,
         run: Callable[[Callable[[], Any]], Awaitable[Any]],
     ) -> None:
-        self._swarm, self._client, self._run = swarm, client, run
+        self._swarm, self._streams, self._run = swarm, streams, run
         self._viewed = Viewed(wanted, cursors)
         self._looked_at = self._renewed_at = 0.0
         self._told_at = self._checked_at = time.monotonic()
@@ -121,15 +122,13 @@ class Watch:
 
     async def _read(self) -> dict[str, list[tuple[str, dict[str, str]]]]:
         """What has come on the streams by the letters of their cursors; waited for until it is time to look."""
-        keys = self._viewed.streams(self._swarm.store)
+        streams = self._viewed.streams()
         wait = min(BLOCK_SECONDS, max(0.001, self._looked_at + self._look_seconds() - time.monotonic()))
-        if not keys:
+        if not streams:
             await asyncio.sleep(wait)
             return {}
-        streams = dict(keys.values())
-        found = await self._client.xread(streams, count=_AT_ONCE, block=max(1, int(wait * 1000)))
-        letters = {key: letter for letter, (key, _) in keys.items()}
-        return {letters[key]: entries for key, entries in found or ()}
+        found = await self._streams.wait(dict(streams.values()), wait, _AT_ONCE)
+        return {letter: found[name] for letter, (name, _) in streams.items() if name in found}
 
     def _look_seconds(self) -> float:
         if not self._viewed.wanted.job_id:
@@ -140,7 +139,7 @@ class Watch:
         """Let the worker know that somebody wants the words of the agent as they come."""
         agent_id = self._viewed.wanted.agent_id
         if self._viewed.wanted.words and agent_id and time.monotonic() - self._renewed_at >= _RENEW_SECONDS:
-            await self._client.set(self._swarm.store.keyspace.key("watch", agent_id), "1", ex=_WATCH_SECONDS)
+            await self._streams.want_words(agent_id, _WATCH_SECONDS)
             self._renewed_at = time.monotonic()
 
     def _tell_losses(self, losses: dict[str, list[str]]) -> list[Told]:

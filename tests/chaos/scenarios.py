@@ -113,7 +113,7 @@ class Setup:
 _SETUPS: Mapping[str, Setup] = {
     "sentinel": Setup(Group),
     "tls": Setup(TlsServer),
-    "disk": Setup(SmallDiskServer, can_mount, "no user namespaces, which a small disk is mounted in"),
+    "disk": Setup(SmallDiskServer, can_mount, "a user namespace for a small disk"),
 }
 
 
@@ -123,7 +123,7 @@ def lacking(name: str) -> str:
     if setup is None:
         return ""
     if shutil.which(REDIS_SERVER) is None:
-        return f"no {REDIS_SERVER} on the PATH"
+        return REDIS_SERVER
     return "" if setup.can() else setup.lacks
 
 

@@ -1,4 +1,7 @@
-"""Nothing is lost, doubled or reordered while any part of a fleet is killed, stopped or cut off: the short form of the report."""
+"""Nothing is lost, doubled or reordered while any part of a fleet is killed, stopped or cut off: the short form of the report.
+
+Tests of swarm/runtime/loop.py, swarm/store/agents.py, tasks/agent_task.py.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ TALK = Talk(fanout=5, messages=400, batch=10, think_ms=150)
 
 
 def _run(plan: Plan, folder: Path) -> Section:
-    need(not (why := lacking(plan.name)), why)
+    need(not (thing := lacking(plan.name)), thing)
     section = play(plan, folder)
     assert section.held, [*section.faults, *section.complaints]
     assert {blow.kind for blow in section.blows} >= set(plan.first), "every kind of blow was dealt"

@@ -1,4 +1,7 @@
-"""The checker passes what a real run has left, and finds whatever is planted in it."""
+"""The checker passes what a real run has left, and finds whatever is planted in it.
+
+Tests of tests/chaos/check.
+"""
 
 from __future__ import annotations
 

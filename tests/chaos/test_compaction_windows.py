@@ -1,4 +1,7 @@
-"""The process dies around the summary of a conversation: at worst it is asked for again, and nothing is lost or said twice."""
+"""The process dies around the summary of a conversation: at worst it is asked for again, and nothing is lost or said twice.
+
+Tests of swarm/agent/cutting.py, swarm/runtime/compacting.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The process dies exactly between two writes: at every such point the job completes, and everything counts once."""
+"""The process dies exactly between two writes: at every such point the job completes, and everything counts once.
+
+Tests of swarm/runtime/journal.py, swarm/runtime/loop.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The process dies between a call, its snapshot, the push and the entry: the files are those of the last entry, whoever goes on."""
+"""The process dies between a call, its snapshot, the push and the entry: the files are those of the last entry, whoever goes on.
+
+Tests of swarm/runtime/carrying.py, swarm/workspace/checkouts.py, swarm/workspace/repository.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Jobs that are steps of another application's canvases, while the workers of both fleets are killed: each step once in effect."""
+"""Jobs that are steps of another application's canvases, while the workers of both fleets are killed: each step once in effect.
+
+Tests of swarm/client/canvas.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The process dies around hooks of both kinds: none runs twice for one event, and what they said, or that nobody knows, holds."""
+"""The process dies around hooks of both kinds: none runs twice for one event, and what they said, or that nobody knows, holds.
+
+Tests of swarm/runtime/hooking.py.
+"""
 
 from __future__ import annotations
 

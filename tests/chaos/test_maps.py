@@ -1,4 +1,7 @@
-"""A map whose command, workers and Redis are killed: each of its lines is in the output once."""
+"""A map whose command, workers and Redis are killed: each of its lines is in the output once.
+
+Tests of swarm/cli/map.py, swarm/cli/map_watching.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The process dies around a merge: whenever it does, what two agents did in copies is in their parent's folder in the end, once."""
+"""The process dies around a merge: whenever it does, what two agents did in copies is in their parent's folder in the end, once.
+
+Tests of swarm/runtime/isolation.py, swarm/workspace/merging.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A process dies, or is not answered, between two steps of a message's way: it is neither lost nor doubled, and order is kept."""
+"""A process dies, or is not answered, between two steps of a message's way: it is neither lost nor doubled, and order is kept.
+
+Tests of swarm/runtime/messaging.py, swarm/tools/messages.py.
+"""
 
 from __future__ import annotations
 

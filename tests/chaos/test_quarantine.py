@@ -1,4 +1,7 @@
-"""An agent that kills its worker again and again in the same place is failed, told to its parent, and no loop."""
+"""An agent that kills its worker again and again in the same place is failed, told to its parent, and no loop.
+
+Tests of tasks/agent_task.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The short form of `tests.chaos.remembering`."""
+"""The short form of `tests.chaos.remembering`.
+
+Tests of swarm/capabilities/memory/shelves.py, tests/chaos/remembering.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the report computes: slopes, recoveries, what it says when a promise was broken. Pure."""
+"""What the report computes: slopes, recoveries, what it says when a promise was broken. Pure.
+
+Tests of tests/chaos/report.py.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Every test runs twice: with a plain client, and with one that sends every script again, as a client does whose connection
 broke before the answer came. No worker runs, and nothing waits: time passes by moving a timer.
+
+Tests of swarm/agent/journaled.py, swarm/store/agents.py, swarm/store/journals.py, swarm/store/values.py.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 def find_chromium() -> str:
     """Where Chromium is; the test is skipped, or fails in CI, where there is none."""
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _CHROMIUM)), None)
-    return found or lack("there is no `chromium` on the PATH")
+    return found or lack("chromium", "there is no `chromium` on the PATH")
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def import_playwright() -> Any:
     try:
         from playwright import sync_api
     except ImportError:
-        lack("there is no `playwright`: pip install -e '.[dev]'")
+        lack("playwright", "pip install -e '.[dev]' was not run")
     sync_api.expect.set_options(timeout=SECONDS * 1000)
     return sync_api
 

@@ -1,4 +1,7 @@
-"""Coming back to a job: watching, typing, answering, leaving; and a conversation."""
+"""Coming back to a job: watching, typing, answering, leaving; and a conversation.
+
+Tests of swarm/cli/attach.py.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def test_without_a_terminal_the_job_is_waited_for_and_its_answer_printed(post: P
     command = post.command("attach", job.id)
     ran = subprocess.run(command, env=post.environment(), cwd=ROOT, capture_output=True, stdin=subprocess.DEVNULL)
     assert (ran.returncode, ran.stdout) == (0, b"DONE 2\n"), ran.stderr.decode()
-    assert b"spawned general-purpose" in ran.stderr
+    assert b"spawned by agent-" in ran.stderr
 
 
 def test_a_run_without_a_prompt_is_a_conversation_on_one_job(stack: World) -> None:

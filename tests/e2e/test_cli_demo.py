@@ -1,4 +1,7 @@
-"""`swarm demo` and the dashboard, as a person who has just installed the package sees them."""
+"""`swarm demo` and the dashboard, as a person who has just installed the package sees them.
+
+Tests of swarm/cli/demo.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`swarm event`, and what the commands show of an agent that waits for one."""
+"""`swarm event`, and what the commands show of an agent that waits for one.
+
+Tests of swarm/cli/messages.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the command costs and says before it does anything."""
+"""What the command costs and says before it does anything.
+
+Tests of swarm/cli/app.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What `swarm run` started stays up for the next one, for those who would have started the same, and not for ever."""
+"""What `swarm run` started stays up for the next one, for those who would have started the same, and not for ever.
+
+Tests of swarm/cli/launch.py, swarm/local/keeping.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Writing to agents and reading their messages from the command line."""
+"""Writing to agents and reading their messages from the command line.
+
+Tests of swarm/cli/messages.py.
+"""
 
 from __future__ import annotations
 
@@ -174,8 +177,10 @@ def test_run_shows_messages_as_they_arrive_and_hints_at_the_inbox(town: Town) ->
     assert (ran.returncode, ran.stdout) == (0, b"finished\n"), ran.stderr.decode()
     lines = ran.stderr.decode().splitlines()
     shown = next(
-        number for number, line in enumerate(lines) if "message from helper: I am \\u001b[31mhere and ready" in line
+        number for number, line in enumerate(lines) if "message to user: I am \\u001b[31mhere and ready" in line
     )
-    ended = next(number for number, line in enumerate(lines) if "ended   general-purpose: help" in line)
+    ended = next(
+        number for number, line in enumerate(lines) if "general-purpose: help" in line and "  completed (" in line
+    )
     assert shown < ended
     assert "1 unread message for you: swarm inbox job-" in lines[-1]

@@ -1,4 +1,7 @@
-"""What `swarm run` says of a Redis that is away while it waits, and of one that has lost the job."""
+"""What `swarm run` says of a Redis that is away while it waits, and of one that has lost the job.
+
+Tests of swarm/cli/watching.py.
+"""
 
 from __future__ import annotations
 

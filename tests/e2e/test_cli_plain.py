@@ -1,4 +1,7 @@
-"""Nothing that a model wrote gives orders to a terminal or hides on it, whichever command shows it."""
+"""Nothing that a model wrote gives orders to a terminal or hides on it, whichever command shows it.
+
+Tests of swarm/cli/consoles.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`swarm board` and `swarm pad` as a person and a program see them; no worker is needed to look."""
+"""`swarm board` and `swarm pad` as a person and a program see them; no worker is needed to look.
+
+Tests of swarm/cli/team.py.
+"""
 
 from __future__ import annotations
 

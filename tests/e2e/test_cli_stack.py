@@ -1,4 +1,7 @@
-"""`swarm up`, a job put on its queue, every way to look at it, and `swarm down`."""
+"""`swarm up`, a job put on its queue, every way to look at it, and `swarm down`.
+
+Tests of swarm/cli/machines.py, swarm/cli/opening.py, swarm/cli/rehearse.py.
+"""
 
 from __future__ import annotations
 

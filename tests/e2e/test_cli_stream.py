@@ -1,4 +1,7 @@
-"""What happens while a job runs: as lines of JSON for programs, as lines for people, and one agent's life as it goes on."""
+"""What happens while a job runs: as lines of JSON for programs, as lines for people, and one agent's life as it goes on.
+
+Tests of swarm/cli/event_lines.py, swarm/streaming/events.py.
+"""
 
 from __future__ import annotations
 

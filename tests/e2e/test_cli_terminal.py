@@ -1,4 +1,7 @@
-"""`swarm run` on a real (pseudo-)terminal: the living tree, and what Ctrl-C asks."""
+"""`swarm run` on a real (pseudo-)terminal: the living tree, and what Ctrl-C asks.
+
+Tests of swarm/cli/watching.py.
+"""
 
 from __future__ import annotations
 

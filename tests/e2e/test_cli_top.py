@@ -1,4 +1,8 @@
-"""`swarm top` on a real fleet, driven by keys: fleet, job, agent; reading, writing, answering, cancelling."""
+"""`swarm top` on a real fleet, driven by keys: fleet, job, agent; reading, writing, answering, cancelling.
+
+Tests of swarm/cli/screens/app.py, swarm/cli/screens/dialogs.py, swarm/cli/screens/notices.py, swarm/cli/screens/pages.py,
+swarm/cli/screens/watching.py, swarm/cli/top.py.
+"""
 
 from __future__ import annotations
 

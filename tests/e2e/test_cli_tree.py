@@ -1,4 +1,7 @@
-"""How the command folds a tree into a terminal, and writes values for people."""
+"""How the command folds a tree into a terminal, and writes values for people.
+
+Tests of swarm/cli/options.py, swarm/cli/output.py, swarm/cli/tree_fold.py.
+"""
 
 from __future__ import annotations
 
@@ -14,40 +17,20 @@ from swarm.cli.options import parse_duration
 from swarm.cli.output import one_line, plain, show_cost, show_count, show_duration, show_time
 from swarm.cli.tree_fold import fold_tree
 from swarm.cli.tree_view import render_tree
-from swarm.core.records import AgentView, State
-from swarm.models import Usage
+from swarm.core.records import State
+from swarm.streaming.live.rows import Row
+from tests.rows import make_row
 
 _STATES: tuple[State, ...] = ("queued", "running", "parked", "completed", "failed", "cancelled", "timed_out")
 
 
-def _agent(number: int, parent: int | None, state: State = "running", label: str = "") -> AgentView:
-    return AgentView(
-        id=f"agent-{number}",
-        job_id="job-1",
-        parent_id=None if parent is None else f"agent-{parent}",
-        depth=0 if parent is None else 1,
-        label=label or f"explore: part {number}",
-        definition="explore",
-        state=state,
-        activity="",
-        turns=1,
-        tools=0,
-        usage=Usage(output_tokens=10),
-        cost_usd=0.0,
-        subtree_tokens=10,
-        subtree_cost_usd=0.0,
-        created_at=float(number),
-        started_at=None,
-        ended_at=None,
-        worker=None,
-        deaths=0,
-        text="",
-        reason="",
-    )
+def _agent(number: int, parent: int | None, state: State = "running", label: str = "") -> Row:
+    given = {"state": state, "label": label or f"explore: part {number}", "created": number, "turns": 1, "output": 10}
+    return make_row(f"agent-{number}", parent=None if parent is None else f"agent-{parent}", **given)
 
 
 @st.composite
-def _trees(draw: st.DrawFn) -> list[AgentView]:
+def _trees(draw: st.DrawFn) -> list[Row]:
     size = draw(st.integers(1, 80))
     agents = [_agent(0, None, draw(st.sampled_from(_STATES)))]
     for number in range(1, size):
@@ -56,24 +39,28 @@ def _trees(draw: st.DrawFn) -> list[AgentView]:
 
 
 @given(_trees(), st.integers(1, 100))
-def test_a_folded_tree_fits_and_begins_with_the_root(agents: list[AgentView], room: int) -> None:
+def test_a_folded_tree_fits_and_begins_with_the_root(agents: list[Row], room: int) -> None:
     rows = fold_tree(agents, room)
     assert 1 <= len(rows) <= room
     assert rows[0].agent is agents[0] or room == 1
-    shown = [row.agent.id for row in rows if row.agent is not None]
+    shown = [row.agent["id"] for row in rows if row.agent is not None]
     assert len(shown) == len(set(shown))
 
 
 @given(_trees())
-def test_without_a_limit_every_agent_has_its_line(agents: list[AgentView]) -> None:
-    assert sorted(row.agent.id for row in fold_tree(agents) if row.agent) == sorted(agent.id for agent in agents)
+def test_without_a_limit_every_agent_has_its_line(agents: list[Row]) -> None:
+    assert sorted(row.agent["id"] for row in fold_tree(agents) if row.agent) == sorted(agent["id"] for agent in agents)
 
 
 def test_what_is_over_is_folded_before_what_runs() -> None:
     agents = [_agent(0, None, "parked"), _agent(1, 0, "completed"), _agent(2, 0, "running")]
     agents += [_agent(number, 1, "completed") for number in range(3, 9)]
     rows = fold_tree(agents, 4)
-    assert [(row.agent.id, row.below) for row in rows if row.agent] == [("agent-0", 0), ("agent-1", 6), ("agent-2", 0)]
+    assert [(row.agent["id"], row.below) for row in rows if row.agent] == [
+        ("agent-0", 0),
+        ("agent-1", 6),
+        ("agent-2", 0),
+    ]
 
 
 def test_many_that_are_over_share_one_line() -> None:
@@ -81,7 +68,7 @@ def test_many_that_are_over_share_one_line() -> None:
     agents += [_agent(number, 0, "completed") for number in range(2, 40)] + [_agent(40, 0, "failed")]
     rows = fold_tree(agents, 5)
     assert [row.summary for row in rows if row.agent is None] == ["38 completed, 1 failed"]
-    assert "agent-1" in [row.agent.id for row in rows if row.agent]
+    assert "agent-1" in [row.agent["id"] for row in rows if row.agent]
 
 
 def test_no_label_can_steer_the_terminal() -> None:

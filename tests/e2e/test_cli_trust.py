@@ -1,4 +1,7 @@
-"""The question whether files of a workspace may loosen rules, as people meet it: in a terminal, and without one."""
+"""The question whether files of a workspace may loosen rules, as people meet it: in a terminal, and without one.
+
+Tests of swarm/cli/granting.py, swarm/cli/trust.py.
+"""
 
 from __future__ import annotations
 

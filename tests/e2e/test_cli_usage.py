@@ -1,4 +1,7 @@
-"""What the command says to wrong usage, understands without being told, and completes."""
+"""What the command says to wrong usage, understands without being told, and completes.
+
+Tests of swarm/cli/completing.py.
+"""
 
 from __future__ import annotations
 

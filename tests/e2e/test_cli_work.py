@@ -1,4 +1,7 @@
-"""`swarm run --isolation`, `swarm diff`, `swarm apply`: a job on a copy, from a shell."""
+"""`swarm run --isolation`, `swarm diff`, `swarm apply`: a job on a copy, from a shell.
+
+Tests of swarm/cli/work.py.
+"""
 
 from __future__ import annotations
 

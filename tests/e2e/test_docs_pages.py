@@ -2,6 +2,8 @@
 
 The fleet is real; a script plays the model, wherever a page does not say so itself. Words in capitals (`JOB`, `MAP` …) are what the
 world of the page has for them.
+
+Tests of docs.
 """
 
 from __future__ import annotations
@@ -24,13 +26,12 @@ import pytest
 import yaml
 from standardwebhooks import Webhook
 
-from swarm.permissions.sandbox import Backend, choose_backend
 from tests.documents import PAGES as DOCUMENTS
 from tests.documents import ROOT, blocks
 from tests.e2e.prepared import prepared_commands
 from tests.fleet import Fleet
 from tests.flower import free_port
-from tests.needs import need, need_program
+from tests.needs import need_program, need_sandbox
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -134,7 +135,7 @@ def staffed() -> Iterator[tuple[Fleet, Path]]:
 
 @pytest.fixture
 def place(staffed: tuple[Fleet, Path], tmp_path: Path) -> Place:
-    need(isinstance(choose_backend(), Backend), "no sandbox works here")
+    need_sandbox()
     fleet, commands = staffed
     folder, home = tmp_path / "work", tmp_path / "home"
     folder.mkdir()
@@ -204,6 +205,7 @@ def given_questions(place: Place) -> None:
 
 def given_tests(place: Place) -> None:
     place.write("test_it.py", "def test_it():\n    assert True\n")
+    need_program("make")
     place.write("Makefile", "test:\n\t@true\n")
     place.write("rubric.md", "It is short.\n")
     place.write("count.json", '{"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}')

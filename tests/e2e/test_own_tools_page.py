@@ -1,4 +1,7 @@
-"""The tutorial about tools of one's own, followed to the letter."""
+"""The tutorial about tools of one's own, followed to the letter.
+
+Tests of docs/own-tools.md, examples/own-tools.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the page shows stays true while things break: reloads, hidden tabs, a worker's death, a Redis that restarts."""
+"""What the page shows stays true while things break: reloads, hidden tabs, a worker's death, a Redis that restarts.
+
+Tests of swarm/web/patches.py, swarm/web/stream.py, swarm/web/watching.py.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def test_a_cut_of_the_conversation_is_shown_with_its_summary_and_what_was_told_a
     site.let_go()
     log = tab.role("log")
     expect(log).to_contain_text(
-        "The model no longer sees what stands above, but for the last turn, but a summary of it."
+        "the model no longer sees what stands above, but for the last reply, but a summary of it"
     )
     expect(log.locator("strong", has_text="waited")).to_be_visible()
     expect(log).to_contain_text("I will wait.")
@@ -61,12 +64,12 @@ def test_a_cut_of_the_conversation_is_shown_with_its_summary_and_what_was_told_a
 def test_what_was_said_of_an_agents_work_stands_in_its_transcript(site: Site, tab: Tab) -> None:
     job = site.tell("do it", check="echo looked; false", rubric="It is done.", tries=1)
     tab.open(f"#/{job.id}/{root_agent_id(job.id)}")
-    expect(tab.role("log")).to_contain_text("check of attempt 1 refused")
+    expect(tab.role("log")).to_contain_text("attempt 1: check refused")
     expect(tab.role("log")).to_contain_text("looked")
     graded = site.tell("do it", check="true", rubric="It is done.", tries=1)
     tab.open(f"#/{graded.id}/{root_agent_id(graded.id)}")
-    expect(tab.role("log")).to_contain_text("grader of attempt 1 could not be had")
-    tab.role("link", name="a grader").first.click()
+    expect(tab.role("log")).to_contain_text("attempt 1: grader could not be had")
+    tab.role("log").locator(".item-note").get_by_role("link").first.click()
     expect(tab.role("heading", level=2)).to_contain_text("attempt 1 of 1")
 
 

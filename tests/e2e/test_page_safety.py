@@ -1,4 +1,7 @@
-"""Nothing that a model, a file or a message says runs in the page, or deceives who decides by it; and everybody can use it."""
+"""Nothing that a model, a file or a message says runs in the page, or deceives who decides by it; and everybody can use it.
+
+Tests of swarm/web/static/markdown.mjs, swarm/web/static/plain.mjs.
+"""
 
 from __future__ import annotations
 

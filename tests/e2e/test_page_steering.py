@@ -1,4 +1,7 @@
-"""The page as a person uses it, in Chromium: look, answer, write, cancel, start; against real Flower and real workers."""
+"""The page as a person uses it, in Chromium: look, answer, write, cancel, start; against real Flower and real workers.
+
+Tests of swarm/client/acts.py, swarm/web/static.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,7 @@ def test_what_an_event_from_outside_is_waited_for_is_shown_and_nobody_is_asked(s
     box = question_box(tab)
     expect(box).to_contain_text("waits for an event")
     expect(box).to_contain_text("swarm event page/1")
+    expect(tab.role("log").locator(".call")).to_contain_text("waits for the event page/1")
     expect(box.get_by_role("button")).to_have_count(0)
     site.fleet.swarm.event("page/1", "it came")
     expect(box).to_have_count(0)
@@ -108,7 +112,7 @@ def test_an_edit_is_shown_as_what_it_changes_with_its_result_folded_in(site: Sit
     expect(calls.nth(1).locator(".diff-old")).to_contain_text("two")
     expect(calls.nth(1).locator(".diff-new")).to_contain_text("three")
     expect(calls.nth(1)).to_contain_text("done")
-    expect(tab.page.locator(".item-tool_finished")).to_have_count(0)
+    expect(tab.page.locator(".item-result")).to_have_count(0)
     # A link to an entry moves the transcript, and not the page's head out of sight.
     tab.page.set_viewport_size({"width": 1000, "height": 500})
     tab.open(f"#/{job.id}/{job.view().root_id}/3")

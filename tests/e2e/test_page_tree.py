@@ -1,4 +1,7 @@
-"""The tree of agents in the page: by keys, for screen readers, and with a thousand of them."""
+"""The tree of agents in the page: by keys, for screen readers, and with a thousand of them.
+
+Tests of swarm/agent/needs.py, swarm/web/static/tree.mjs, swarm/web/static/treeview.mjs.
+"""
 
 from __future__ import annotations
 

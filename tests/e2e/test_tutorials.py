@@ -1,4 +1,7 @@
-"""The tutorial of a fleet, followed to the letter, in one shell."""
+"""The tutorial of a fleet, followed to the letter, in one shell.
+
+Tests of docs/fleet.md.
+"""
 
 from __future__ import annotations
 

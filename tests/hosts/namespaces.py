@@ -113,4 +113,4 @@ def need_hosts() -> None:
     """Go on where hosts can be made, else skip with the reason (a failure where all must be there)."""
     for program in ("setpriv", "unshare", "nsenter", "ip", "nft"):
         need_program(program)
-    need(not _refusal(), _refusal())
+    need(not _refusal(), "a host made of namespaces", _refusal())

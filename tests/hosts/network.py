@@ -27,8 +27,9 @@ from swarm.hub.depot import Depot
 from swarm.hub.upkeep import Jobs, Upkeep
 from swarm.core.settings import load_settings
 from swarm.store.connection import connect
+from swarm.store.store import Store
 depot = Depot(pathlib.Path("{DISK}/hub"), job_bytes=1, all_bytes=1)
-jobs = Jobs(connect(load_settings()), "swarm", depot.folder / "redis-mark")
+jobs = Jobs(Store(connect(load_settings())), depot.folder / "redis-mark")
 asyncio.run(Upkeep(depot, jobs, retention_seconds=3600, young_seconds=0).look())
 """
 _STATION_LOOKS = """

@@ -1,4 +1,7 @@
-"""Files that follow their agent from host to host, of which none has the person's folder."""
+"""Files that follow their agent from host to host, of which none has the person's folder.
+
+Tests of swarm/runtime/carrying.py, swarm/workspace/repository.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The hosts of these tests are what they are said to be."""
+"""The hosts of these tests are what they are said to be.
+
+Tests of tests/hosts/namespaces.py, tests/hosts/network.py.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def test_hosts_share_no_file_no_process_and_no_name(switch: Switch, tmp_path: Pa
 
 def test_cables_do_what_is_done_to_them(switch: Switch, tmp_path: Path) -> None:
     need_program("ping")
-    need(Path("/dev/net/tun").exists(), "there is no /dev/net/tun for a cable with a latency")
+    need(Path("/dev/net/tun").exists(), "/dev/net/tun", "a cable with a latency takes it")
     one = Host(switch, "one", 1, tmp_path / "one")
     far = Host(switch, "far", 2, tmp_path / "far", Latency(20))
     told = one.run("ping", "-c", "3", "-i", "0.2", "-q", far.address)

@@ -1,4 +1,7 @@
-"""Hosts with a folder each at the same path, as clones are: what loses power or its cable goes on elsewhere."""
+"""Hosts with a folder each at the same path, as clones are: what loses power or its cable goes on elsewhere.
+
+Tests of swarm/hub, swarm/runtime/carrying.py.
+"""
 
 from __future__ import annotations
 

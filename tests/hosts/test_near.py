@@ -1,4 +1,7 @@
-"""Who has an agent's files is asked first to go on with it."""
+"""Who has an agent's files is asked first to go on with it.
+
+Tests of swarm/runtime/carrying.py, tasks/publish.py.
+"""
 
 from __future__ import annotations
 

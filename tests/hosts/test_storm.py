@@ -1,6 +1,8 @@
 """The short form of `python -m tests.hosts.run`: a tree of writing agents under a storm, and every file where its journal says.
 
 What they did is merged by their parent; of every two siblings that made the same file one conflicts, and is reported.
+
+Tests of swarm/runtime/carrying.py, tests/hosts/run.py.
 """
 
 from __future__ import annotations

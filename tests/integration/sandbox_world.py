@@ -49,7 +49,7 @@ def find_user(name: str) -> User:
         code = "import os, sys; sys.exit(sys.version_info < (3, 11) or not os.access(sys.executable, os.X_OK))"
         if subprocess.run([*prefix, python, "-c", code], capture_output=True, check=False).returncode == 0:
             return User(nobody.pw_uid, nobody.pw_gid, prefix, python)
-    lack("another user can run no Python that is new enough")
+    lack("a Python for another user", "`nobody` can run none that is new enough")
 
 
 @lru_cache(maxsize=8)
@@ -161,7 +161,7 @@ class SandboxWorld:
 def open_world(backend: str, user_name: str) -> Iterator[SandboxWorld]:
     user = find_user(user_name)
     found = probe(backend, user)
-    need(found["works"], f"{backend} for {user_name}: {found.get('reason')}")
+    need(found["works"], backend, f"for {user_name}, {found.get('reason')}")
     root = Path(tempfile.mkdtemp(prefix="swarm-jail-", dir="/tmp")).resolve()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, root, ignore_errors=True)

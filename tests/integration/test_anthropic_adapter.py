@@ -1,4 +1,7 @@
-"""The Anthropic adapter through the real SDK, against a local HTTP server that answers from a script."""
+"""The Anthropic adapter through the real SDK, against a local HTTP server that answers from a script.
+
+Tests of swarm/models/anthropic.py, swarm/models/connecting.py.
+"""
 
 from __future__ import annotations
 

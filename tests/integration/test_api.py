@@ -1,4 +1,7 @@
-"""The HTTP API: the application itself, called by a real client, over a real Redis and real workers."""
+"""The HTTP API: the application itself, called by a real client, over a real Redis and real workers.
+
+Tests of swarm/api/openapi.py, swarm/client/acts.py, swarm/client/reads.py, swarm/store/api_keys.py.
+"""
 
 from __future__ import annotations
 
@@ -242,8 +245,8 @@ def test_a_key_may_be_held_to_folders(client: Client) -> None:
         ("GET", "/v1/jobs?colour=red", {}, 400, "colour"),
         ("POST", "/v1/jobs", {"json": {"prompt": "x"}}, 400, "workspace"),
         ("POST", "/v1/jobs", {"json": {"prompt": "x", "workspace": "relative"}}, 400, "absolute"),
-        ("POST", "/v1/jobs", {"json": {"prompt": "", "workspace": "/tmp"}}, 400, "empty"),
-        ("POST", "/v1/jobs", {"json": {"prompt": "x", "workspace": "/tmp", "promt": "y"}}, 400, "promt"),
+        ("POST", "/v1/jobs", {"json": {"prompt": "", "workspace": "/usr/share"}}, 400, "empty"),
+        ("POST", "/v1/jobs", {"json": {"prompt": "x", "workspace": "/usr/share", "promt": "y"}}, 400, "promt"),
         ("POST", "/v1/jobs", {"content": b"{", "headers": {"Content-Type": "application/json"}}, 400, "JSON"),
         ("POST", "/v1/jobs", {"content": b"[" * 100_000, "headers": {"Content-Type": "application/json"}}, 400, "JSON"),
         ("POST", "/v1/jobs", {"content": b"{}", "headers": {"Content-Type": "text/plain"}}, 415, "application/json"),

@@ -1,4 +1,7 @@
-"""The API's event stream, from servers as people start them: what is told, and that nothing is lost between two of them."""
+"""The API's event stream, from servers as people start them: what is told, and that nothing is lost between two of them.
+
+Tests of swarm/cli/daemons.py, swarm/web/stream.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Approvals and their questions step by step, against a real Redis and without workers: who is asked, who answers, what closes them."""
+"""Approvals and their questions step by step, against a real Redis and without workers: who is asked, who answers, what closes them.
+
+Tests of swarm/runtime/approvals.py, swarm/runtime/segment.py, swarm/runtime/toolbox.py,
+swarm/runtime/waiting.py, swarm/store/questions.py, swarm/tools/asking.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What comes home from a copy: links that lead out and what programs obey are named first, and left out where nobody says yes."""
+"""What comes home from a copy: links that lead out and what programs obey are named first, and left out where nobody says yes.
+
+Tests of swarm/client/work.py, swarm/permissions/arrivals.py, swarm/runtime/isolation.py, swarm/workspace/applying.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a call that starts an agent can ask for, reading along, going on after a stop, plan mode, addressing, teams."""
+"""What a call that starts an agent can ask for, reading along, going on after a stop, plan mode, addressing, teams.
+
+Tests of swarm/definitions/addressing.py, swarm/runtime/asked.py, swarm/tools/reading_agents.py.
+"""
 
 from __future__ import annotations
 
@@ -155,9 +158,9 @@ def test_a_running_agent_is_read_and_one_that_its_parent_stopped_goes_on(at_work
 """,
     )
     looks = [text for text in told if text.startswith("[general-purpose agent-") and "entries" in text]
-    assert "said: I dig first" in looks[0] and "called: LS" in looks[0] and "2. told: " in looks[0]
-    assert "2. told: " not in looks[1] and "entries 3 to" in looks[1]
-    assert "ended, completed:\nwent on and finished" in looks[-1]
+    assert "said: I dig first" in looks[0] and "called: LS" in looks[0] and "2. task\n" in looks[0]
+    assert "2. task\n" not in looks[1] and "entries 3 to" in looks[1]
+    assert "completed\n   went on and finished" in looks[-1]
     [digger] = [agent for agent in job.agents() if agent.name == "digger"]
     [head] = [text for text in told if "went on and finished" in text and "entries" not in text]
     tokens = int(re.search(r"(\d+) tokens", head)[1])  # type: ignore[index]

@@ -1,4 +1,7 @@
-"""A swarm that is restored from a copy of its Redis, on another server, while work was under way."""
+"""A swarm that is restored from a copy of its Redis, on another server, while work was under way.
+
+Tests of swarm/local/redis_server.py, swarm/store/agents.py.
+"""
 
 from __future__ import annotations
 

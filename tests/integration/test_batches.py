@@ -1,4 +1,8 @@
-"""Requests that have time: gathered into batches, found again whoever died, answered once, never sent twice."""
+"""Requests that have time: gathered into batches, found again whoever died, answered once, never sent twice.
+
+Tests of swarm/capabilities/batching/batches.py, swarm/models/batches.py, swarm/rehearsal/batches.py, swarm/runtime/batching.py,
+tasks/batching.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The task board at the level of its atomic steps, against a real Redis; no worker runs.
 
 Every test of a single step runs twice: with a plain client, and with one that sends each script again.
+
+Tests of swarm/capabilities/team/board.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Jobs as steps of the canvas of another Celery application, which has a broker, results and workers of its own."""
+"""Jobs as steps of the canvas of another Celery application, which has a broker, results and workers of its own.
+
+Tests of swarm/client/canvas.py, tasks/sequels.py.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +175,7 @@ def test_what_cannot_be_published_is_refused_at_once(world: World) -> None:
         submit("x", on_end=world.task("told", "x" * 600_000), broker="shop", **order)
     with pytest.raises(ConfigurationError, match="a group or a chord"):
         submit("x", on_end=group([task, task], app=world.shop.app), broker="shop", **order)
-    with pytest.raises(ConfigurationError, match="takes no promt"):
+    with pytest.raises(ConfigurationError, match="no option promt; did you mean prompt"):
         swarm.signature("x", workspace=".", promt="y", limits=Limits())
 
 

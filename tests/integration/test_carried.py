@@ -1,4 +1,7 @@
-"""Files that follow their agent: through a hub, from one host to the next. Another host is one whose checkouts are gone."""
+"""Files that follow their agent: through a hub, from one host to the next. Another host is one whose checkouts are gone.
+
+Tests of swarm/runtime/carrying.py, swarm/runtime/reading.py, swarm/workspace/changes.py, swarm/workspace/checkouts.py.
+"""
 
 from __future__ import annotations
 

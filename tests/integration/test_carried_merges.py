@@ -1,4 +1,7 @@
-"""What children did on other hosts, merged by their parent, and brought home. Each host has its own checkouts; all meet at the hub."""
+"""What children did on other hosts, merged by their parent, and brought home. Each host has its own checkouts; all meet at the hub.
+
+Tests of swarm/runtime/carrying.py, swarm/workspace/merging.py.
+"""
 
 from __future__ import annotations
 

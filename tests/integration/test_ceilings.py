@@ -1,4 +1,7 @@
-"""What a worker allows at most holds whatever stands in Redis: a record changed by hand gets no further."""
+"""What a worker allows at most holds whatever stands in Redis: a record changed by hand gets no further.
+
+Tests of swarm/permissions/ceiling.py, swarm/permissions/modes.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The application of docs/celery.md, just as it stands there."""
+"""The application of docs/celery.md, just as it stands there.
+
+Tests of docs/celery.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Conversations that become too long for their model, played over real HTTP against a server that refuses what the API would."""
+"""Conversations that become too long for their model, played over real HTTP against a server that refuses what the API would.
+
+Tests of swarm/agent/cutting.py, swarm/runtime/compacting.py, swarm/web/transcripts.py.
+"""
 
 from __future__ import annotations
 
@@ -398,8 +401,8 @@ def test_a_person_cuts_a_conversation_and_sees_the_cut_and_what_was_before(roomy
     assert "thinking of 0" in before and "Summary of 1 replies" in after and "thinking of 2" in after
     since = command(roomy, "transcript", play.agent_id, "--since-cut")
     assert "thinking of 0" not in since and "thinking of 1" in since, "the last turn is kept as it was"
-    shown = next(entry for entry in read_journal(roomy.swarm, play.agent_id)["entries"] if entry["kind"] == "compacted")
-    assert shown["summary"] and "folded" not in shown
+    shown = next(entry for entry in read_journal(roomy.swarm, play.agent_id)["entries"] if entry["kind"] == "cut")
+    assert shown["parts"][0]["text"] and "folded" not in shown
     notices = [told for told in stream(roomy.swarm, play.job) if told.type == "notice" and told.kind == "compacted"]
     assert [notice.about["trigger"] for notice in notices] == ["manual"]
 

@@ -1,4 +1,7 @@
-"""A coordinator that the runtime holds to its rules, with workers that really find, change and run things."""
+"""A coordinator that the runtime holds to its rules, with workers that really find, change and run things.
+
+Tests of mailbox/message.py, swarm/agent/coordination, swarm/runtime/evidence.py.
+"""
 
 from __future__ import annotations
 

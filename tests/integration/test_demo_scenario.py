@@ -1,4 +1,7 @@
-"""The demonstration: its sample, its words, and the whole job on a real stack; only the model's words are rehearsed."""
+"""The demonstration: its sample, its words, and the whole job on a real stack; only the model's words are rehearsed.
+
+Tests of swarm/rehearsal/demo.
+"""
 
 from __future__ import annotations
 

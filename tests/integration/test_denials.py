@@ -1,4 +1,7 @@
-"""Calls that are denied again and again, the mode in which a small model is asked first, and failures that end those beside them."""
+"""Calls that are denied again and again, the mode in which a small model is asked first, and failures that end those beside them.
+
+Tests of swarm/agent/notes.py, swarm/runtime/auto_mode.py, swarm/runtime/consulting.py.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from swarm.agent.notes import STOPPED_AT, TOLD_AT, advise_denied
 from swarm.client.swarm import Job
 from swarm.runtime.auto_mode import read_answer
 from tests.fleet import Fleet
+from tests.needs import need_network
 from tests.waiting import wait_for
 
 MAKE = '{name: Bash, input: {command: "touch made"}}'
@@ -25,6 +29,7 @@ def submit(fleet: Fleet, scenario: str, **options: Any) -> Job:
 
 def auto(fleet: Fleet, answer: str, **options: Any) -> Job:
     """A job in the mode auto whose small model gives this answer; with the network no sandbox holds what a command does."""
+    need_network()
     scenario = f"""
   - {{when: {{prompt: '<call>'}}, reply: {{text: "{answer}"}}}}
   - {{when: {{turn: 0}}, reply: {{tools: [{MAKE}]}}}}

@@ -1,4 +1,7 @@
-"""The files of deploy/: read by the programs they are for where those exist, held against the code and each other."""
+"""The files of deploy/: read by the programs they are for where those exist, held against the code and each other.
+
+Tests of deploy, swarm/local/server_binary.py.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ LONGEST_TURN_SECONDS = 600 + 600
 def server(request: pytest.FixtureRequest) -> ServerBinary:
     found = find_server() if request.param == "system" else find_bundled_server()
     if found is None or found.origin != request.param:
-        lack(f"there is no {request.param} server on this machine")
+        lack("redis-server" if request.param == "system" else request.param)
     return found
 
 
@@ -254,7 +257,7 @@ def test_image_runs_as_a_plain_user_outside_the_workspace() -> None:
 def test_compose_file_is_valid_for_the_compose_specification() -> None:
     schema = ROOT / "build/mcp-servers/node_modules/dclint/schemas/compose.schema.json"
     if not schema.is_file():
-        lack("the schema is missing: npm install --prefix build/mcp-servers dclint@3")
+        lack("the schema of dclint", "npm install --prefix build/mcp-servers dclint@3 was not run")
     jsonschema.validate(compose(), json.loads(schema.read_text()))
     assert not jsonschema.Draft7Validator(json.loads(schema.read_text())).is_valid({"services": {"x": {"imagee": "y"}}})
 

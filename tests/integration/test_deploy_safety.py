@@ -1,4 +1,7 @@
-"""The shipped fleet is closed: passwords that are made, in no command line; parts that do not reach each other."""
+"""The shipped fleet is closed: passwords that are made, in no command line; parts that do not reach each other.
+
+Tests of deploy, swarm/permissions/networks.py.
+"""
 
 from __future__ import annotations
 

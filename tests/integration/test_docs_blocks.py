@@ -1,4 +1,7 @@
-"""Every block of the pages says what it is, and is that: files are read by their readers, commands by their parsers."""
+"""Every block of the pages says what it is, and is that: files are read by their readers, commands by their parsers.
+
+Tests of docs, swarm/definitions/hook_tables.py, tests/documents.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Workers that are told to leave: nothing is done twice, nobody counts as dead, and they are gone soon after their last call."""
+"""Workers that are told to leave: nothing is done twice, nobody counts as dead, and they are gone soon after their last call.
+
+Tests of tasks/worker.py.
+"""
 
 from __future__ import annotations
 

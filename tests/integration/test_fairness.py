@@ -1,4 +1,7 @@
-"""Jobs share the fleet by turns, whatever their size; within a job trees finish instead of widening."""
+"""Jobs share the fleet by turns, whatever their size; within a job trees finish instead of widening.
+
+Tests of tasks/fetching.py.
+"""
 
 from __future__ import annotations
 

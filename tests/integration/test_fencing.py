@@ -1,4 +1,7 @@
-"""Who lost an agent writes nothing in its name any more: neither into its journal nor into anything that the job shares."""
+"""Who lost an agent writes nothing in its name any more: neither into its journal nor into anything that the job shares.
+
+Tests of swarm/runtime/journal.py.
+"""
 
 from __future__ import annotations
 

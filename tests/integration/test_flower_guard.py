@@ -1,4 +1,7 @@
-"""Flower answers those who name it rightly, and those who have logged in: real Flowers, real requests."""
+"""Flower answers those who name it rightly, and those who have logged in: real Flowers, real requests.
+
+Tests of swarm/local/page_token.py, swarm/web/flower_config.py, swarm/web/flower_guard.py, swarm/web/guard.py, swarm/web/mount.py.
+"""
 
 from __future__ import annotations
 

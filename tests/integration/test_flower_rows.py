@@ -1,4 +1,7 @@
-"""Flower's own rows of agents are true: readable names, right parents, the whole time of their lives."""
+"""Flower's own rows of agents are true: readable names, right parents, the whole time of their lives.
+
+Tests of tasks/agent_task.py.
+"""
 
 from __future__ import annotations
 

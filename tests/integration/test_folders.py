@@ -1,4 +1,7 @@
-"""Folders beside the workspace that a person's settings name: agents work there, too, and nowhere else."""
+"""Folders beside the workspace that a person's settings name: agents work there, too, and nowhere else.
+
+Tests of swarm/cli/permissions.py.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,8 @@ import pytest
 
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
-from swarm.permissions.sandbox import Backend, choose_backend
 from tests.fleet import Fleet
-from tests.needs import need
+from tests.needs import need_sandbox
 
 CALLS = """
 name: folders
@@ -46,7 +48,7 @@ def name_folders(home: Path, *folders: str) -> None:
 def test_tools_and_shell_work_in_a_folder_that_the_person_named_and_in_no_other(
     at_work: Fleet, home: Path, tmp_path: Path
 ) -> None:
-    need(isinstance(choose_backend("auto"), Backend), "there is no sandbox here")
+    need_sandbox()
     extra, other = tmp_path / "extra", tmp_path / "other"
     (extra / "notes").mkdir(parents=True)
     other.mkdir()

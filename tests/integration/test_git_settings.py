@@ -1,4 +1,7 @@
-"""Files that the person's own git is set to run: writing them is asked about."""
+"""Files that the person's own git is set to run: writing them is asked about.
+
+Tests of swarm/permissions/path_rules.py, swarm/workspace/git.py.
+"""
 
 from __future__ import annotations
 

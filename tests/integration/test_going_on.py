@@ -1,4 +1,7 @@
-"""Agents that go on after their end, step by step against a real Redis: who ends them, who hears them, what is left of before."""
+"""Agents that go on after their end, step by step against a real Redis: who ends them, who hears them, what is left of before.
+
+Tests of mailbox/directory.py, swarm/agent/life.py, swarm/store/agents.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The governor's steps: who may ask the model, what it learns, who waits and is woken, and that nothing leaks."""
+"""The governor's steps: who may ask the model, what it learns, who waits and is woken, and that nothing leaks.
+
+Tests of swarm/capabilities/governor/view.py, swarm/models/limits.py, swarm/store/governing.py, swarm/store/slots.py.
+"""
 
 from __future__ import annotations
 

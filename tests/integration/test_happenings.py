@@ -1,4 +1,7 @@
-"""Events from outside: agents that wait for one hold no process, go on with its data, and miss none that came before or meanwhile."""
+"""Events from outside: agents that wait for one hold no process, go on with its data, and miss none that came before or meanwhile.
+
+Tests of swarm/runtime/waiting.py, swarm/store/happenings.py.
+"""
 
 from __future__ import annotations
 

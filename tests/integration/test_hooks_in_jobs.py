@@ -1,4 +1,7 @@
-"""Hooks of real jobs: what people's programs and addresses are told, what they may decide, and that it holds."""
+"""Hooks of real jobs: what people's programs and addresses are told, what they may decide, and that it holds.
+
+Tests of swarm/capabilities/hooks/telling.py, swarm/runtime/hooking.py.
+"""
 
 from __future__ import annotations
 

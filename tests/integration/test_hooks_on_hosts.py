@@ -1,4 +1,7 @@
-"""What of people's hooks runs on a worker's host, outside of the sandbox: only what no agent and no clone can have written."""
+"""What of people's hooks runs on a worker's host, outside of the sandbox: only what no agent and no clone can have written.
+
+Tests of swarm/capabilities/hooks/placing.py.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from swarm.agent.entries import Hooked, ToolFinished
-from swarm.permissions.sandbox import Backend, choose_backend
 from tests.fleet import Fleet
 from tests.integration.test_hooks_in_jobs import heard, journal, on, put, run_here, submit, trust
-from tests.needs import need
+from tests.needs import need_sandbox
 
 OWN = 'python3 "$CLAUDE_PROJECT_DIR"/no_force.py'
 EVIL = 'import os, pathlib; pathlib.Path("{marker}").write_text(str(os.getuid()))'
@@ -38,7 +40,7 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def stack(person: Path) -> Iterator[Fleet]:
-    need(isinstance(choose_backend("bubblewrap"), Backend), "bubblewrap")
+    need_sandbox("bubblewrap")
     with closing(Fleet(user_hooks="host", sandbox="bubblewrap")) as fleet:
         fleet.start_worker(2, HOME=str(person))
         yield fleet

@@ -1,4 +1,8 @@
-"""The hub, as git meets it: what it takes, what it never changes, what it refuses, and what becomes of a job's repository."""
+"""The hub, as git meets it: what it takes, what it never changes, what it refuses, and what becomes of a job's repository.
+
+Tests of swarm/cli/daemons.py, swarm/hub/asking.py, swarm/hub/backend.py, swarm/hub/depot.py, swarm/hub/requests.py, swarm/hub/server.py,
+swarm/hub/serving.py, swarm/hub/upkeep.py.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ from swarm.hub.asking import find_trouble
 from swarm.hub.depot import Depot
 from swarm.hub.requests import Ask, CommandReader, Place, read_ask
 from swarm.hub.upkeep import Jobs, Upkeep
+from swarm.store.store import Store
 from tests.fleet import Fleet
 from tests.hub_world import TOKEN, Client, HubProcess
 from tests.job_world import StoredJob, open_store
@@ -265,7 +270,7 @@ def test_repositories_of_jobs_that_are_no_more_are_removed_whole(
 
     async def look(prefix: str, *, young_seconds: float = 0.0, retention_seconds: float = 60.0) -> list[str]:
         depot = Depot(hub.folder / "kept", job_bytes=1, all_bytes=1)
-        jobs = Jobs(store.keyspace.client, prefix, tmp_path / f"mark-{prefix}")
+        jobs = Jobs(Store(store.keyspace.client, prefix), tmp_path / f"mark-{prefix}")
         await Upkeep(depot, jobs, retention_seconds=retention_seconds, young_seconds=young_seconds).look()
         return sorted(place.name for place in depot.places())
 

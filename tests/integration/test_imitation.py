@@ -1,4 +1,7 @@
-"""What an agent writes reaches other agents with no tag that only the runtime writes, whichever way it takes."""
+"""What an agent writes reaches other agents with no tag that only the runtime writes, whichever way it takes.
+
+Tests of mailbox/rendering.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Instruction files as they arrive at the model: in the first message, once for siblings, and with what is read."""
+"""Instruction files as they arrive at the model: in the first message, once for siblings, and with what is read.
+
+Tests of swarm/cli/context_view.py, swarm/runtime/guidance.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How agents run: on their parent's host, anywhere for a bounded time."""
+"""How agents run: on their parent's host, anywhere for a bounded time.
+
+Tests of swarm/runtime/spawning.py.
+"""
 
 from __future__ import annotations
 

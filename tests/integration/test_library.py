@@ -1,4 +1,7 @@
-"""The atomic steps as Redis Functions: how servers get them, and how a capability from outside brings its own."""
+"""The atomic steps as Redis Functions: how servers get them, and how a capability from outside brings its own.
+
+Tests of swarm/store/keyspace.py, swarm/store/library.py.
+"""
 
 from __future__ import annotations
 

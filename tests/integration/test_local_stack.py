@@ -1,4 +1,8 @@
-"""The local stack with a real Redis, real workers and a real Flower."""
+"""The local stack with a real Redis, real workers and a real Flower.
+
+Tests of swarm/local/folders.py, swarm/local/processes.py, swarm/local/records.py, swarm/local/redis_server.py, swarm/local/stack.py,
+swarm/local/workers.py, swarm/workspace/private.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Commands that no rule allows are tried where nothing can come of them; only what that is not enough for is asked about."""
+"""Commands that no rule allows are tried where nothing can come of them; only what that is not enough for is asked about.
+
+Tests of swarm/permissions/sandbox/backend.py, swarm/permissions/sandbox/probe.py, swarm/permissions/shell/kinds.py,
+swarm/permissions/shell/looks.py.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ from tests.waiting import wait_for
 @pytest.fixture(autouse=True)
 def _sandbox() -> None:
     backend = choose_backend("auto")
-    need(isinstance(backend, Backend) and backend.name == "bubblewrap", "bubblewrap does not work here")
+    need(isinstance(backend, Backend) and backend.name == "bubblewrap", "bubblewrap")
 
 
 def make_project(root: Path) -> None:

@@ -1,4 +1,7 @@
-"""Mailboxes at their limits, one atomic step after the other, against a real Redis."""
+"""Mailboxes at their limits, one atomic step after the other, against a real Redis.
+
+Tests of mailbox/message.py, swarm/store/mailboxes.py.
+"""
 
 from __future__ import annotations
 

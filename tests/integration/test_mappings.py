@@ -1,4 +1,7 @@
-"""What docs/coming-from.md says of other systems' tools: every call of its right columns is made, and does what it is there for."""
+"""What docs/coming-from.md says of other systems' tools: every call of its right columns is made, and does what it is there for.
+
+Tests of docs/coming-from.md, swarm/tools/messages.py.
+"""
 
 from __future__ import annotations
 

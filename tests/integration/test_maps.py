@@ -1,4 +1,7 @@
-"""Maps: a job for each line, begun and noted by the steps that end others, whoever dies."""
+"""Maps: a job for each line, begun and noted by the steps that end others, whoever dies.
+
+Tests of swarm/capabilities/mapping/maps.py, swarm/cli/maps.py, swarm/client/aio.py, swarm/client/maps.py, swarm/client/swarm.py.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +114,7 @@ def test_what_no_map_can_be_is_refused(swarm: Swarm, unmanned: Fleet) -> None:
     ):
         with pytest.raises(ConfigurationError, match=said):
             swarm.map(prompt, lines, workspace=unmanned.workspace)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="which is for one job"):
+    with pytest.raises(ConfigurationError, match="no option idempotency_key"):
         make(swarm, unmanned, idempotency_key="x")
     with pytest.raises(UnknownMap, match="swarm maps list"):
         swarm.find_map("map-none")

@@ -1,4 +1,7 @@
-"""The fleet as an MCP server, driven by the official clients of npm and PyPI, over stdio and HTTP, with real workers."""
+"""The fleet as an MCP server, driven by the official clients of npm and PyPI, over stdio and HTTP, with real workers.
+
+Tests of swarm/api/mcp/server.py, swarm/api/mcp/transcripts.py, swarm/api/mcp/views.py.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,11 @@ class FromNpm:
 
     def __init__(self, fleet: Fleet, *arguments: str) -> None:
         there = (PACKAGES / "@modelcontextprotocol/sdk").is_dir()
-        need(there, "the client of npm is not there (npm install --prefix build/mcp-servers @modelcontextprotocol/sdk)")
+        need(
+            there,
+            "the MCP client of npm",
+            "npm install --prefix build/mcp-servers @modelcontextprotocol/sdk was not run",
+        )
         self._running = subprocess.Popen(
             [need_program("node"), str(DRIVER), str(PACKAGES), *arguments],
             cwd=fleet.workspace,
@@ -140,7 +147,7 @@ def test_a_client_of_npm_starts_waits_writes_answers_and_cancels(npm: FromNpm, f
     wait_for("it has gone on", lambda: do("get_job", job=begun["id"], wait_seconds=5)["answer"] == "and hello to you")
     transcript = do("read_transcript", agent=begun["id"])
     assert (
-        "count the files" in transcript["text"] and "says: three files" in transcript["text"] and not transcript["more"]
+        "count the files" in transcript["text"] and "said: three files" in transcript["text"] and not transcript["more"]
     )
 
     asking = do("start_job", prompt="ask me", ask=["Bash(git push:*)"], wait_seconds=40)

@@ -1,4 +1,8 @@
-"""Servers that let nobody in without a login: a person makes one, agents on the fleet use it, and hosts renew it one at a time."""
+"""Servers that let nobody in without a login: a person makes one, agents on the fleet use it, and hosts renew it one at a time.
+
+Tests of swarm/capabilities/mcp/broker/admission.py, swarm/capabilities/mcp/broker/authorising.py,
+swarm/capabilities/mcp/broker/coming_back.py, swarm/capabilities/mcp/broker/held.py, swarm/capabilities/mcp/logins.py.
+"""
 
 from __future__ import annotations
 

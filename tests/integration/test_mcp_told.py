@@ -1,4 +1,7 @@
-"""What is said of MCP servers: to people by `swarm mcp check`, which starts them as for an agent, and to a coordinator."""
+"""What is said of MCP servers: to people by `swarm mcp check`, which starts them as for an agent, and to a coordinator.
+
+Tests of swarm/capabilities/mcp/words.py.
+"""
 
 from __future__ import annotations
 

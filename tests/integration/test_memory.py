@@ -1,4 +1,9 @@
-"""Memory against a real Redis: as published, whoever writes at once, with every version's author, and quoted where it is told."""
+"""Memory against a real Redis: as published, whoever writes at once, with every version's author, and quoted where it is told.
+
+Tests of swarm/capabilities/context/restating.py, swarm/capabilities/memory/files.py, swarm/capabilities/memory/memory_tool.py,
+swarm/capabilities/memory/mounts.py, swarm/capabilities/memory/pages.py, swarm/capabilities/memory/shelves.py,
+swarm/capabilities/memory/taking_back.py.
+"""
 
 from __future__ import annotations
 

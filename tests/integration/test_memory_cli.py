@@ -1,4 +1,7 @@
-"""`swarm memory`: reading, correcting, carrying and taking back what agents remember."""
+"""`swarm memory`: reading, correcting, carrying and taking back what agents remember.
+
+Tests of swarm/capabilities/memory/shelves.py, swarm/cli/memory.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What workers have and agents need: whoever cannot serve an agent leaves it as it is, for others."""
+"""What workers have and agents need: whoever cannot serve an agent leaves it as it is, for others.
+
+Tests of swarm/__main__.py, swarm/agent/needs.py, swarm/store/sequels.py, tasks/standing.py.
+"""
 
 from __future__ import annotations
 

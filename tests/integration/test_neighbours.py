@@ -1,4 +1,7 @@
-"""Two swarms in one database of one Redis, on one host, do not see each other."""
+"""Two swarms in one database of one Redis, on one host, do not see each other.
+
+Tests of swarm/store/keyspace.py, tasks/app.py.
+"""
 
 from __future__ import annotations
 

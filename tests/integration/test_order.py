@@ -1,4 +1,7 @@
-"""One order of all that happens in a job: whatever caused something has a lower number. Real workers, a real team."""
+"""One order of all that happens in a job: whatever caused something has a lower number. Real workers, a real team.
+
+Tests of swarm/store/agents.py.
+"""
 
 from __future__ import annotations
 

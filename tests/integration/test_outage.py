@@ -1,4 +1,7 @@
-"""Redis away: whoever has something to lose waits, says so, and does nothing twice."""
+"""Redis away: whoever has something to lose waits, says so, and does nothing twice.
+
+Tests of swarm/store/outage.py, swarm/store/upkeep.py, tasks/listening.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Work that must pass: a real check in the agent's sandbox, a real grader; only the model's words are rehearsed."""
+"""Work that must pass: a real check in the agent's sandbox, a real grader; only the model's words are rehearsed.
+
+Tests of swarm/runtime/judging.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tools and capabilities from outside the package: one folder and one row each, used by an agent on a real worker."""
+"""Tools and capabilities from outside the package: one folder and one row each, used by an agent on a real worker.
+
+Tests of swarm/tools/outside.py.
+"""
 
 from __future__ import annotations
 

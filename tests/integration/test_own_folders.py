@@ -1,4 +1,7 @@
-"""What belongs to the swarm that runs, and to the person, when a workspace holds it."""
+"""What belongs to the swarm that runs, and to the person, when a workspace holds it.
+
+Tests of swarm/permissions/path_rules.py, swarm/permissions/sandbox/host.py, swarm/workspace/home.py.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ import pytest
 
 from swarm.core.errors import ConfigurationError
 from swarm.permissions.path_rules import is_protected
-from swarm.permissions.sandbox import Backend, CannotConfine, SandboxPolicy, choose_backend, confine_argv
+from swarm.permissions.sandbox import Backend, CannotConfine, SandboxPolicy, confine_argv
 from swarm.permissions.sandbox.host import own_folders, package_folders
 from swarm.workspace.home import find_home, refuse_home
 from tests.integration.sandbox_world import SECRET, open_world
-from tests.needs import lack
+from tests.needs import need_sandbox
 from tests.tool_world import make_world
 
 ROOT = package_folders()[0].parent
@@ -36,10 +39,7 @@ except Exception as error:
 
 
 def chosen(name: str) -> Backend:
-    found = choose_backend(name)  # type: ignore[arg-type]
-    if not isinstance(found, Backend):
-        lack(f"{name}: {found.reason}")
-    return found
+    return need_sandbox(name)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])

@@ -1,4 +1,7 @@
-"""The project's own git calls, in repositories that try to make git run something."""
+"""The project's own git calls, in repositories that try to make git run something.
+
+Tests of swarm/workspace/git.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Functions as tools on a real worker: used under rules, their failures results, held by the sandbox where they ask for that."""
+"""Functions as tools on a real worker: used under rules, their failures results, held by the sandbox where they ask for that.
+
+Tests of swarm/cli/tools.py, swarm/definitions/own/child.py, swarm/tools/own/sandboxed.py, swarm/tools/own/threads.py.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,8 @@ import pytest
 
 from swarm.agent.entries import ToolFinished
 from swarm.client.swarm import Job
-from swarm.permissions.sandbox import NoSandbox, choose_backend
 from tests.fleet import Fleet, Worker
-from tests.needs import need
+from tests.needs import need_sandbox
 from tests.waiting import wait_for
 
 OUTSIDE = Path(__file__).resolve().parents[1] / "outside"
@@ -84,7 +86,7 @@ def test_an_agent_uses_functions_under_rules_and_every_failure_is_a_result(shop:
 
 def test_a_sandboxed_function_sees_the_workspace_and_no_secret_and_dies_at_its_time(shop: tuple[Fleet, Worker]) -> None:
     fleet, _ = shop
-    need(not isinstance(choose_backend(fleet.settings.sandbox), NoSandbox), "no sandbox works here")
+    need_sandbox(fleet.settings.sandbox)
     inside = fleet.workspace / "inside"
     calls = f"""
         {{name: look_around, input: {{write: {inside}}}}},
@@ -109,7 +111,7 @@ def test_a_cancel_ends_a_call_that_looks_for_it_and_one_that_does_not(shop: tupl
 
 
 def test_a_sandboxed_function_runs_where_landlock_is_all_there_is() -> None:
-    need(not isinstance(choose_backend("landlock"), NoSandbox), "no Landlock here")
+    need_sandbox("landlock")
     with open_shop(sandbox="landlock") as (fleet, _):
         # What the worker imports from holds the state folder, which Landlock could not take away from it again.
         job = use(fleet, f"{{name: look_around, input: {{write: {fleet.workspace}/x}}}}", allow=["look_around"])

@@ -1,4 +1,7 @@
-"""What is built to be installed holds everything, what the links in swarm/ lead to as well."""
+"""What is built to be installed holds everything, what the links in swarm/ lead to as well.
+
+Tests of pyproject.toml.
+"""
 
 from __future__ import annotations
 

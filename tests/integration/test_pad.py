@@ -1,4 +1,7 @@
-"""The scratchpad at the level of its atomic steps, against a real Redis; no worker runs."""
+"""The scratchpad at the level of its atomic steps, against a real Redis; no worker runs.
+
+Tests of swarm/capabilities/team/scratchpad.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The page's data: a real Flower in front of a real Redis and real workers, over real HTTP."""
+"""The page's data: a real Flower in front of a real Redis and real workers, over real HTTP.
+
+Tests of swarm/web/entries.py, swarm/web/handlers.py, swarm/web/operations.py, swarm/web/panels/capabilities.py, swarm/web/panels/spending.py,
+swarm/web/reads.py, swarm/web/transcripts.py.
+"""
 
 from __future__ import annotations
 
@@ -196,8 +200,8 @@ def test_a_transcript_is_read_page_by_page_with_its_turns_and_whole_where_it_is_
     job.wait(60)
     whole = site.flower.read(f"agents/{root}/journal?after=0&count=500")
     assert [entry["n"] for entry in whole["entries"]] == list(range(1, whole["length"] + 1))
-    assert [entry["turn"] for entry in whole["entries"] if entry["kind"] == "assistant"] == list(range(1, 22))
-    assert whole["entries"][0]["tools"] and "spec" not in whole["entries"][0]
+    assert [entry["turn"] for entry in whole["entries"] if entry["kind"] == "reply"] == list(range(1, 22))
+    assert [part["title"] for part in whole["entries"][0]["parts"]] == ["tools", "system prompt"]
     last = site.flower.read(f"agents/{root}/journal?count=10")
     assert last["entries"] == whole["entries"][-10:]
     before = site.flower.read(f"agents/{root}/journal?before={last['first']}&turns={last['turns_before']}&count=7")
@@ -213,13 +217,13 @@ def test_long_texts_are_cut_and_edits_are_differences(site: Site) -> None:
     [call] = [
         entry
         for entry in site.flower.read(f"agents/{root}/journal")["entries"]
-        if "content.0.input.content" in entry.get("cut", ())
+        if "parts.0.input.content" in entry.get("cut", ())
     ]
-    block = call["content"][0]
-    assert len(block["input"]["content"]) == 4_000 < call["cut"]["content.0.input.content"]
+    block = call["parts"][0]
+    assert len(block["input"]["content"]) == 4_000 < call["cut"]["parts.0.input.content"]
     assert block["diff"][:2] == [["+", "line 0"], ["+", "line 1"]] and block["diff"][-1] == ["@", "… 1600 more lines"]
     full = site.flower.read(f"agents/{root}/entry/{call['n']}")["entry"]
-    assert full["content"][0]["input"]["content"].endswith("line 1999") and "cut" not in full
+    assert full["parts"][0]["input"]["content"].endswith("line 1999") and "cut" not in full
     assert site.flower.get(f"/api/agents/{root}/entry/999").code == "unknown"
 
 
@@ -406,7 +410,7 @@ def test_a_message_is_sent_and_then_read_in_a_turn(site: Site) -> None:
     [read] = site.flower.read(f"agents/{root}/mail")["messages"]
     assert read["read_in_turn"] == 2
     entry = site.flower.read(f"agents/{root}/entry/{read['read_at_entry']}")["entry"]
-    assert entry["kind"] == "mail" and entry["messages"][0]["body"] == "hello there"
+    assert entry["kind"] == "mail" and entry["parts"][0]["text"].strip() == "hello there"
     assert job.view().text == "I have read it"
 
 

@@ -1,4 +1,7 @@
-"""Who may look at the page and who may act in it: real Flowers, real requests, and a job that must stay as it is."""
+"""Who may look at the page and who may act in it: real Flowers, real requests, and a job that must stay as it is.
+
+Tests of swarm/client/failures.py, swarm/local/page_token.py, swarm/local/stack.py, swarm/web/guard.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Agents that talk: background agents, messages, resuming, waiting, forks; real workers, real Redis, real HTTP."""
+"""Agents that talk: background agents, messages, resuming, waiting, forks; real workers, real Redis, real HTTP.
+
+Tests of mailbox/directory.py, swarm/runtime/messaging.py.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ and are programs; a home, a temporary folder and a log. The programs that rules 
 recorder that writes to the log. So whatever a command can be talked into leaves a trace.
 
 `SWARM_FUZZ_SEED` repeats a run; the long form makes a million commands, or `SWARM_FUZZ_COMMANDS`.
+
+Tests of swarm/permissions/calls.py, swarm/permissions/rules.py, swarm/permissions/shell/judge.py, swarm/permissions/shell/looks.py.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ import pytest
 
 from swarm.permissions.judge import Call, find_plain_look, judge
 from swarm.permissions.rules import Rules, parse_rule
-from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend, confine_argv
+from swarm.permissions.sandbox import SandboxPolicy, confine_argv
 from swarm.permissions.shell.looks import LOOKS
-from tests.needs import need
+from tests.needs import need, need_sandbox
 from tests.unit.test_permissions_shell_attacks import EVALUATED
 from tests.unit.test_permissions_shell_everyday import EVERYDAY
 
@@ -75,7 +77,7 @@ class Container:
         _plant_project(self.project)
         self._runs = 0
         refusal = self._start(folder / "programs", "true").stderr
-        need(not refusal, f"no container of namespaces can be had: {refusal.strip()[:200]}")
+        need(not refusal, "a container of namespaces", refusal.strip()[:200])
 
     def run(self, commands: Sequence[str]) -> dict[str, list[str]]:
         """What the commands did, by command: files that changed, programs that ran."""
@@ -556,9 +558,7 @@ def _fuzz(container: Container, seed: int, count: int) -> None:
 
 def _look_all(tmp_path: Path, seed: int, count: int) -> None:
     """Have the product's own sandbox for looks run commands, whatever they are, and compare all that is there."""
-    backend = choose_backend("auto")
-    need(isinstance(backend, Backend), "there is no sandbox here")
-    assert isinstance(backend, Backend)
+    backend = need_sandbox()
     project, kept, scratch = (tmp_path / name for name in ("project", "kept", "scratch"))
     for folder in (kept, scratch):
         folder.mkdir()

@@ -1,4 +1,7 @@
-"""What an agent's requests begin with is kept once per swarm, and the life that a journal tells does not notice."""
+"""What an agent's requests begin with is kept once per swarm, and the life that a journal tells does not notice.
+
+Tests of swarm/store/documents.py, swarm/store/prefixes.py.
+"""
 
 from __future__ import annotations
 

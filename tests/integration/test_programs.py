@@ -1,4 +1,7 @@
-"""Agents that are programs: real processes in a real sandbox, told and answered in JSON lines."""
+"""Agents that are programs: real processes in a real sandbox, told and answered in JSON lines.
+
+Tests of swarm/agent/programs.py, swarm/tools/program.py.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,8 @@ import pytest
 
 from swarm import Job
 from swarm.agent.entries import Exchanged, ToolFinished
-from swarm.permissions.sandbox import Backend, choose_backend
 from tests.fleet import Fleet
-from tests.needs import need
+from tests.needs import need_sandbox
 from tests.rehearsal import RehearsalServer
 from tests.waiting import wait_for
 
@@ -20,7 +22,7 @@ HEAD = "import json, os, sys\ndef say(**line): print(json.dumps(line), flush=Tru
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need(isinstance(choose_backend(), Backend), "no sandbox works here")
+    need_sandbox()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
 

@@ -1,4 +1,7 @@
-"""What anybody who may write to the broker can put into its lists, read by real workers: none of it ends one."""
+"""What anybody who may write to the broker can put into its lists, read by real workers: none of it ends one.
+
+Tests of tasks/agent_task.py, tasks/connection.py, tasks/entries.py.
+"""
 
 from __future__ import annotations
 
@@ -142,6 +145,7 @@ def test_a_malformed_broadcast_or_leftover_ends_no_worker_either(fleet: Fleet, p
         client.hset("swarm:unacked", f"tag-{number}", form)
         client.zadd("swarm:unacked_index", {f"tag-{number}": 0})
     worker = fleet.start_worker(1, pool=pool)
+    wait_for("the worker hears broadcasts", lambda: client.publish("/0.swarm.pidbox", b"") == 1)
     for form in forms:
         assert client.publish("/0.swarm.pidbox", form) == 1, worker.text()[-3000:]
     job = fleet.submit(

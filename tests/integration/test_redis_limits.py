@@ -1,4 +1,7 @@
-"""Redis at its limits: its memory is used up, its primary dies and a replica takes over."""
+"""Redis at its limits: its memory is used up, its primary dies and a replica takes over.
+
+Tests of swarm/cli/doctor.py, swarm/store/outage.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Jobs taken out and put in again, checked against the code, gone on from in the middle, and compared: with real workers."""
+"""Jobs taken out and put in again, checked against the code, gone on from in the middle, and compared: with real workers.
+
+Tests of swarm/cli/comparing.py, swarm/cli/replaying.py, swarm/cli/trials.py, swarm/client/jobs.py, swarm/replay/branching.py,
+swarm/replay/checking.py, swarm/replay/comparing.py, swarm/replay/files.py, swarm/replay/going_on.py, swarm/replay/past.py,
+swarm/replay/planting.py, swarm/replay/redacting.py, swarm/replay/redefining.py, swarm/replay/scoring.py, swarm/replay/sharing.py,
+swarm/telemetry/reading.py.
+"""
 
 from __future__ import annotations
 

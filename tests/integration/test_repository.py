@@ -1,4 +1,7 @@
-"""Workspaces as commits in a git folder of the runtime's own."""
+"""Workspaces as commits in a git folder of the runtime's own.
+
+Tests of swarm/workspace/changes.py, swarm/workspace/checkouts.py, swarm/workspace/plumbing.py, swarm/workspace/repository.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Schemas of answers: they are other people's text, and neither fetch anything nor take a worker's time."""
+"""Schemas of answers: they are other people's text, and neither fetch anything nor take a worker's time.
+
+Tests of swarm/agent/results.py, swarm/agent/validation.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Agents go where what they want is: tags, tools of one's own; what nobody has is said wherever somebody looks."""
+"""Agents go where what they want is: tags, tools of one's own; what nobody has is said wherever somebody looks.
+
+Tests of swarm/agent/needs.py, swarm/core/tags.py.
+"""
 
 from __future__ import annotations
 

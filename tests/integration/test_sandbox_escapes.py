@@ -1,4 +1,8 @@
-"""What a shell tries to get out of its sandbox; each attempt works without one and must fail in every one."""
+"""What a shell tries to get out of its sandbox; each attempt works without one and must fail in every one.
+
+Tests of swarm/permissions/sandbox/bubblewrap.py, swarm/permissions/sandbox/enter.py, swarm/permissions/sandbox/landlock.py,
+swarm/permissions/sandbox/seccomp.py, swarm/permissions/sandbox/words.py.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ import psutil
 import pytest
 
 from tests.integration.sandbox_world import JAILS, SECRET, Ran, SandboxWorld, open_world
-from tests.needs import need_program
+from tests.needs import need_network, need_program
 from tests.waiting import wait_for
 
 
@@ -413,6 +417,7 @@ def test_redis_is_reached_by_no_way(world: SandboxWorld, redis: tuple[int, Path]
     ran = world.run(f"{command}; (echo INCR planted >&3) 3<> /dev/tcp/127.0.0.1/{port}", read_only=read_only)
     assert planted(path) == "$1 2 ", ran
     if world.backend["name"] == "bubblewrap":
+        need_network()
         ran = world.run(command, read_only=read_only, network=True)
         assert planted(path) == "$1 2 ", ran
 
@@ -448,6 +453,8 @@ def test_sockets_without_a_file_are_not_reached(world: SandboxWorld, network: bo
         datagrams.recv(10)
         if network and world.backend["name"] == "landlock":
             pytest.skip("it gives no network")
+        if network:
+            need_network()
         world.run(python(ABSTRACT.format(name=name)), network=network)
         with pytest.raises(TimeoutError):
             streams.accept()

@@ -1,4 +1,8 @@
-"""An agent with the network reaches the world, and neither its host nor what is near it: real namespaces, real sockets."""
+"""An agent with the network reaches the world, and neither its host nor what is near it: real namespaces, real sockets.
+
+Tests of swarm/permissions/sandbox/attach.py, swarm/permissions/sandbox/network.py, swarm/permissions/sandbox/policy.py,
+swarm/permissions/sandbox/probe.py.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from swarm.permissions.sandbox import Backend, CannotConfine, SandboxPolicy, con
 from swarm.permissions.sandbox.network import forbidden_networks, network_trouble, resolve_hosts
 from swarm.permissions.sandbox.probe import choose_backend
 from tests.integration.sandbox_world import IS_ROOT, USERS, SandboxWorld, open_world
-from tests.needs import lack
+from tests.needs import lack, need_network
 from tests.waiting import wait_for
 
 SERVER = """
@@ -84,7 +88,7 @@ def _serving(*prefix: str, port: int) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def neighbour() -> Iterator[Neighbour]:
     if not IS_ROOT or not all(map(shutil.which, ("ip", "unshare", "nsenter"))):
-        lack("only root can lay a cable between network namespaces")
+        lack("a cable between network namespaces", "only root can lay one, with `ip`, `unshare` and `nsenter`")
     last = random.randrange(1, 60) * 4
     port = random.randrange(20_000, 30_000)
     cable = f"sw{os.getpid()}"
@@ -111,7 +115,7 @@ def neighbour() -> Iterator[Neighbour]:
         ):
             ran = subprocess.run(command, capture_output=True, text=True)
             if ran.returncode != 0:
-                lack(f"{' '.join(command)}: {ran.stderr.strip()}")
+                lack("a cable between network namespaces", f"{' '.join(command)}: {ran.stderr.strip()}")
         stack.enter_context(_serving(*inside, port=port))
         stack.enter_context(_serving(port=port))
         yield found
@@ -119,10 +123,7 @@ def neighbour() -> Iterator[Neighbour]:
 
 @contextmanager
 def _networked(user: str) -> Iterator[SandboxWorld]:
-    backend = choose_backend("bubblewrap")
-    assert isinstance(backend, Backend)
-    if (trouble := network_trouble(backend)) is not None:
-        lack(trouble)
+    need_network()
     with open_world("bubblewrap", user) as world:
         yield world
 

@@ -1,5 +1,9 @@
 # ruff: noqa: E501
-"""What a writer's shell leaves in its workspace for others to run or to obey later, outside of the sandbox."""
+"""What a writer's shell leaves in its workspace for others to run or to obey later, outside of the sandbox.
+
+Tests of swarm/permissions/sandbox/backend.py, swarm/permissions/sandbox/holding.py, swarm/permissions/sandbox/obeyed.py,
+swarm/tools/background.py.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from swarm.permissions.sandbox import Backend, NoSandbox, SandboxPolicy, choose_backend, confine_argv
+from swarm.permissions.sandbox import Backend, SandboxPolicy, confine_argv
 from swarm.permissions.sandbox.obeyed import look, running_settings
 from swarm.tools import ToolContext
 from swarm.tools.background import kill_shells, list_shells
 from tests.documents import ROOT
 from tests.integration.sandbox_world import JAILS, Ran, SandboxWorld, open_world
-from tests.needs import lack, need_program
+from tests.needs import need_program, need_sandbox
 from tests.tool_world import World, make_world
 from tests.waiting import wait_for
 
@@ -300,11 +304,7 @@ def test_nothing_outside_is_touched_through_a_link_in_a_git_folder(world: Sandbo
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    found = choose_backend(request.param)
-    if isinstance(found, NoSandbox):
-        lack(f"{request.param}: {found.reason}")
-    assert isinstance(found, Backend)
-    return found
+    return need_sandbox(request.param)
 
 
 def call(world: World, backend: Backend, **given: object) -> tuple[str, tuple[str, ...]]:

@@ -1,4 +1,7 @@
-"""What must work in a sandbox as it does without one, and the shell tools on top of it."""
+"""What must work in a sandbox as it does without one, and the shell tools on top of it.
+
+Tests of swarm/permissions/sandbox/backend.py, swarm/permissions/sandbox/policy.py, swarm/permissions/sandbox/probe.py.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from swarm.permissions.sandbox import Backend, NoSandbox, SandboxPolicy, choose_
 from swarm.tools import ToolContext
 from swarm.tools.background import kill_shells, list_shells
 from tests.integration.sandbox_world import DRIVER, IS_ROOT, JAILS, SandboxWorld, find_user, open_world
-from tests.needs import lack, need_program
+from tests.needs import need_program, need_sandbox
 from tests.tool_world import World, make_world
 from tests.waiting import wait_for
 
@@ -187,10 +190,7 @@ def test_a_workers_processes_close_themselves() -> None:
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    found = choose_backend(request.param)
-    if isinstance(found, NoSandbox):
-        lack(f"{request.param}: {found.reason}")
-    return found
+    return need_sandbox(request.param)
 
 
 def call(world: World, backend: Backend, **given: object) -> str:
@@ -302,9 +302,7 @@ def test_a_sandbox_that_cannot_be_entered_runs_nothing(tmp_path: Path, backend: 
 
 
 def test_a_link_in_the_place_of_protected_settings_is_refused(tmp_path: Path) -> None:
-    found = choose_backend("bubblewrap")
-    if isinstance(found, NoSandbox):
-        lack(found.reason)
+    found = need_sandbox("bubblewrap")
     (tmp_path / ".claude").symlink_to(tmp_path / "elsewhere")
     policy = SandboxPolicy(workspace=tmp_path, scratch=tmp_path, read_only=False)
     with pytest.raises(ToolError, match=r"\.claude is a symbolic link"):

@@ -1,4 +1,8 @@
-"""Calls of the tools for board, scratchpad and team as a running agent makes them, against a real Redis."""
+"""Calls of the tools for board, scratchpad and team as a running agent makes them, against a real Redis.
+
+Tests of swarm/capabilities/team/board_tools.py, swarm/capabilities/team/scratchpad_tools.py, swarm/capabilities/team/team_tools.py,
+swarm/runtime/toolbox.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Of agents whose requests begin alike one begins first, and the others read from the prompt cache what it wrote."""
+"""Of agents whose requests begin alike one begins first, and the others read from the prompt cache what it wrote.
+
+Tests of swarm/runtime/share.py, swarm/store/slots.py.
+"""
 
 from __future__ import annotations
 

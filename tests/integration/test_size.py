@@ -1,4 +1,7 @@
-"""Whatever is done to a job of any size, Redis is held only for a short step at a time; and none of it can be told from one step."""
+"""Whatever is done to a job of any size, Redis is held only for a short step at a time; and none of it can be told from one step.
+
+Tests of mailbox/directory.py, swarm/store/agents.py, swarm/store/journals.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Workers whose clock is wrong, and records that only a newer worker understands."""
+"""Workers whose clock is wrong, and records that only a newer worker understands.
+
+Tests of swarm/runtime/loop.py, tasks/agent_task.py.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tests.waiting import wait_for
 
 def _faketime() -> str:
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
-    return str(found[0]) if found else lack("libfaketime is not installed (Debian: faketime)")
+    return str(found[0]) if found else lack("libfaketime", "it is not installed (Debian: faketime)")
 
 
 def _steps(fleet: Fleet) -> int:

@@ -1,4 +1,7 @@
-"""Checkouts that are ready before they are needed: whatever they hold, what an agent gets is what its commit says."""
+"""Checkouts that are ready before they are needed: whatever they hold, what an agent gets is what its commit says.
+
+Tests of swarm/workspace/cleaning.py, swarm/workspace/repository.py, swarm/workspace/spares.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Telling a pool child to stop one agent: only that agent stops, and only where nothing is left half done."""
+"""Telling a pool child to stop one agent: only that agent stops, and only where nothing is left half done.
+
+Tests of tasks/process.py, tasks/publish.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A job as a stream of typed events, for programs and for asyncio."""
+"""A job as a stream of typed events, for programs and for asyncio.
+
+Tests of swarm/client/aio.py, swarm/client/telling.py, swarm/streaming/events.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Summaries for people: made beside the work by a small model, paid by the job, waited for by nobody."""
+"""Summaries for people: made beside the work by a small model, paid by the job, waited for by nobody.
+
+Tests of swarm/runtime/summing.py.
+"""
 
 from __future__ import annotations
 

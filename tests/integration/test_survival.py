@@ -1,4 +1,7 @@
-"""What a fleet lives through: deploys, Redis away, newer journals, time."""
+"""What a fleet lives through: deploys, Redis away, newer journals, time.
+
+Tests of swarm/runtime/scratch.py, tasks/listening.py.
+"""
 
 from __future__ import annotations
 

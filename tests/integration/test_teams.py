@@ -1,4 +1,7 @@
-"""Teams: founding and dissolving, idling, handshakes; at the level of the steps, and with real workers."""
+"""Teams: founding and dissolving, idling, handshakes; at the level of the steps, and with real workers.
+
+Tests of swarm/capabilities/team/teams.py.
+"""
 
 from __future__ import annotations
 

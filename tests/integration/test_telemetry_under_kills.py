@@ -1,4 +1,8 @@
-"""The exporter: spans and figures of jobs, whatever dies."""
+"""The exporter: spans and figures of jobs, whatever dies.
+
+Tests of swarm/cli/daemons.py, swarm/telemetry/metrics.py, swarm/telemetry/otlp.py, swarm/telemetry/reading.py,
+swarm/telemetry/running.py, swarm/telemetry/scraping.py, swarm/telemetry/spans.py.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ def reply(store: Store, claim: Claim, number: int) -> None:
 
 
 def written(store: Store) -> float:
-    return sum(one.value for one in read_metrics(store) if one.figure == "output")
+    return sum(one.value for one in read_metrics(store.keyspace) if one.figure == "output")
 
 
 def test_readers_beside_each_other_count_once_and_whoever_takes_over_tells_what_was_not_told(
@@ -67,7 +71,10 @@ def test_readers_beside_each_other_count_once_and_whoever_takes_over_tells_what_
     store.agents.finish(claim, 3, Finished(state="completed", text="done"))
     assert telling.read() and counting.read() and telling.read()
     assert len(told) == len(set(told)) == 4 and written(store) == 14
-    assert read_metrics(store) and store.keyspace.client.ttl(store.keyspace.key("job", job.job_id, "telemetry")) > 0
+    assert (
+        read_metrics(store.keyspace)
+        and store.keyspace.client.ttl(store.keyspace.key("job", job.job_id, "telemetry")) > 0
+    )
     again = Reader(store, "p", take)
     telling.leave()
     assert again.read() and len(told) == 4

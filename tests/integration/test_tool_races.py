@@ -1,4 +1,7 @@
-"""The tools that look at files, while the agent's own shell swaps a folder for a link as fast as it can."""
+"""The tools that look at files, while the agent's own shell swaps a folder for a link as fast as it can.
+
+Tests of swarm/permissions/sandbox/reading.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Glob, Grep and LS on real folders, with the real ripgrep."""
+"""Glob, Grep and LS on real folders, with the real ripgrep.
+
+Tests of swarm/tools/ripgrep.py, swarm/tools/search.py.
+"""
 
 from __future__ import annotations
 

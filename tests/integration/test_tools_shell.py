@@ -1,4 +1,8 @@
-"""Bash, BashOutput and KillShell with real processes, some of which do not want to die."""
+"""Bash, BashOutput and KillShell with real processes, some of which do not want to die.
+
+Tests of swarm/runtime/scratch.py, swarm/tools/background.py, swarm/tools/environment.py, swarm/tools/launcher.py,
+swarm/tools/processes.py, swarm/tools/shell.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who gets a process next: an agent that holds one and waits actively must not keep those from starting that it waits for."""
+"""Who gets a process next: an agent that holds one and waits actively must not keep those from starting that it waits for.
+
+Tests of swarm/runtime/waiting.py, tasks/fetching.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What CI makes of tests that fail: a few get a second try and are named, more of them are a failure."""
+"""What CI makes of tests that fail: a few get a second try and are named, more of them are a failure.
+
+Tests of tests/twice.py.
+"""
 
 from __future__ import annotations
 

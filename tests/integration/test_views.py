@@ -1,4 +1,7 @@
-"""What records tell people: the order of siblings, what a rehearsal costs, which limit ended a job, and plans nobody could approve."""
+"""What records tell people: the order of siblings, what a rehearsal costs, which limit ended a job, and plans nobody could approve.
+
+Tests of swarm/client/jobs.py.
+"""
 
 from __future__ import annotations
 

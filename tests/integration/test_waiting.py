@@ -1,4 +1,7 @@
-"""Waiting for jobs from a script, and who did what about a job."""
+"""Waiting for jobs from a script, and who did what about a job.
+
+Tests of swarm/cli/waiting.py.
+"""
 
 from __future__ import annotations
 

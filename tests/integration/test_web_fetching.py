@@ -1,4 +1,7 @@
-"""Fetching from the web: what is out of reach stays there, however it is spelled, redirected or renamed; what is fetched is bounded."""
+"""Fetching from the web: what is out of reach stays there, however it is spelled, redirected or renamed; what is fetched is bounded.
+
+Tests of swarm/tools/web/fetching.py, swarm/tools/web/pages.py, swarm/tools/web/reach.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a job on a copy did: shown, taken over into the person's folder, made a branch."""
+"""What a job on a copy did: shown, taken over into the person's folder, made a branch.
+
+Tests of swarm/cli/work.py.
+"""
 
 from __future__ import annotations
 

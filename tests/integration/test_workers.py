@@ -1,4 +1,7 @@
-"""The fleet as operators see it: who is there, with what, how busy; and a worker that is left free."""
+"""The fleet as operators see it: who is there, with what, how busy; and a worker that is left free.
+
+Tests of swarm/cli/workers.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What goes with a job although git ignores it."""
+"""What goes with a job although git ignores it.
+
+Tests of swarm/workspace/sending.py.
+"""
 
 from __future__ import annotations
 

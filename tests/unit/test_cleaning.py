@@ -1,4 +1,7 @@
-"""Which checkouts of a host go, and which stay."""
+"""Which checkouts of a host go, and which stay.
+
+Tests of swarm/workspace/cleaning.py, tasks/cleaning.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a command says of a failure that only the system has words for."""
+"""What a command says of a failure that only the system has words for.
+
+Tests of swarm/cli/failures.py, swarm/core/errors.py.
+"""
 
 from __future__ import annotations
 

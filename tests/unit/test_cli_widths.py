@@ -1,6 +1,9 @@
 """What the commands show on terminals of 60 to 200 columns, word for word, and that nothing that must be typed is cut.
 
 `SWARM_UPDATE_SNAPSHOTS=1 pytest tests/unit/test_cli_widths.py` writes the pictures anew, to be read before they are committed.
+
+Tests of swarm/cli/definitions.py, swarm/cli/jobs.py, swarm/cli/questions.py, swarm/cli/screens/lines.py, swarm/cli/tables.py,
+swarm/cli/talking.py, swarm/cli/tree_view.py.
 """
 
 from __future__ import annotations
@@ -25,9 +28,11 @@ from swarm.cli.screens.lines import job_line
 from swarm.cli.tables import Column, lay_out
 from swarm.cli.talking import draw_typed
 from swarm.cli.tree_view import render_tree
-from swarm.core.records import AgentView, JobView, Usage
+from swarm.core.records import JobView, Usage
 from swarm.definitions.catalogue import load_catalogue
 from swarm.store.questions import Question
+from swarm.streaming.live.rows import Row
+from tests.rows import make_row
 
 WIDTHS = (60, 80, 120, 200)
 NOW = 1_800_000_000.0
@@ -38,15 +43,13 @@ def _id(kind: str, number: int) -> str:
     return f"{kind}-{number:016x}"
 
 
-def _agent(number: int, parent: int | None, state: str, label: str, **given: Any) -> AgentView:
-    fields: dict[str, Any] = {
-        **{"id": _id("agent", number), "parent_id": None if parent is None else _id("agent", parent)},
-        **{"job_id": _id("job", 1), "depth": 0 if parent is None else 1, "definition": label.partition(":")[0]},
-        **{"usage": Usage(input_tokens=9_000, output_tokens=100), "cost_usd": 0.0032, "turns": 2, "tools": 3},
-        **{"subtree_tokens": 9_100, "subtree_cost_usd": 0.0032, "created_at": NOW - 60, "started_at": NOW - 50},
+def _agent(number: int, parent: int | None, state: str, label: str, **given: Any) -> Row:
+    record: dict[str, Any] = {
+        **{"parent": None if parent is None else _id("agent", parent), "state": state, "label": label},
+        **{"input": 9_000, "output": 100, "cost": 3_200_000, "turns": 2, "tools": 3, "created": NOW - 60},
+        **{"started": NOW - 50, "ended": NOW - 20 if state in ("completed", "failed") else None},
     }
-    ended = NOW - 20 if state in ("completed", "failed") else None
-    return AgentView(state=state, label=label, **{**fields, "ended_at": ended, **given})  # type: ignore[arg-type]
+    return make_row(_id("agent", number), **{**record, **given})
 
 
 AGENTS = [
@@ -54,7 +57,7 @@ AGENTS = [
     _agent(2, 1, "completed", "general-purpose: search the services folder"),
     _agent(3, 1, "running", "general-purpose: search the web folder", activity="Grep legacy_login in web/**/*.py"),
     _agent(4, 1, "parked", "general-purpose: check", activity="waiting for the model (connection refused)", name="ada"),
-    _agent(5, 1, "queued", "general-purpose: search the jobs folder", started_at=None, turns=0),
+    _agent(5, 1, "queued", "general-purpose: search the jobs folder", started=None, turns=0),
     _agent(6, 1, "failed", "code-reviewer: look at it all", reason="the model refused to answer"),
 ]
 
@@ -129,7 +132,7 @@ def _agents(console: Console) -> None:
 PICTURES: dict[str, tuple[Callable[[Console], None], list[str]]] = {
     "jobs": (_jobs, [view.id for view in JOBS]),
     "questions": (_questions, [question.id for question in QUESTIONS]),
-    "tree": (_tree, [agent.id for agent in AGENTS]),
+    "tree": (_tree, [agent["id"] for agent in AGENTS]),
     "run": (_run, [_id("job", 1)]),
     "attach": (_attach, [_id("job", 1), "Ctrl-D"]),
     "top": (_top, [_id("job", 1), _id("job", 2)]),
@@ -164,7 +167,7 @@ def test_what_is_no_terminal_gets_whole_lines() -> None:
     _tree(console)
     _jobs(console)
     text = shown.getvalue()
-    assert JOBS[0].title in text and AGENTS[0].label in text
+    assert JOBS[0].title in text and AGENTS[0]["label"] in text
     assert all(line == line.rstrip() for line in text.splitlines())
 
 

@@ -1,4 +1,8 @@
-"""A conversation that has become too long is cut: when, where, and what is left of it."""
+"""A conversation that has become too long is cut: when, where, and what is left of it.
+
+Tests of swarm/agent/blocks.py, swarm/agent/compacting.py, swarm/agent/decision.py, swarm/agent/entries.py, swarm/agent/life.py,
+swarm/agent/snapshot.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Coordination, purely: what a coordinator is held to, from its journal."""
+"""Coordination, purely: what a coordinator is held to, from its journal.
+
+Tests of swarm/agent/coordination/ledger.py, swarm/agent/coordination/rules.py, swarm/agent/coordination/words.py,
+swarm/runtime/evidence.py, swarm/tools/agents.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The catalogue: what is shipped, who wins, what is hidden, and that changes of files are seen."""
+"""The catalogue: what is shipped, who wins, what is hidden, and that changes of files are seen.
+
+Tests of swarm/definitions/cache.py, swarm/definitions/catalogue.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`swarm agents`: what it lists, what it explains, and that it sees a changed file."""
+"""`swarm agents`: what it lists, what it explains, and that it sees a changed file.
+
+Tests of swarm/cli/context_view.py, swarm/cli/definitions.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A corpus of awkward definition files: each is loaded, loaded with warnings, or refused, as written here."""
+"""A corpus of awkward definition files: each is loaded, loaded with warnings, or refused, as written here.
+
+Tests of swarm/definitions/codex.py, swarm/definitions/fields.py, swarm/definitions/frontmatter.py, swarm/definitions/key_readers.py,
+swarm/definitions/keys.py, swarm/definitions/markdown.py, swarm/definitions/model.py, swarm/definitions/opencode.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The readers of definitions: names of tools, JSON with comments, and that no content whatever breaks them."""
+"""The readers of definitions: names of tools, JSON with comments, and that no content whatever breaks them.
+
+Tests of swarm/definitions/jsonc.py, swarm/definitions/names.py, swarm/definitions/sources.py, swarm/definitions/tool_lists.py.
+"""
 
 from __future__ import annotations
 

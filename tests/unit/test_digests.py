@@ -1,4 +1,7 @@
-"""What a small model is asked for people who watch."""
+"""What a small model is asked for people who watch.
+
+Tests of swarm/agent/digests.py.
+"""
 
 from __future__ import annotations
 

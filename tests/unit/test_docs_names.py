@@ -1,4 +1,7 @@
-"""What the sentences of the pages for users name is there: commands, options, settings, files, and the words of errors."""
+"""What the sentences of the pages for users name is there: commands, options, settings, files, and the words of errors.
+
+Tests of docs, swarm/cli/app.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tables of the pages that name all of a kind: what they name is what there is, neither less nor more."""
+"""Tables of the pages that name all of a kind: what they name is what there is, neither less nor more.
+
+Tests of docs, swarm/api/application.py, swarm/api/mcp/tools.py.
+"""
 
 from __future__ import annotations
 

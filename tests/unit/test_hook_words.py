@@ -1,4 +1,8 @@
-"""Which hooks run on a host: what their words say without a shell, and where what they name lies."""
+"""Which hooks run on a host: what their words say without a shell, and where what they name lies.
+
+Tests of swarm/capabilities/hooks/choosing.py, swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/placing.py,
+swarm/definitions/hook_words.py, swarm/definitions/hooks.py.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +73,14 @@ def place(command: str, workspace: Path, *, trusted: bool = True, **given: objec
 def test_what_is_not_known_word_for_word_runs_in_the_sandbox(workspace: Path, command: str) -> None:
     run = place(command, workspace)
     assert run.place == "sandbox" and run.why, run
+
+
+def test_a_program_of_the_system_is_no_script_even_where_the_path_does_not_name_its_folder(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for command in ("/usr/bin/env sh h/a.sh", "/usr/bin/make"):
+        assert place(command, workspace).place == "sandbox", command
 
 
 @pytest.mark.parametrize(

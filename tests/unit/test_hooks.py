@@ -1,4 +1,9 @@
-"""Hooks as data: what of people's files is read, whom a hook is for, what its answers mean, which events a life is due."""
+"""Hooks as data: what of people's files is read, whom a hook is for, what its answers mean, which events a life is due.
+
+Tests of swarm/capabilities/hooks/answers.py, swarm/capabilities/hooks/choosing.py, swarm/capabilities/hooks/events.py,
+swarm/capabilities/hooks/files.py, swarm/capabilities/hooks/running.py, swarm/definitions/hook_tables.py, swarm/definitions/hook_words.py,
+swarm/definitions/hooks.py.
+"""
 
 from __future__ import annotations
 

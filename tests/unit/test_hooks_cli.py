@@ -1,4 +1,7 @@
-"""`swarm hooks`: what would be run, what would not and why, and what a hook would be told."""
+"""`swarm hooks`: what would be run, what would not and why, and what a hook would be told.
+
+Tests of swarm/capabilities/hooks/telling.py, swarm/cli/hooks.py.
+"""
 
 from __future__ import annotations
 

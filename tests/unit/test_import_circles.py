@@ -1,4 +1,7 @@
-"""No module needs itself to be imported: import-linter orders the folders, and this the modules in them."""
+"""No module needs itself to be imported: import-linter orders the folders, and this the modules in them.
+
+Tests of mailbox, swarm, tasks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Instruction files: which apply, what of them agents are given, and what only a person's trust lets in."""
+"""Instruction files: which apply, what of them agents are given, and what only a person's trust lets in.
+
+Tests of swarm/capabilities/context/budget.py, swarm/capabilities/context/excludes.py, swarm/capabilities/context/instructions.py,
+swarm/capabilities/context/nested.py, swarm/capabilities/context/rules.py, swarm/client/orders.py, swarm/definitions/sources.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The fold: a life may be cut anywhere and goes on as if it had not been."""
+"""The fold: a life may be cut anywhere and goes on as if it had not been.
+
+Tests of swarm/agent/decision.py, swarm/agent/entries.py, swarm/agent/knowledge.py, swarm/agent/life.py, swarm/agent/notes.py,
+swarm/agent/prompts.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What `swarm limits` says of a class."""
+"""What `swarm limits` says of a class.
+
+Tests of swarm/capabilities/governor/view.py, swarm/cli/limits.py.
+"""
 
 from __future__ import annotations
 

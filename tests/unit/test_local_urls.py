@@ -1,4 +1,7 @@
-"""URLs of Redis, in our form and in the broker's, and of our own servers. Nothing here connects."""
+"""URLs of Redis, in our form and in the broker's, and of our own servers. Nothing here connects.
+
+Tests of swarm/core/settings.py, swarm/store/connection.py.
+"""
 
 from __future__ import annotations
 

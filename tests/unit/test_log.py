@@ -1,4 +1,7 @@
-"""Lines of the log as JSON."""
+"""Lines of the log as JSON.
+
+Tests of swarm/core/log.py.
+"""
 
 from __future__ import annotations
 

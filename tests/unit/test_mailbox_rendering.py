@@ -1,4 +1,7 @@
-"""How messages look to a model: whatever is written, the XML stays the runtime's own."""
+"""How messages look to a model: whatever is written, the XML stays the runtime's own.
+
+Tests of mailbox/directory.py, mailbox/message.py, mailbox/rendering.py, swarm/cli/transcript.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from swarm.cli.transcript import read_messages
+from swarm.agent.passages import read_messages
 from swarm.core.errors import BadMessageId, BadName, MessageTooLong
 from swarm.mailbox import (
     MAX_BODY_BYTES,
@@ -143,11 +146,12 @@ def test_a_message_cannot_pass_for_a_notification(body: str) -> None:
 @given(st.lists(_MESSAGES, min_size=1, max_size=4))
 def test_the_transcript_takes_apart_what_was_put_together(messages: list[Message]) -> None:
     found = read_messages(render_mail(messages))
-    assert [text for _, text in found] == ["\n" + _as_parsed(message.body) + "\n" for message in messages]
+    assert [message.text for message in found] == ["\n" + _as_parsed(message.body) + "\n" for message in messages]
 
 
 def test_a_transcript_shows_text_that_is_no_mail_as_it_is() -> None:
-    assert read_messages("<message from=mallory>") == [("messages", "<message from=mallory>")]
+    [shown] = read_messages("<message from=mallory>")
+    assert (shown.title, shown.text) == ("messages", "<message from=mallory>")
 
 
 # -- names and bodies --------------------------------------------------------------------------------------

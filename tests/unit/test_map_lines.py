@@ -1,4 +1,7 @@
-"""The lines of a map, its template, and the file that its results go to."""
+"""The lines of a map, its template, and the file that its results go to.
+
+Tests of swarm/capabilities/mapping/lines.py, swarm/capabilities/mapping/maps.py, swarm/cli/map_output.py.
+"""
 
 from __future__ import annotations
 

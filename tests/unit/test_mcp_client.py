@@ -1,4 +1,8 @@
-"""What is decided about MCP servers without speaking with any: pins, names, questions, search."""
+"""What is decided about MCP servers without speaking with any: pins, names, questions, search.
+
+Tests of swarm/capabilities/mcp/asking.py, swarm/capabilities/mcp/launching.py, swarm/capabilities/mcp/pins.py,
+swarm/capabilities/mcp/server_tools.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""MCP servers as the configurations of four systems have them, and what of it holds in a workspace."""
+"""MCP servers as the configurations of four systems have them, and what of it holds in a workspace.
+
+Tests of swarm/cli/mcp.py, swarm/definitions/mcp/adding.py, swarm/definitions/mcp/formats.py, swarm/definitions/mcp/reading.py,
+swarm/permissions/definition_rules.py.
+"""
 
 from __future__ import annotations
 

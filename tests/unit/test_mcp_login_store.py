@@ -1,4 +1,7 @@
-"""What is known of logins at MCP servers without speaking with any: their seal, their keys, their configuration."""
+"""What is known of logins at MCP servers without speaking with any: their seal, their keys, their configuration.
+
+Tests of swarm/capabilities/mcp/logins.py, swarm/cli/mcp_logins.py, swarm/definitions/mcp/formats.py, swarm/definitions/mcp/servers.py.
+"""
 
 from __future__ import annotations
 

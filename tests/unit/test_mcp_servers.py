@@ -1,4 +1,7 @@
-"""A server's configuration: its digest, its variables, and what its tools are called."""
+"""A server's configuration: its digest, its variables, and what its tools are called.
+
+Tests of swarm/definitions/mcp/servers.py.
+"""
 
 import pytest
 

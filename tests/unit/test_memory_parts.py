@@ -1,4 +1,8 @@
-"""Memory's pure parts: secrets, titles, the weave by which a job is taken back, and what a definition may have."""
+"""Memory's pure parts: secrets, titles, the weave by which a job is taken back, and what a definition may have.
+
+Tests of swarm/capabilities/memory/mounts.py, swarm/capabilities/memory/pages.py, swarm/capabilities/memory/secrets.py,
+swarm/capabilities/memory/taking_back.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the model's server says of its limits, and whose they are."""
+"""What the model's server says of its limits, and whose they are.
+
+Tests of swarm/models/limits.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How soon a request that failed is worth making again."""
+"""How soon a request that failed is worth making again.
+
+Tests of swarm/models/failures.py.
+"""
 
 from __future__ import annotations
 

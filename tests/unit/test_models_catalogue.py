@@ -1,4 +1,7 @@
-"""The table of models: aliases, prices, sizes, and what a person may lay over it."""
+"""The table of models: aliases, prices, sizes, and what a person may lay over it.
+
+Tests of swarm/models/catalogue.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Requests as bytes: what is sent is what is meant, and no turn encodes what an earlier one has."""
+"""Requests as bytes: what is sent is what is meant, and no turn encodes what an earlier one has.
+
+Tests of swarm/models/encoding.py, swarm/models/request.py.
+"""
 
 from __future__ import annotations
 

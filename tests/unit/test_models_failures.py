@@ -1,4 +1,7 @@
-"""What each failed request means, and what a person is told."""
+"""What each failed request means, and what a person is told.
+
+Tests of swarm/models/failures.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Putting a reply together from its events."""
+"""Putting a reply together from its events.
+
+Tests of swarm/models/reply.py.
+"""
 
 from __future__ import annotations
 

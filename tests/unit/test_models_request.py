@@ -1,4 +1,7 @@
-"""Building a request: the body, and where the prompt cache may hold."""
+"""Building a request: the body, and where the prompt cache may hold.
+
+Tests of swarm/models/request.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import copy
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from swarm.models import Block, ModelRequest
@@ -108,7 +111,15 @@ def test_the_end_of_every_request_is_marked(messages: Any) -> None:
     assert is_marked(body["system"][-1])
 
 
+SILENT_BEFORE_A_WIDE_TURN = [
+    {"role": "user", "content": "go"},
+    {"role": "assistant", "content": [{"type": "text", "text": ""}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "r"}] * (LOOKBACK_BLOCKS + 1)},
+]
+
+
 @settings(max_examples=200)
+@example(messages=SILENT_BEFORE_A_WIDE_TURN)
 @given(messages=lives)
 def test_each_turn_of_a_life_reads_all_that_the_turn_before_sent(messages: Any) -> None:
     cache = PromptCache()

@@ -1,4 +1,7 @@
-"""The command of `swarm run --notify`, as it is split into words."""
+"""The command of `swarm run --notify`, as it is split into words.
+
+Tests of swarm/cli/telling.py.
+"""
 
 from __future__ import annotations
 

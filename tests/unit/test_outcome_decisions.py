@@ -1,4 +1,7 @@
-"""Outcomes, purely: what stands between a reply and the end of its agent."""
+"""Outcomes, purely: what stands between a reply and the end of its agent.
+
+Tests of swarm/agent/outcomes/deciding.py, swarm/agent/outcomes/grader.py, swarm/agent/outcomes/words.py, swarm/runtime/purse.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Functions as tools: what is read of a signature, how a call ends, what is refused with the function's place."""
+"""Functions as tools: what is read of a signature, how a call ends, what is refused with the function's place.
+
+Tests of swarm/definitions/own/context.py, swarm/definitions/own/declaration.py, swarm/definitions/own/results.py,
+swarm/definitions/own/schema.py, swarm/definitions/tools.py, swarm/tools/outside.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""That nobody who waits hears nothing for long, and is told what for."""
+"""That nobody who waits hears nothing for long, and is told what for.
+
+Tests of swarm/cli/patience.py.
+"""
 
 from __future__ import annotations
 

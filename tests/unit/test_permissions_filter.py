@@ -1,4 +1,7 @@
-"""The pipeline that decides which tools an agent gets."""
+"""The pipeline that decides which tools an agent gets.
+
+Tests of swarm/permissions/filter.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files that programs outside of the sandbox obey: writing them is asked about, whatever their name's case and wherever they are named."""
+"""Files that programs outside of the sandbox obey: writing them is asked about, whatever their name's case and wherever they are named.
+
+Tests of swarm/permissions/sandbox/names.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The grammar of rules, and which calls they match."""
+"""The grammar of rules, and which calls they match.
+
+Tests of swarm/permissions/definition_rules.py, swarm/permissions/judge.py, swarm/permissions/lasting.py, swarm/permissions/modes.py,
+swarm/permissions/rules.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Rules for the shell: what a command line comes down to, however it is written."""
+"""Rules for the shell: what a command line comes down to, however it is written.
+
+Tests of swarm/permissions/shell/looks.py, swarm/permissions/shell/parse.py, swarm/permissions/shell/paths.py,
+swarm/permissions/shell/patterns.py, swarm/permissions/shell/rules.py, swarm/permissions/shell/variables.py.
+"""
 
 from __future__ import annotations
 

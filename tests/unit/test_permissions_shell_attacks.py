@@ -1,4 +1,7 @@
-"""Commands that look harmless and are not: each ran something, wrote something or read elsewhere without a question."""
+"""Commands that look harmless and are not: each ran something, wrote something or read elsewhere without a question.
+
+Tests of swarm/permissions/calls.py, swarm/permissions/shell/carriers.py, swarm/permissions/shell/judge.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The price of strictness: everyday commands, few of which may be asked about (`test_looks.py`, and the fuzz)."""
+"""The price of strictness: everyday commands, few of which may be asked about (`test_looks.py`, and the fuzz).
+
+Tests of swarm/permissions/shell/judge.py, swarm/permissions/shell/looks.py.
+"""
 
 from __future__ import annotations
 

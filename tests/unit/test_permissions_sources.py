@@ -1,4 +1,7 @@
-"""Rules out of the settings files that people already have."""
+"""Rules out of the settings files that people already have.
+
+Tests of swarm/permissions/judge.py, swarm/permissions/opencode_rules.py, swarm/permissions/sources.py.
+"""
 
 from __future__ import annotations
 

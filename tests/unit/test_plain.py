@@ -1,4 +1,7 @@
-"""Whatever a tool, a model or a file name yields can be journaled, read back as it was journaled, and sent."""
+"""Whatever a tool, a model or a file name yields can be journaled, read back as it was journaled, and sent.
+
+Tests of swarm/agent/results.py, swarm/core/plain.py.
+"""
 
 from __future__ import annotations
 

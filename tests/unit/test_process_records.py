@@ -1,4 +1,7 @@
-"""What belongs to a process of the stack."""
+"""What belongs to a process of the stack.
+
+Tests of swarm/local/records.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What an agent that is a program does next, whoever dies between two entries of its journal."""
+"""What an agent that is a program does next, whoever dies between two entries of its journal.
+
+Tests of swarm/agent/programs.py, swarm/tools/program.py.
+"""
 
 from __future__ import annotations
 

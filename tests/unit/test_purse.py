@@ -1,4 +1,7 @@
-"""What a call is expected to take, and how long a model that is away is waited for: pure."""
+"""What a call is expected to take, and how long a model that is away is waited for: pure.
+
+Tests of swarm/agent/blocks.py, swarm/runtime/model_call.py, swarm/runtime/purse.py, swarm/runtime/spawning.py.
+"""
 
 from __future__ import annotations
 

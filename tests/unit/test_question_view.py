@@ -1,4 +1,7 @@
-"""How a question looks to the person who decides by it: nothing hidden, nothing cut off in silence."""
+"""How a question looks to the person who decides by it: nothing hidden, nothing cut off in silence.
+
+Tests of swarm/cli/output.py, swarm/cli/question_view.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Records: what Python and Lua both know of agents stands once in each, and is the same."""
+"""Records: what Python and Lua both know of agents stands once in each, and is the same.
+
+Tests of swarm/core/records.py, swarm/store/fields.py, swarm/store/library.py.
+"""
 
 from __future__ import annotations
 

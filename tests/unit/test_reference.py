@@ -1,4 +1,7 @@
-"""The reference is what the code says of itself."""
+"""The reference is what the code says of itself.
+
+Tests of docs/generate.py.
+"""
 
 from __future__ import annotations
 

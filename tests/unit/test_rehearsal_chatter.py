@@ -1,4 +1,7 @@
-"""The scenario of agents that write to each other: everybody writes to everybody, and what is refused is sent again."""
+"""The scenario of agents that write to each other: everybody writes to everybody, and what is refused is sent again.
+
+Tests of swarm/rehearsal/chatter.py, swarm/rehearsal/conversation.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The API's rules: what a correct loop sends passes, what a broken one sends is refused."""
+"""The API's rules: what a correct loop sends passes, what a broken one sends is refused.
+
+Tests of swarm/rehearsal/checks.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Scenarios: what is read, what is refused, which rule is taken, what is filled in."""
+"""Scenarios: what is read, what is refused, which rule is taken, what is filled in.
+
+Tests of swarm/rehearsal/conversation.py, swarm/rehearsal/faults.py, swarm/rehearsal/scenario.py, swarm/rehearsal/script.py,
+swarm/rehearsal/tree.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the rehearsal server refuses of summaries, because the API would, or because it would be wrong without a word."""
+"""What the rehearsal server refuses of summaries, because the API would, or because it would be wrong without a word.
+
+Tests of swarm/rehearsal/checks.py, swarm/rehearsal/summaries.py.
+"""
 
 from __future__ import annotations
 

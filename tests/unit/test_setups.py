@@ -1,4 +1,7 @@
-"""The setup of a workspace: in whose files it is found, what it amounts to, and that it must be trusted."""
+"""The setup of a workspace: in whose files it is found, what it amounts to, and that it must be trusted.
+
+Tests of swarm/client/gathering.py, swarm/definitions/setups.py, swarm/permissions/trust.py.
+"""
 
 from __future__ import annotations
 

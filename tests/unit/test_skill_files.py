@@ -1,4 +1,8 @@
-"""What skills and commands of all the systems are read as, and the words that they become."""
+"""What skills and commands of all the systems are read as, and the words that they become.
+
+Tests of swarm/capabilities/skills/commands.py, swarm/capabilities/skills/model.py, swarm/capabilities/skills/places.py,
+swarm/capabilities/skills/reading.py, swarm/capabilities/skills/telling.py.
+"""
 
 from __future__ import annotations
 

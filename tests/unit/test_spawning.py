@@ -1,4 +1,7 @@
-"""What `Agent` calls make of a parent: forks are what their parent is now."""
+"""What `Agent` calls make of a parent: forks are what their parent is now.
+
+Tests of swarm/agent/spec.py, swarm/runtime/spawning.py, swarm/tools/agents.py.
+"""
 
 from __future__ import annotations
 

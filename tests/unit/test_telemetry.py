@@ -1,4 +1,7 @@
-"""Spans and figures of journals, and the names under which they are told."""
+"""Spans and figures of journals, and the names under which they are told.
+
+Tests of swarm/store/roster.py, swarm/telemetry/metrics.py, swarm/telemetry/names.py, swarm/telemetry/spans.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Timers of tasks that have ended are forgotten; the others are called as before."""
+"""Timers of tasks that have ended are forgotten; the others are called as before.
+
+Tests of tasks/app.py, tasks/consumer.py.
+"""
 
 from __future__ import annotations
 

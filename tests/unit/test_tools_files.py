@@ -1,4 +1,7 @@
-"""Read, Write and Edit on real files."""
+"""Read, Write and Edit on real files.
+
+Tests of swarm/tools/edit.py, swarm/tools/notebooks.py, swarm/tools/outputs.py, swarm/tools/read.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Images are looked at before they are sent."""
+"""Images are looked at before they are sent.
+
+Tests of swarm/tools/images.py.
+"""
 
 from __future__ import annotations
 

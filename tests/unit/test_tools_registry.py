@@ -1,4 +1,7 @@
-"""The registry of tools, its check of inputs, and TodoWrite."""
+"""The registry of tools, its check of inputs, and TodoWrite.
+
+Tests of swarm/tools/registry.py, swarm/tools/todo.py.
+"""
 
 from __future__ import annotations
 

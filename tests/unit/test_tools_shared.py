@@ -1,4 +1,9 @@
-"""The tools of board, scratchpad and team: their schemas, their checks, and who gets them."""
+"""The tools of board, scratchpad and team: their schemas, their checks, and who gets them.
+
+Tests of mailbox/rendering.py, swarm/capabilities/team/board.py, swarm/capabilities/team/board_tools.py,
+swarm/capabilities/team/scratchpad.py, swarm/capabilities/team/scratchpad_tools.py, swarm/capabilities/team/team_tools.py,
+swarm/definitions/tools.py, swarm/runtime/offering.py, swarm/tools/schemas.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The table of tools: each row has its tool, every name leads to one row, and nothing else in the project names a tool."""
+"""The table of tools: each row has its tool, every name leads to one row, and nothing else in the project names a tool.
+
+Tests of swarm/definitions/names.py, swarm/definitions/tools.py, swarm/tools/registry.py.
+"""
 
 from __future__ import annotations
 

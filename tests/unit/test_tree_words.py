@@ -1,11 +1,14 @@
-"""What stands beside an agent in a tree: what it does, and how its own copy of the workspace stands."""
+"""What stands beside an agent in a tree: what it does, and how its own copy of the workspace stands.
+
+Tests of swarm/cli/tree_view.py.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from swarm.cli.tree_view import describe_now
-from swarm.core.records import read_agent
+from tests.rows import make_row
 
 
 @pytest.mark.parametrize(
@@ -21,4 +24,4 @@ from swarm.core.records import read_agent
     ],
 )
 def test_an_agent_with_a_copy_says_how_that_stands(found: dict[str, str], words: str) -> None:
-    assert describe_now(read_agent("agent-1", found), 0) == words
+    assert describe_now(make_row("agent-1", **found), 0) == words

@@ -1,4 +1,7 @@
-"""Trust: what came with a workspace grants nothing until its person trusted exactly that."""
+"""Trust: what came with a workspace grants nothing until its person trusted exactly that.
+
+Tests of swarm/client/gathering.py, swarm/definitions/catalogue.py, swarm/definitions/grants.py, swarm/permissions/trust.py.
+"""
 
 from __future__ import annotations
 

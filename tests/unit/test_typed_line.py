@@ -1,4 +1,7 @@
-"""The line that is typed below the live tree."""
+"""The line that is typed below the live tree.
+
+Tests of swarm/cli/talking.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a notice is as a CloudEvent, how it is signed, when it is tried again, and what settings are refused."""
+"""What a notice is as a CloudEvent, how it is signed, when it is tried again, and what settings are refused.
+
+Tests of swarm/capabilities/webhooks/addresses.py, swarm/capabilities/webhooks/envelope.py, swarm/capabilities/webhooks/notices.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The workspace: which paths stay inside it, and how its files are opened and replaced."""
+"""The workspace: which paths stay inside it, and how its files are opened and replaced.
+
+Tests of swarm/workspace/files.py, swarm/workspace/paths.py, swarm/workspace/text.py.
+"""
 
 from __future__ import annotations
 

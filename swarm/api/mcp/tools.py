@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, create_model
 
+from swarm.agent.transcript import tell
 from swarm.api.mcp.transcripts import render_part
 from swarm.client.acts import ACTS
 from swarm.client.operations import Folder, Invocation, Operation, Table
@@ -55,7 +56,7 @@ def read_transcript(
     agent_id = root_agent_id(agent) if agent.startswith("job-") else agent
     store = call.swarm.store
     length = store.agents.get(agent_id).length
-    text, last = render_part(islice(store.journals.read(agent_id, after), _PAGE), after)
+    text, last = render_part(tell(islice(store.journals.read(agent_id, after), _PAGE)), after)
     return TranscriptText(text=text, next=last, more=last < length)
 
 

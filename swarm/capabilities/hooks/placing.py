@@ -20,6 +20,8 @@ from swarm.definitions.hooks import Hook
 
 _MAX_LINKS = 40
 _UNKNOWN = "its words are not all known"
+_SYSTEM_FOLDERS = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
+"""Folders of programs, which a worker's PATH need not name."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def _place_outside(words: Words, roots: list[str]) -> Run:
     script = words.argv[words.at]
     if leads_through(script, roots):
         return Run("sandbox", f"{script} lies in a folder that agents write in")
-    if not words.at and os.path.dirname(script) in os.environ.get("PATH", "").split(os.pathsep):
+    if not words.at and os.path.dirname(script) in (*_SYSTEM_FOLDERS, *os.environ.get("PATH", "").split(os.pathsep)):
         return Run("sandbox", f"what {os.path.basename(script)} does is known only when it runs")
     return _with_program(words.argv[: words.at], words.argv[words.at :], roots)
 

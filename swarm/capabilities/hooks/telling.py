@@ -1,17 +1,14 @@
-"""What hooks are told of an event, the JSON that people's programs expect, and what people are told of hooks. Pure."""
+"""What hooks are told of an event, the JSON that people's programs expect. Pure."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from swarm.agent.entries import Hooked, HookRun
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.hooks.events import Event
 from swarm.definitions.model import PermissionMode
-
-_WORDS = {"failed": "failed", "timed_out": "took too long", "interrupted": "was interrupted", "not_run": "was not run"}
 
 
 def tell(event: Event, spec: AgentSpec, mode: PermissionMode, transcript: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -39,28 +36,3 @@ def write_transcript(life: Life) -> str:
         for message in life.messages
     )
     return "".join(f"{line}\n" for line in lines)
-
-
-def describe_hooked(hooked: Hooked) -> str:
-    """What an event's hooks decided or changed, and what went wrong: `denied: no force pushes`."""
-    told = []
-    if hooked.decision:
-        verb = {"deny": "denied", "block": "sent back", "ask": "wants a person asked", "allow": "allowed"}
-        told.append(f"{verb[hooked.decision]}{f': {hooked.reason}' if hooked.reason else ''}")
-    if hooked.input is not None:
-        told.append("changed what the call is given")
-    if hooked.output is not None:
-        told.append("changed what the call returned")
-    if hooked.text and hooked.decision != "block":
-        told.append("told the agent something")
-    if hooked.stop:
-        told.append(hooked.stop)
-    if hooked.said:
-        told.append(hooked.said)
-    told += [describe_run(run) for run in hooked.runs if run.outcome in _WORDS]
-    return "; ".join(told) or "nothing to say"
-
-
-def describe_run(run: HookRun) -> str:
-    """What became of one that could not be heard."""
-    return f"{run.label} ({run.source}) {_WORDS.get(run.outcome, run.outcome)}{f': {run.why}' if run.why else ''}"

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from swarm.core.errors import ConfigurationError, UnknownMap
 from swarm.core.records import NANO
 from swarm.store.keyspace import Keyspace
+from swarm.store.streams import StreamStore
 from swarm.store.values import Signals
 
 MapState = Literal["gathering", "running", "completed", "stopped", "cancelled"]
@@ -222,7 +223,7 @@ class Maps:
 
         A line that was tried again has several.
         """
-        return self.interpret(map_id, self._keyspace.wait_entries(f"map:{map_id}", "results", after, seconds))
+        return self.interpret(map_id, StreamStore(self._keyspace).wait(("map", map_id, "results"), after, seconds))
 
     def interpret(self, map_id: str, found: Sequence[tuple[str, dict[str, str]]]) -> list[LineResult | End]:
         """Entries of the stream of results as what they tell."""

@@ -122,9 +122,9 @@ def lock_of(place: str, name: str) -> str:
 def way_to(settings: Settings, store: Store, person: str, url: str) -> dict[str, Any] | None:
     """What a broker needs to use the login of a person at an address; None if there is none, or nothing to open it with."""
     secret = find_key(settings)
-    if not person or secret is None or Logins(store.keyspace).find(person, url) is None:
+    if not person or secret is None or (logins := Logins(store.keyspace)).find(person, url) is None:
         return None
-    return {"redis": redis_url(settings), "place": store.keyspace.key(_PLACE), "person": person, "secret": secret}
+    return {"redis": redis_url(settings), "place": logins.place, "person": person, "secret": secret}
 
 
 def find_key(settings: Settings) -> str | None:

@@ -98,9 +98,7 @@ def find_mounts(store: Store, spec: AgentSpec) -> Mounts | None:
     if scope is None:
         return None
     try:
-        places = Places.model_validate_json(
-            store.keyspace.client.hget(store.keyspace.key("job", spec.job_id), "memory") or ""
-        )
+        places = Places.model_validate_json(store.jobs.memory(spec.job_id))
     except ValidationError:
         return None
     return make_mounts(places, scope, spec.definition.name)

@@ -15,9 +15,9 @@ from swarm.cli.output import one_line, show_cost
 from swarm.cli.screens.lines import agent_lines, job_line, sort_jobs, sum_up_fleet
 from swarm.cli.screens.watching import REFRESH_SECONDS, ListScreen
 from swarm.cli.transcript import TranscriptPrinter
-from swarm.streaming.live.reading import Reader
+from swarm.streaming.live.reading import Reader, WatchedJob
 from swarm.streaming.live.rows import Row
-from swarm.streaming.live.state import Snapshot, fold
+from swarm.streaming.live.state import Snapshot
 
 _JOBS = 200
 
@@ -83,24 +83,22 @@ class JobScreen(ListScreen):
     def __init__(self, job_id: str) -> None:
         super().__init__()
         self._job_id = job_id
-        self._now: Snapshot | None = None
+        self._seen: WatchedJob | None = None
 
     def load(self) -> Callable[[], None]:
         """The whole tree once, then what has changed."""
-        reader = Reader(self.swarm.store)
-        if self._now is None:
-            self._now = reader.snapshot(self._job_id)
-        else:
-            events = reader.events(self._job_id, self._now.events)
-            self._now = fold(self._now, reader.patch(self._job_id, self._now, events, at_work=True))
-        now = self._now
+        if self._seen is None:
+            self._seen = WatchedJob(self.swarm.store, self._job_id)
+        now = self._seen.look()
         return lambda: self._show(now)
 
     def _show(self, now: Snapshot) -> None:
         job, asking = now.job, {one.agent_id: one for one in now.questions if not one.to}
         cost = "rehearsed" if job["rehearsed"] else show_cost(job["cost_usd"])
         told = f"{self._job_id} · {job['state'].replace('_', ' ')} · {len(now.agents)} agents · {cost}"
-        self.show(f"{told} · {one_line(job['title'], 120)}", agent_lines(now.agents, asking, time.time()))
+        self.show(
+            f"{told} · {one_line(job['title'], 120)}", agent_lines(list(now.agents.values()), asking, time.time())
+        )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Enter goes into the agent."""
@@ -112,11 +110,10 @@ class JobScreen(ListScreen):
 
     def count_below(self, chosen: str) -> str:
         """The agent and all below it."""
-        agents = {} if self._now is None else self._now.agents
-        ended: list[str] = [chosen]
-        for agent_id, row in agents.items():  # parents come before their children
+        ended = [chosen]
+        for row in self._seen.agents if self._seen else ():
             if row["parent_id"] in ended:
-                ended.append(agent_id)
+                ended.append(row["id"])
         return f"{len(ended)} agents" if len(ended) > 1 else "1 agent"
 
 

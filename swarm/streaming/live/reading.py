@@ -7,21 +7,18 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from swarm.agent.needs import Has, Needs, find_common_lack
 from swarm.core.errors import UnknownAgent
 from swarm.core.records import Event, read_event
 from swarm.mailbox import Message
+from swarm.store.jobs import JobNow
 from swarm.store.questions import Question
 from swarm.store.store import Store
 from swarm.streaming.live.rows import AGENT_FIELDS, JOB_FIELDS, Row, agent_row, job_row
-from swarm.streaming.live.state import Patch, Snapshot, touched
+from swarm.streaming.live.state import Patch, Snapshot, fold, touched
 
-_PAGE = 200
-"""Records fetched at a time: others are served in between."""
 _LOOKED_AT_IN_LINE = 20
-_ANSWERS_OF_JOB = 4
 _ASKING = frozenset({"question", "answered"})
 
 
@@ -40,31 +37,25 @@ class Reader:
         job = self._jobs([job_id], questions).get(job_id)
         if job is None:
             raise UnknownAgent(f"no job {job_id}; `swarm jobs` lists those that exist")
-        return Snapshot(job_id, cursor, self.last_seq(job_id), job, agents, questions)
+        return Snapshot(job_id, cursor, self._store.jobs.seq(job_id), job, agents, questions)
 
     def patch(self, job_id: str, after: Snapshot | Patch, events: Sequence[Event], *, at_work: bool = False) -> Patch:
         """What these events, the next ones, have changed. `at_work` also reads those anew who run or are about to: their activity
         and why nobody serves them change without an event. Raises `UnknownAgent` for a job that has expired."""
         ids = touched(events)
         if at_work:
-            ids = list(dict.fromkeys([*ids, *self._at_work(job_id)]))
-        pipeline = self._store.keyspace.client.pipeline(transaction=False)
-        pipeline.time()
-        pipeline.get(self._store.keyspace.key("job", job_id, "seq"))
-        pipeline.zrange(self._store.keyspace.key("questions"), 0, -1)
-        self._ask_job(pipeline, job_id)
-        self._ask_agents(pipeline, ids)
-        (seconds, micro), seq, asked, *answers = pipeline.execute()
-        questions = self._questions.load_open(asked, job_id)
-        job = _read_job(job_id, answers[:_ANSWERS_OF_JOB], questions)
+            ids = list(dict.fromkeys([*ids, *self._store.jobs.at_work(job_id, _LOOKED_AT_IN_LINE)]))
+        moment = self._store.jobs.moment(job_id, ids, job=JOB_FIELDS, agent=AGENT_FIELDS)
+        questions = self._questions.load_open(moment.asked, job_id)
+        job = _row_of(job_id, moment.job, questions)
         if job is None:
             raise UnknownAgent(f"job {job_id} has expired")
         return Patch(
             events=events[-1].id if events else after.events,
-            seq=int(seq or 0),
-            at=seconds + micro / 1e6,
+            seq=moment.seq,
+            at=moment.at,
             job=job,
-            agents=self._read_agents(ids, answers[_ANSWERS_OF_JOB:]),
+            agents=self._rows(ids, moment.agents),
             questions=questions if any(event.kind in _ASKING for event in events) else None,
             happened=events,
         )
@@ -75,18 +66,15 @@ class Reader:
 
     def agents(self, agent_ids: Sequence[str]) -> dict[str, Row]:
         """The rows of those of these agents that exist, in their order."""
-        answers: list[list[str | None]] = []
-        for first in range(0, len(agent_ids), _PAGE):
-            pipeline = self._store.keyspace.client.pipeline(transaction=False)
-            self._ask_agents(pipeline, agent_ids[first : first + _PAGE])
-            answers += pipeline.execute()
-        return self._read_agents(agent_ids, answers)
+        return self._rows(agent_ids, self._store.agents.records(agent_ids, AGENT_FIELDS))
+
+    def agents_of(self, job_id: str) -> list[Row]:
+        """The rows of a job's agents, parents before their children; none if it has expired."""
+        return list(self.agents(self._store.agents.ids([job_id])).values())
 
     def events(self, job_id: str, after: str, count: int = 500) -> list[Event]:
         """The job's first events after that one."""
-        found = self._store.keyspace.client.xrange(
-            self._store.keyspace.key("events", job_id), f"({after}", "+", count=count
-        )
+        found = self._store.streams.after(("events", job_id), after, count)
         return [read_event(entry_id, fields) for entry_id, fields in found]
 
     def messages(self, events: Sequence[Event], job_id: str) -> list[Message]:
@@ -96,55 +84,22 @@ class Reader:
 
     def last_event(self, job_id: str) -> str:
         """The cursor of the last event there is."""
-        found = self._store.keyspace.client.xrevrange(self._store.keyspace.key("events", job_id), count=1)
-        return found[0][0] if found else "0-0"
-
-    def last_seq(self, job_id: str) -> int:
-        """The last number that the job has given."""
-        return int(self._store.keyspace.client.get(self._store.keyspace.key("job", job_id, "seq")) or 0)
+        return self._store.streams.last(("events", job_id))
 
     def _jobs(self, job_ids: Sequence[str], questions: Sequence[Question]) -> dict[str, Row]:
-        pipeline = self._store.keyspace.client.pipeline(transaction=False)
-        for job_id in job_ids:
-            self._ask_job(pipeline, job_id)
-        answers = pipeline.execute() if job_ids else []
-        rows = {}
-        for number, job_id in enumerate(job_ids):
-            first = number * _ANSWERS_OF_JOB
-            row = _read_job(job_id, answers[first : first + _ANSWERS_OF_JOB], questions)
-            if row is not None:
-                rows[job_id] = row
-        return rows
+        found = zip(job_ids, self._store.jobs.now(job_ids, JOB_FIELDS), strict=True)
+        rows = {job_id: _row_of(job_id, now, questions) for job_id, now in found}
+        return {job_id: row for job_id, row in rows.items() if row is not None}
 
-    def _ask_job(self, pipeline: Any, job_id: str) -> None:
-        key = self._store.keyspace.key
-        pipeline.hmget(key("job", job_id), JOB_FIELDS)
-        pipeline.scard(key("job", job_id, "running"))
-        pipeline.zcard(key("job", job_id, "line"))
-        pipeline.scard(key("job", job_id, "called"))
-
-    def _ask_agents(self, pipeline: Any, agent_ids: Sequence[str]) -> None:
-        for agent_id in agent_ids:
-            pipeline.hmget(self._store.keyspace.key("agent", agent_id), AGENT_FIELDS)
-
-    def _read_agents(self, agent_ids: Sequence[str], answers: Sequence[Sequence[str | None]]) -> dict[str, Row]:
-        records = {
-            agent_id: dict(zip(AGENT_FIELDS, values, strict=True))
-            for agent_id, values in zip(agent_ids, answers, strict=True)
+    def _rows(self, agent_ids: Sequence[str], records: Iterable[dict[str, str | None]]) -> dict[str, Row]:
+        found = {
+            agent_id: record for agent_id, record in zip(agent_ids, records, strict=True) if record["state"] is not None
         }
-        found = {agent_id: record for agent_id, record in records.items() if record["state"] is not None}
         lacks = self._find_lacks(record for record in found.values() if record["state"] == "queued")
         return {
             agent_id: agent_row(agent_id, record, lacks.get(record["needs"] or "{}", ""))
             for agent_id, record in found.items()
         }
-
-    def _at_work(self, job_id: str) -> list[str]:
-        key, pipeline = self._store.keyspace.key, self._store.keyspace.client.pipeline(transaction=False)
-        pipeline.smembers(key("job", job_id, "running"))
-        pipeline.smembers(key("job", job_id, "called"))
-        pipeline.zrange(key("job", job_id, "line"), 0, _LOOKED_AT_IN_LINE - 1)
-        return sorted({agent_id for found in pipeline.execute() for agent_id in found})
 
     def _find_lacks(self, queued: Iterable[Mapping[str, str | None]]) -> dict[str, str]:
         """By what they need, why nobody can serve those that wait."""
@@ -155,11 +110,31 @@ class Reader:
         return {needs: find_common_lack(Needs.model_validate_json(needs), workers) for needs in wanted}
 
 
-def _read_job(job_id: str, answers: Sequence[Any], questions: Sequence[Question]) -> Row | None:
-    """The row of a job, from what `_ask_job` was answered; None if it does not exist."""
-    values, running, line, called = answers
-    record = dict(zip(JOB_FIELDS, values, strict=True))
-    if record["state"] is None:
+class WatchedJob:
+    """A job for somebody who watches it: read in whole once, and then what has changed."""
+
+    def __init__(self, store: Store, job_id: str) -> None:
+        self._reader, self._job_id = Reader(store), job_id
+        self._now: Snapshot | None = None
+
+    @property
+    def agents(self) -> list[Row]:
+        """The rows of its agents when it was looked at last, parents before their children."""
+        return [] if self._now is None else list(self._now.agents.values())
+
+    def look(self, events: Sequence[Event] | None = None) -> Snapshot:
+        """As it stands now; `events` are those that have come, if the caller has them. Raises `UnknownAgent`."""
+        if self._now is None:
+            self._now = self._reader.snapshot(self._job_id)
+        else:
+            came = self._reader.events(self._job_id, self._now.events) if events is None else events
+            self._now = fold(self._now, self._reader.patch(self._job_id, self._now, came, at_work=True))
+        return self._now
+
+
+def _row_of(job_id: str, now: JobNow | None, questions: Sequence[Question]) -> Row | None:
+    """The row of a job; None if it does not exist."""
+    if now is None:
         return None
     asked = sum(question.job_id == job_id and not question.to for question in questions)
-    return job_row(job_id, record, running=running, queued=line + called, questions=asked)
+    return job_row(job_id, now.record, running=now.running, queued=now.queued, questions=asked)

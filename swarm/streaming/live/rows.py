@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from swarm.core.records import NANO, TERMINAL_STATES
+from swarm.core.records import NANO, TERMINAL_STATES, VerdictView
 
 Row = dict[str, Any]
 Record = Mapping[str, str | None]
@@ -25,6 +25,7 @@ _AGENT_TEXTS = {
     "reason": "reason",
     "isolation": "isolation",
     "merge": "merge",
+    "stopped_at": "stopped_at",
 }
 _AGENT_TIMES = {f"{name}_at": name for name in ("created", "queued", "started", "active", "ended")}
 _AGENT_NAMES = {"parent_id": "parent", "name": "name", "question": "wait_question", "worker": "worker"}
@@ -35,7 +36,7 @@ AGENT_FIELDS = (
     *_AGENT_NAMES.values(),
     *_FLAGS,
     *_COUNTS,
-    *("cost", "depth", "needs", "model", "rehearsed", "waited", "unread", "unread_notes", "deaths"),
+    *("cost", "depth", "needs", "model", "rehearsed", "waited", "unread", "unread_notes", "deaths", "verdicts"),
 )
 """What is read of an agent's record."""
 JOB_FIELDS = (
@@ -59,6 +60,12 @@ def agent_row(agent_id: str, found: Record, unserved: str = "") -> Row:
     row |= {name: found[name] == "1" for name in _FLAGS}
     row |= {name: _count(found, name) for name in _COUNTS}
     row |= _cost(found)
+    row["tokens"] = sum(row[name] for name in _COUNTS[2:])
+    row["verdict"] = "".join(
+        VerdictView.model_validate(last).headline for last in json.loads(found["verdicts"] or "[]")[-1:]
+    )
+    row["ended"] = row["state"] in TERMINAL_STATES
+    row["at_work"] = not row["ended"] and not row["idle"]
     row["queued_seconds"] = float(found["waited"] or 0)
     row["unread"] = _count(found, "unread") - _count(found, "unread_notes")
     row["deaths"] = _count(found, "deaths")

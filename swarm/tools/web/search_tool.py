@@ -28,7 +28,7 @@ def web_search(ctx: ToolContext, given: dict[str, Any]) -> ToolResult:
         raise ToolError("give either allowed_domains or blocked_domains, not both")
     if ctx.reach is None:
         raise ToolError("agents on this worker have no network (SWARM_NETWORK); go on without it")
-    if ctx.store.keyspace.client.hincrby(ctx.store.keyspace.key("job", ctx.job_id), "searches", 1) > MAX_SEARCHES:
+    if ctx.store.jobs.count_search(ctx.job_id) > MAX_SEARCHES:
         raise ToolError(f"the job has searched {MAX_SEARCHES} times, which is the most it may")
     # The form of 2025 searches directly; later ones go by way of code that the server runs.
     tool: Block = {"type": "web_search_20250305", "name": "web_search", "max_uses": _MAX_USES}

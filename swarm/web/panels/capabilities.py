@@ -65,9 +65,7 @@ def forget_job(swarm: Swarm, job_id: str) -> dict[str, Any]:
 
 def _shelves(swarm: Swarm, job_id: str) -> list[Shelf]:
     try:
-        places = Places.model_validate_json(
-            swarm.store.keyspace.client.hget(swarm.store.keyspace.key("job", job_id), "memory") or ""
-        ).model_dump()
+        places = Places.model_validate_json(swarm.store.jobs.memory(job_id)).model_dump()
     except ValidationError:
         return []
     about = {"user": places["owner"], "local": places["workspace"]}

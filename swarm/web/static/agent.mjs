@@ -1,6 +1,6 @@
 // The agent that is open: its question first, then what it has lived, its mail, and what it was made from; below, a message to it.
 import { about } from "./api.mjs";
-import { activityInWords, cacheShare, clock, cost, count, duration, number, queueDelay, spent, tokens } from "./format.mjs";
+import { activityInWords, cacheShare, clock, cost, count, duration, queueDelay, spent, tokens } from "./format.mjs";
 import { html, useMemo, useState } from "./html.mjs";
 import { Mail } from "./mail.mjs";
 import { Panel } from "./panel.mjs";
@@ -9,7 +9,7 @@ import { QuestionBox } from "./question.mjs";
 import { go } from "./route.mjs";
 import { Cancel, Effects, Send } from "./steer.mjs";
 import { Transcript } from "./transcript.mjs";
-import { findDiff, foldEntries } from "./transcript_fold.mjs";
+import { findDiff, foldItems } from "./transcript_fold.mjs";
 import { pathTo } from "./tree.mjs";
 import { Fact, Failure, Link, Loading, State, Tabs, useTick } from "./ui.mjs";
 import { serverNow, useWorld } from "./world.mjs";
@@ -48,7 +48,7 @@ export function AgentPane({ state, tree, route }) {
 }
 
 function Conversation({ open, state, route }) {
-  const folded = useMemo(() => foldEntries(open.entries), [open.entries]);
+  const folded = useMemo(() => foldItems(open.entries), [open.entries]);
   return html`<${Questions} state=${state} id=${open.id} open=${open} folded=${folded} />
     <${Transcript} key=${open.id} agent=${open} folded=${folded} agents=${state.agents} job=${state.id} entry=${route.entry} />`;
 }
@@ -57,7 +57,7 @@ function Questions({ state, id, open, folded }) {
   const asked = state.questions.filter((question) => question.agent_id === id);
   return (
     asked.length > 0 &&
-    html`<div class="questions">${asked.map((question) => html`<${QuestionBox} key=${question.id} question=${question} called=${called(state.agents.get(question.to))} diff=${folded ? findDiff(open.entries, folded.fates, question) : null} />`)}</div>`
+    html`<div class="questions">${asked.map((question) => html`<${QuestionBox} key=${question.id} question=${question} called=${called(state.agents.get(question.to))} diff=${folded ? findDiff(open.entries, folded.calls, question) : null} />`)}</div>`
   );
 }
 

@@ -2,54 +2,47 @@
 import { get } from "./api.mjs";
 import { duration } from "./format.mjs";
 import { html, useState } from "./html.mjs";
+import { Markdown } from "./markdown.mjs";
 import { line, plain, reveal } from "./plain.mjs";
 import { Failure, Link, useAct } from "./ui.mjs";
 
-const TELLING = ["command", "file_path", "pattern", "path", "query", "url", "description", "subject", "to", "page", "question", "prompt"];
 const OPENED = 3; // lines of a result that are shown without unfolding
+const LOOKS = { good: "call-done", bad: "call-failed" };
+const INSIDE = new Set(["result", "answer"]);
+const BELOW = new Set(["ruling", "hooks"]);
 
-/** What a call is about, in a line. */
-export function aboutCall(input) {
-  if (typeof input !== "object" || input === null) return line(JSON.stringify(input), 160);
-  const name = TELLING.find((each) => typeof input[each] === "string" && input[each]);
-  return name
-    ? line(input[name], 160)
-    : line(
-        Object.values(input)
-          .filter((value) => typeof value === "string")
-          .join(" "),
-        160,
-      );
-}
-
-/** `call`: the block; `fate`: what the journal says of it (started, finished, child, answered, parked); `job` for links. */
-export function Call({ call, fate = {}, job, agents, agentId }) {
-  const { finished, child, answered, ruled } = fate;
-  const [outcome, look] = judge(fate);
-  const kid = child && agents.get(child);
-  return html`<details class=${`call ${look}`} open=${call.diff && finished && !finished.is_error ? true : undefined}>
-    <summary><span class="call-name">${plain(call.name)}</span> <span class="call-about">${aboutCall(call.input)}</span> <span class="call-fate">${outcome}</span></summary>
+/** `call`: the part of a reply; `fate`: what has become of it (outcome, level, agent, items); `job` for links. */
+export function Call({ call, fate, job, agents, agentId }) {
+  const result = fate.items.find((item) => item.kind === "result");
+  const kid = agents.get(fate.agent);
+  const took = result?.seconds >= 0.1 ? ` · ${duration(result.seconds)}` : "";
+  return html`<details class=${`call ${LOOKS[fate.level] ?? "call-open"}`} open=${call.diff && fate.level === "good" ? true : undefined}>
+    <summary><span class="call-name">${plain(call.name)}</span> <span class="call-about">${line(call.about, 160)}</span> <span class="call-fate">${fate.outcome}${took}</span></summary>
     ${call.diff ? html`<${Diff} lines=${call.diff} />` : null}
     <${Input} input=${call.input} open=${!call.diff} without=${call.diff ? ["old_string", "new_string", "content", "edits"] : []} />
-    ${answered && html`<p class="call-answer">${answered.allowed ? "Allowed" : "Denied"}${answered.by ? ` by ${plain(answered.by)}` : ""}${answered.reason ? html`: ${reveal(answered.reason)}` : ""}</p>`}
-    ${finished && html`<${Result} finished=${finished} agentId=${agentId} />`}
+    ${fate.items.filter(({ kind }) => INSIDE.has(kind)).map((item) => html`<${Come} key=${item.n} item=${item} agentId=${agentId} />`)}
   </details>
-  ${ruled && html`<p class="child-link aside">${RULED[ruled.answer]} by a small model: ${line(ruled.reason, 300)}</p>`}
-  ${child && html`<p class="child-link">→ <${Link} to=${{ job, agent: child }}>${kid ? line(kid.label, 120) : child}<//>${kid ? html` <span class="aside">${kid.state.replace("_", " ")}</span>` : ""}</p>`}`;
+  ${fate.items.filter(({ kind }) => BELOW.has(kind)).map((item) => html`<${Come} key=${item.n} item=${item} agentId=${agentId} />`)}
+  ${fate.agent && html`<p class="child-link">→ <${Link} to=${{ job, agent: fate.agent }}>${kid ? line(kid.label, 120) : fate.agent}<//>${kid ? html` <span class="aside">${kid.state.replace("_", " ")}</span>` : ""}</p>`}`;
 }
 
-/** What a small model says of a call, in words. */
-export const RULED = { allow: "allowed", deny: "denied", ask: "left to a person" };
+/** What has come of a call. */
+function Come({ item, agentId }) {
+  return html`<div class=${`result ${item.kind === "result" && item.level === "bad" ? "result-bad" : ""}`}>
+    ${item.kind !== "result" && html`<p class=${item.level === "quiet" ? "aside" : "call-answer"}>${line(item.title, 300)}</p>`}
+    ${(item.parts ?? []).map((part, at) => (part.text ? html`<${Passage} key=${at} item=${item} at=${at} agentId=${agentId} />` : html`<p class="aside">no output</p>`))}
+  </div>`;
+}
 
-function judge({ ruled, refused, finished, started, child, background, answered, parked }) {
-  const took = finished?.duration_seconds >= 0.1 ? ` · ${duration(finished.duration_seconds)}` : "";
-  if (finished?.denied || refused || ruled?.answer === "deny") return ["denied", "call-failed"];
-  if (finished) return finished.is_error ? [`failed${took}`, "call-failed"] : [`done${took}`, "call-done"];
-  if (background) return ["in the background", "call-open"];
-  if (child) return ["at work", "call-open"];
-  if (answered && !answered.allowed) return ["denied", "call-failed"];
-  if (parked) return ["waits", "call-open"];
-  return [started ? "running" : "to be done", "call-open"];
+/** One text of an item, by its form. */
+export function Passage({ item, at, job, agentId }) {
+  const { text, title, form, detail, agent } = item.parts[at];
+  const path = `parts.${at}.text`;
+  const shown =
+    form === "plain" || item.cut?.[path] ? html`<${Output} entry=${item} path=${path} agentId=${agentId} />` : html`<${Markdown} text=${text} />`;
+  if (item.kind === "mail")
+    return html`<div class="letter"><p class="letter-head">${agent ? html`<${Link} to=${{ job, agent }}>${line(title, 300)}<//>` : html`<b>${line(title, 300)}</b>`}</p>${shown}</div>`;
+  return title ? html`<details class=${form === "thought" ? "thinking" : "rest"} open=${!detail && form !== "thought"}><summary>${plain(title)}</summary>${shown}</details>` : shown;
 }
 
 /** A call's parameters, each with its name. */
@@ -66,20 +59,12 @@ export function Input({ input, open, without = [] }) {
     : html`<details class="rest"><summary>${names.length === 1 ? plain(names[0]) : `${names.length} parameters`}</summary>${made}</details>`;
 }
 
-function Result({ finished, agentId }) {
-  const images = (finished.blocks ?? []).filter((block) => block.type === "image");
-  return html`<div class=${`result ${finished.is_error ? "result-bad" : ""}`}>
-    ${finished.text ? html`<${Output} entry=${finished} path="text" agentId=${agentId} />` : html`<p class="aside">no output</p>`}
-    ${images.map((image) => html`<p class="aside">an image, ${plain(image.media_type)}, ${image.bytes} bytes</p>`)}
-  </div>`;
-}
-
 /** Text of an entry: a few lines first, then all that came with the page, then, if it was cut, all there is. */
-export function Output({ entry, path, agentId, text = entry[path] }) {
+function Output({ entry, path, agentId }) {
   const [whole, setWhole] = useState(null);
   const [long, setLong] = useState(false);
   const act = useAct();
-  const given = whole ?? text;
+  const given = whole ?? readPath(entry, path);
   const lines = given.split("\n");
   const missing = whole === null && entry.cut?.[path];
   const shown = long || lines.length <= OPENED + 2 ? given : lines.slice(0, OPENED).join("\n");
@@ -102,7 +87,7 @@ export function Output({ entry, path, agentId, text = entry[path] }) {
     ${act.error && html`<${Failure} error=${act.error} />`}`;
 }
 
-export const readPath = (entry, path) => path.split(".").reduce((value, name) => value?.[name], entry) ?? "";
+const readPath = (entry, path) => path.split(".").reduce((value, name) => value?.[name], entry) ?? "";
 
 const SIGNS = { "+": ["diff-new", "added"], "-": ["diff-old", "removed"], "=": ["diff-same", ""], "@": ["diff-gap", ""] };
 

@@ -85,7 +85,8 @@ const Choice = ({
 function readForm(data, offer) {
   const body = { prompt: data.get("prompt"), workspace: data.get("workspace"), network: data.has("network") };
   for (const name of ["agent", "model", "mode", "title"]) if (data.get(name)) body[name] = data.get(name);
-  if (body.model === offer.default_model) delete body.model; // the definition's own, unless another one was chosen
+  // The definition's own model, and the type that the prompt addresses, unless others were chosen.
+  for (const name of ["agent", "model"]) if (body[name] === offer[`default_${name}`]) delete body[name];
   if (data.get("ask_seconds")) body.ask_seconds = Number(data.get("ask_seconds"));
   const limits = LIMITS.map(([name]) => [name, data.get(`limit ${name}`)]).filter(([, value]) => value);
   if (limits.length) body.limits = Object.fromEntries(limits.map(([name, value]) => [name, Number(value)]));

@@ -11,13 +11,13 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx2
-from redis.exceptions import RedisError
 
 from swarm.capabilities.mcp.broker.authorising import Granted, NotGranted, NotReached, renew
 from swarm.capabilities.mcp.logins import LOCK_SECONDS, PATIENCE_SECONDS, Login, Seal, lock_of, name_of
 from swarm.core.errors import SwarmError
 from swarm.core.settings import Settings
 from swarm.store.connection import connect_async
+from swarm.store.outage import RedisError
 
 EARLY_SECONDS = 5.0
 """How long before it expires a login is renewed, so that it does not under way."""

@@ -1,0 +1,51 @@
+"""The records that a job's past is read from, and the steps that make a job of one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from swarm.core.errors import ConfigurationError
+from swarm.store.keyspace import Keyspace
+from swarm.store.values import Signals
+
+_Entries = list[tuple[str, dict[str, str]]]
+
+
+class PastStore:
+    """The records of one job."""
+
+    def __init__(self, keyspace: Keyspace, job_id: str) -> None:
+        self._keyspace, self._job_id = keyspace, job_id
+
+    def job(self) -> dict[str, str]:
+        """All fields of the job."""
+        return dict(self._keyspace.client.hgetall(self._keyspace.key("job", self._job_id)))
+
+    def agent(self, agent_id: str) -> dict[str, str]:
+        """All fields of an agent."""
+        return dict(self._keyspace.client.hgetall(self._keyspace.key("agent", agent_id)))
+
+    def outputs(self, agent_id: str) -> dict[str, str]:
+        """All outputs of an agent that were kept."""
+        return dict(self._keyspace.client.hgetall(self._keyspace.key("outputs", agent_id)))
+
+    def stream(self, kind: str, owner: str) -> _Entries:
+        """All entries of a mailbox, or of the job's events."""
+        return list(self._keyspace.client.xrange(self._keyspace.key(kind, owner)))
+
+    def plant(self, what: str, request: dict[str, Any]) -> None:
+        """Make a part of the job. Raises `ConfigurationError` if there is a job of this id."""
+        self._step("plant", what, json.dumps(request, ensure_ascii=False))
+
+    def plant_job(self, request: dict[str, Any]) -> Signals:
+        """Make the job's record, the last of its parts. Raises as `plant`."""
+        return Signals(publish=self._step("plant_job", json.dumps(request))[1])
+
+    def _step(self, name: str, *arguments: str) -> list[Any]:
+        answer: list[Any] = self._keyspace.run(name, self._job_id, *arguments)
+        if answer[0] == "exists":
+            raise ConfigurationError(
+                f"there is a job {self._job_id} already, or one with its agents; `swarm tree {self._job_id}` shows it"
+            )
+        return answer
