@@ -134,14 +134,7 @@ class _Reading:
         return show_place(path, self.workspace, self.home)
 
     def _take_commands(self, folder: Path, boundary: Path | None, own: bool, prefix: str = "") -> None:
-        if not is_folder(folder):
-            return
-        try:
-            files = list_files(folder, (".md",))
-        except Unusable as error:
-            self.problems.append(error.as_problem(folder))
-            return
-        for path in files:
+        for path in list_files(folder, (".md",), self.problems):
             if path.stem.upper() != "README":
                 self._read(path, lambda path: read_command(path, folder, boundary, self.name(path), prefix), own)
 
