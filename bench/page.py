@@ -34,10 +34,10 @@ def run(report: Report, chosen: Namespace) -> None:
         took, zipped = [], 0
         for _ in range(ROUNDS):
             began = time.monotonic()
-            found = flower.get(f"/api/job/{world.job_id}", **{"Accept-Encoding": "gzip"})
+            found = flower.get(f"/api/jobs/{world.job_id}/snapshot", **{"Accept-Encoding": "gzip"})
             took.append(time.monotonic() - began)
             zipped = len(found.body)
-        size = len(json.dumps(flower.read(f"job/{world.job_id}")))
+        size = len(json.dumps(flower.read(f"jobs/{world.job_id}/snapshot")))
         report.note(
             f"a snapshot of {AGENTS} agents: {size / 1e3:.0f} kB, {zipped / 1e3:.0f} zipped, {quantile(took, 0.5) * 1e3:.0f} ms"
         )
@@ -47,7 +47,7 @@ def run(report: Report, chosen: Namespace) -> None:
 
 def _measure(world: JobWorld, flower: Flower, pause: float, *, tabs: int) -> list[float]:
     """How long each of some messages of an agent's life took to the first tab."""
-    events = flower.read(f"job/{world.job_id}")["events"]
+    events = flower.read(f"jobs/{world.job_id}/snapshot")["events"]
     streams = [flower.stream(f"job={world.job_id}&events={events}") for _ in range(tabs)]
     store = world.store
     sent: dict[str, float] = {}

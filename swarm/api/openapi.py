@@ -1,31 +1,37 @@
-"""The OpenAPI document, made from what the endpoints declare. Format: https://spec.openapis.org/oas/v3.1.0."""
+"""The OpenAPI document, made from operations. Format: https://spec.openapis.org/oas/v3.1.0."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from swarm.api.endpoint import Endpoint, Failure, Nothing
+from swarm.client.failures import Failure
+from swarm.client.operations import Operation
 
 _PLACE = "#/components/schemas/{model}"
-_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
-def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+def describe(operations: Sequence[Operation], prefix: str) -> dict[str, Any]:
     """The whole document."""
     import swarm
 
     used: list[tuple[Any, JsonSchemaMode]] = [(Failure, "serialization")]
-    for one in endpoints:
-        used += [(one.returns, "serialization"), (one.body, "validation")]
+    for one in operations:
+        used.append((one.returns, "serialization"))
+        if _has_body(one):
+            used.append((one.takes, "validation"))
     references, definitions = models_json_schema(list(dict.fromkeys(used)), ref_template=_PLACE)
+    schemas = definitions.get("$defs", {})
     paths: dict[str, dict[str, Any]] = {}
-    for one in endpoints:
-        path = _PARAMETER.sub(r"{\1}", one.path)
+    for one in operations:
+        path = prefix + re.sub(r":\w+", "", one.path)
         paths.setdefault(path, {})[one.method.lower()] = _operation(one, references)
+        if _has_body(one):
+            # Fields of the path are told once.
+            _drop(schemas[references[(one.takes, "validation")]["$ref"].rpartition("/")[2]], one.parameters)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -36,7 +42,7 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "paths": paths,
         "security": [{"key": []}],
         "components": {
-            "schemas": definitions.get("$defs", {}),
+            "schemas": schemas,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "`swarm keys add` makes one."}
             },
@@ -44,13 +50,21 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _operation(one: Endpoint, references: Any) -> dict[str, Any]:
-    text = " ".join((one.run.__doc__ or "").split())
+def _has_body(one: Operation) -> bool:
+    return one.method == "POST" and bool(one.content)
+
+
+def _drop(schema: dict[str, Any], names: Sequence[str]) -> None:
+    schema["properties"] = {name: one for name, one in schema["properties"].items() if name not in names}
+    schema["required"] = [name for name in schema.get("required", ()) if name not in names]
+
+
+def _operation(one: Operation, references: Mapping[Any, Any]) -> dict[str, Any]:
     media = "text/event-stream" if one.streams else "application/json"
     operation: dict[str, Any] = {
         "operationId": one.name,
-        "summary": re.split(r"(?<=[.:;])\s", text)[0].rstrip(".:;"),
-        "description": f"{text} Scope of the key: `{one.scope}`.",
+        "summary": re.split(r"(?<=[.:;])\s", one.description)[0].rstrip(".:;"),
+        "description": f"{one.description} Scope of the key: `{one.scope}`.",
         "parameters": _parameters(one),
         "responses": {
             str(one.status): {
@@ -63,21 +77,25 @@ def _operation(one: Endpoint, references: Any) -> dict[str, Any]:
             },
         },
     }
-    if one.body is not Nothing:
-        required = any(field.is_required() for field in one.body.model_fields.values())
-        schema = references[(one.body, "validation")]
-        operation["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
+    if _has_body(one):
+        schema = references[(one.takes, "validation")]
+        operation["requestBody"] = {
+            "required": any(one.content.values()),
+            "content": {"application/json": {"schema": schema}},
+        }
     return operation
 
 
-def _parameters(one: Endpoint) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in _PARAMETER.findall(one.path)
+def _parameters(one: Operation) -> list[dict[str, Any]]:
+    schemas, headers = one.takes.model_json_schema().get("properties", {}), one.headers or {}
+    places = dict.fromkeys(one.parameters, "path")
+    if one.method == "GET":
+        places |= dict.fromkeys(one.content.keys() - headers.values(), "query")
+    found = [
+        {"name": name, "in": place, "required": place == "path" or one.content[name], "schema": schemas[name]}
+        for name, place in places.items()
     ]
-    query = one.query.model_json_schema()
-    for name, schema in query.get("properties", {}).items():
-        found.append({"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema})
-    for name, meaning in one.headers.items():
-        found.append({"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}})
-    return found
+    return found + [
+        {"name": header, "in": "header", "schema": {"type": "string", "description": schemas[name]["description"]}}
+        for header, name in headers.items()
+    ]

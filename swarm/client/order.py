@@ -148,7 +148,6 @@ REMOTE_LEAVES_OUT = {
     "broker": "only an operator's programs may publish to brokers",
     "commands": "commands may run shell commands before any rule holds",
     "home_workspace": "only its owner may open a home to agents",
-    "idempotency_key": "callers have keys of their own: HTTP takes a header, MCP a field",
     "on_end": "only an operator's programs may publish to brokers",
     "webhook": "no ceiling bounds the addresses that a caller may name",
 }

@@ -18,8 +18,8 @@ from tornado.options import options as given_options
 from tornado.routing import URLSpec
 from tornado.web import HTTPError, RequestHandler, StaticFileHandler
 
+from swarm.client.failures import Refusal
 from swarm.core.settings import Settings
-from swarm.web.failures import Forbidden
 from swarm.web.guard import check_site
 from swarm.web.handlers import Guarded, check_login, has_login
 
@@ -85,7 +85,7 @@ def _check_visitor(handler: BaseHandler, token: str) -> None:
         check_login(handler, token)
         if not has_login(handler) and handler.request.method not in ("GET", "HEAD"):
             check_site(handler.request.headers, handler.request.host, acts=True)
-    except Forbidden as refusal:
+    except Refusal as refusal:
         raise HTTPError(refusal.status, "%s", refusal) from refusal
 
 

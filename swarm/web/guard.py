@@ -12,7 +12,7 @@ import hmac
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from swarm.web.failures import BadRequest, Forbidden
+from swarm.client.failures import BadRequest, Refusal
 
 ACT_HEADER = "X-Swarm"
 CONTENT_SECURITY = (
@@ -42,7 +42,7 @@ def is_same(given: str, right: str) -> bool:
 
 
 def check_site(headers: Mapping[str, str], host: str, *, acts: bool) -> None:
-    """Raise `Forbidden` for a request that a page of another site has made."""
+    """Raise `Refusal` for a request that a page of another site has made."""
     site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
     if site is not None:
         # `none`: somebody typed the address.
@@ -50,13 +50,13 @@ def check_site(headers: Mapping[str, str], host: str, *, acts: bool) -> None:
     else:
         foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
     if foreign:
-        raise Forbidden("foreign", "a page of another site asked for this; open the page itself")
+        raise Refusal(403, "foreign", "a page of another site asked for this; open the page itself")
 
 
 def check_act(headers: Mapping[str, str], *, read_only: bool) -> None:
-    """Raise `Forbidden` or `BadRequest` for an act that is not allowed, or that a form of any page could have sent."""
+    """Raise `Refusal` or `BadRequest` for an act that is not allowed, or that a form of any page could have sent."""
     if read_only:
-        raise Forbidden("read_only", "this Flower is read-only; start it without --read-only to act here")
+        raise Refusal(403, "read_only", "this Flower is read-only; start it without --read-only to act here")
     if headers.get(ACT_HEADER) != "1":
         raise BadRequest(f"an act needs the header {ACT_HEADER}: 1", ACT_HEADER)
     if headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":

@@ -5,31 +5,36 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import gzip
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from flower.views import BaseHandler
+from pydantic_core import to_jsonable_python
+from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError, StaticFileHandler
 
+from swarm.client.failures import BadRequest, NotThere, Refusal, explain
+from swarm.client.operations import Invocation, Operation
 from swarm.client.swarm import Swarm
-from swarm.core.errors import QuestionClosed
 from swarm.mailbox import USER
-from swarm.web import acts, reads, transcripts
-from swarm.web.failures import BadRequest, Forbidden, NotThere, describe_failure
+from swarm.web import reads
 from swarm.web.guard import HEADERS, check_act, check_site, cookie_for, is_same
-from swarm.web.panels import PANELS, PanelRequest
+from swarm.web.stream import Streams
 
 log = logging.getLogger("swarm.web")
 _MOST_BODY_BYTES = 5 * 1024 * 1024
 _WORTH_ZIPPING_BYTES = 1_024
 # Not Flower's own: its inspector needs those, and a read of ours may wait for Redis.
 _THREADS = ThreadPoolExecutor(4, "swarm-web")
+_STREAMS = Streams(64, 12)
+_RETRY_MILLISECONDS = 1_000
 _CODES = {401: "login", 405: "bad_request", 421: "host"}
 STATIC = Path(__file__).parent / "static"
 _MODULES = tuple(
@@ -56,7 +61,7 @@ def check_login(handler: BaseHandler, token: str) -> None:
         return
     name, value = cookie_for(token)
     if not is_same(handler.get_cookie(name) or "", value):
-        raise Forbidden("token", "open the address with the token that `swarm flower` or `swarm status` prints")
+        raise Refusal(403, "token", "open the address with the token that `swarm flower` or `swarm status` prints")
 
 
 class Guarded(BaseHandler):  # type: ignore[misc]
@@ -88,7 +93,7 @@ class Guarded(BaseHandler):  # type: ignore[misc]
         if acting:
             check_act(self.request.headers, read_only=self.application.options.read_only)
             if len(self.request.body) > _MOST_BODY_BYTES:
-                raise Forbidden("too_large", f"the body is longer than {_MOST_BODY_BYTES // 1024**2} MiB", 413)
+                raise Refusal(413, "too_large", f"the body is longer than {_MOST_BODY_BYTES // 1024**2} MiB")
 
     def check_login(self) -> None:
         """Raise unless the one who asks may look."""
@@ -107,12 +112,17 @@ class Guarded(BaseHandler):  # type: ignore[misc]
                 return USER
         return USER
 
+    def about(self) -> dict[str, Any]:
+        """What the page must know before anything else."""
+        read_only = bool(self.application.options.read_only)
+        return reads.read_about(self.swarm, user=self.user, read_only=read_only, now=time.time())
+
     async def give(self, read: Callable[[], Any], status: int = 200) -> None:
         """Write what a function returns, which is called on a thread."""
         zips = "gzip" in self.request.headers.get("Accept-Encoding", "")
 
         def encode() -> tuple[bytes, bool]:
-            body = json.dumps(read(), ensure_ascii=False).encode("utf-8", "replace")
+            body = json.dumps(to_jsonable_python(read()), ensure_ascii=False).encode("utf-8", "replace")
             worth = zips and len(body) >= _WORTH_ZIPPING_BYTES
             return (gzip.compress(body, 5) if worth else body), worth
 
@@ -123,25 +133,6 @@ class Guarded(BaseHandler):  # type: ignore[misc]
         if zipped:
             self.set_header("Content-Encoding", "gzip")
         self.finish(body)
-
-    def body(self) -> dict[str, Any]:
-        """The JSON object that was sent. Raises `BadRequest`."""
-        try:
-            given = json.loads(self.request.body)
-        except ValueError:
-            raise BadRequest("the body is no JSON") from None
-        if not isinstance(given, dict):
-            raise BadRequest("the body is no JSON object")
-        return given
-
-    def number(self, name: str, default: int | None = None) -> int | None:
-        """A number of the query. Raises `BadRequest`."""
-        text = self.get_query_argument(name, "")
-        if not text:
-            return default
-        if not text.isdecimal() or len(text) > 15:
-            raise BadRequest(f"{name} is no number", name)
-        return int(text)
 
     def query(self) -> dict[str, str]:
         """The query's values, each name once."""
@@ -156,12 +147,8 @@ class Guarded(BaseHandler):  # type: ignore[misc]
             }
             status, body = status_code, {"error": told}
         else:
-            status, body = describe_failure(error)
-        if isinstance(error, QuestionClosed):
-            try:
-                body["error"] |= acts.describe_closed(self.swarm, error)
-            except Exception as another:
-                log.debug("the question cannot be told: %r", another)
+            refusal = explain(error)
+            status, body = refusal.status, refusal.body
         if status == 401:
             self.set_header("WWW-Authenticate", 'Basic realm="flower"')
         self.set_status(status)
@@ -169,7 +156,7 @@ class Guarded(BaseHandler):  # type: ignore[misc]
         self.finish(json.dumps(body))
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        if isinstance(value, HTTPError) or describe_failure(value)[0] != 500:
+        if isinstance(value, HTTPError) or explain(value).status != 500:
             log.debug("%s %s: %s", self.request.method, self.request.path, value)
         else:
             log.error("%s %s", self.request.method, self.request.path, exc_info=(typ, value, tb))
@@ -201,13 +188,11 @@ class Page(Guarded):
             super().check_login()
 
     async def get(self) -> None:
-        read_only = bool(self.application.options.read_only)
-        about = reads.read_about(self.swarm, user=self.user, read_only=read_only, now=time.time())
-        self.render("swarm.html", about=json.dumps(about), modules=_MODULES)
+        self.render("swarm.html", about=json.dumps(self.about()), modules=_MODULES)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None, None))[1]
-        if isinstance(error, Forbidden):
+        if isinstance(error, Refusal):
             self.set_status(error.status)
             self.set_header("Content-Type", "text/html; charset=UTF-8")
             self.finish(f"<!doctype html><title>Swarm</title><p>{error}</p>")
@@ -229,94 +214,64 @@ class Assets(StaticFileHandler):
 
 class About(Guarded):
     async def get(self) -> None:
-        read_only = bool(self.application.options.read_only)
-        await self.give(lambda: reads.read_about(self.swarm, user=self.user, read_only=read_only, now=time.time()))
+        await self.give(self.about)
 
 
-class Jobs(Guarded):
-    async def get(self) -> None:
-        count = self.number("count", 50) or 0
-        before = self.get_query_argument("before", "")
-        await self.give(lambda: reads.read_jobs(self.swarm, count, before))
+class Mounted(Guarded):
+    """The operations of one path, by their methods."""
 
-    async def post(self) -> None:
-        body = acts.read_body(acts.Start, self.body())
-        await self.give(lambda: acts.start_job(self.swarm, body), 201)
+    _task: asyncio.Task[Any] | None = None
 
+    def initialize(self, swarm: Swarm, token: str, operations: Mapping[str, Operation]) -> None:  # type: ignore[override]
+        super().initialize(swarm, token)
+        self._operations = operations
 
-class StartForm(Guarded):
-    async def get(self) -> None:
-        workspace = self.get_query_argument("workspace", None)
-        await self.give(lambda: reads.read_start(self.swarm, workspace))
+    async def get(self, **path: str) -> None:
+        await self._answer(path, self.query(), "the query")
 
+    async def post(self, **path: str) -> None:
+        try:
+            given = json.loads(self.request.body)
+        except ValueError:
+            raise BadRequest("the body is no JSON") from None
+        await self._answer(path, given, "the body")
 
-class OneJob(Guarded):
-    async def get(self, job_id: str) -> None:
-        await self.give(lambda: reads.read_job(self.swarm, job_id))
-
-
-class JobAct(Guarded):
-    async def post(self, job_id: str, act: str) -> None:
-        given = self.body()
-        if act == "send":
-            letter = acts.read_body(acts.Send, given)
-            await self.give(lambda: acts.send_message(self.swarm, job_id, letter))
+    async def _answer(self, path: dict[str, str], given: object, where: str) -> None:
+        operation = self._operations.get(self.request.method or "")
+        if operation is None:
+            raise HTTPError(405)
+        headers = operation.headers or {}
+        named = {
+            name: self.request.headers[header] for header, name in headers.items() if header in self.request.headers
+        }
+        given = {**given, **named} if isinstance(given, dict) else given
+        call, body = Invocation(self.swarm, self.user, on_thread=on_thread), operation.read(path, given, where)
+        if operation.streams:
+            await self._send(_STREAMS.open(f"{self.user} {self.request.remote_ip}", operation.run(call, body)))
         else:
-            read = acts.read_body(acts.Read, given)
-            await self.give(lambda: acts.mark_read(self.swarm, job_id, read))
+            await self.give(lambda: operation.run(call, body), operation.status)
 
+    async def _send(self, stream: AsyncGenerator[str, None]) -> None:
+        self.set_header("Content-Type", "text/event-stream")
+        # A proxy would keep the events until it has many.
+        self.set_header("X-Accel-Buffering", "no")
+        # Else an event that follows another one soon waits for the browser to acknowledge that, up to 40 ms.
+        self.request.connection.stream.set_nodelay(True)
+        self._task = asyncio.current_task()
+        try:
+            self.write(f"retry: {_RETRY_MILLISECONDS}\n\n")
+            await self.flush()
+            async with contextlib.aclosing(stream):
+                async for event in stream:
+                    self.write(event)
+                    await self.flush()
+        except (StreamClosedError, asyncio.CancelledError):
+            # The tab is closed.
+            pass
 
-class AnswerQuestion(Guarded):
-    async def post(self, question_id: str) -> None:
-        body, by = acts.read_body(acts.Answer, self.body()), self.user
-        await self.give(lambda: acts.answer_question(self.swarm, question_id, body, by=by))
-
-
-class CancelAgent(Guarded):
-    async def post(self, agent_id: str) -> None:
-        body, by = acts.read_body(acts.Cancel, self.body()), self.user
-        await self.give(lambda: acts.cancel_agent(self.swarm, agent_id, body, by=by))
-
-
-class OneAgent(Guarded):
-    async def get(self, agent_id: str) -> None:
-        await self.give(lambda: transcripts.read_agent(self.swarm, agent_id))
-
-
-class AgentPart(Guarded):
-    async def get(self, agent_id: str, part: str, name: str | None = None) -> None:
-        match part:
-            case "journal":
-                asked = {each: self.number(each) for each in ("after", "before", "turns")}
-                count = self.number("count", 200) or 1
-                await self.give(lambda: transcripts.read_journal(self.swarm, agent_id, count=count, **asked))
-            case "mail":
-                await self.give(lambda: transcripts.read_mailbox(self.swarm, agent_id))
-            case "entry":
-                number = int(name) if name and name.isdecimal() and len(name) < 16 else 0
-                await self.give(lambda: transcripts.read_entry(self.swarm, agent_id, number))
-            case _:
-                await self.give(lambda: transcripts.read_output(self.swarm, agent_id, name or ""))
-
-
-class PanelOfJob(Guarded):
-    async def get(self, job_id: str, name: str, act: str | None = None) -> None:
-        panel = PANELS.get(name)
-        if panel is None or act is not None:
-            raise NotThere(f"there is no panel {name}")
-        asked = self._request(job_id, {})
-        await self.give(lambda: {"panel": name, "now": self.swarm.store.now(), "data": panel.read(asked)})
-
-    async def post(self, job_id: str, name: str, act: str | None = None) -> None:
-        found = PANELS[name].acts.get(act or "") if name in PANELS else None
-        if found is None:
-            raise NotThere(f"the panel {name} has no act {act}")
-        asked = self._request(job_id, self.body())
-        await self.give(lambda: {"data": found(asked)})
-
-    def _request(self, job_id: str, body: dict[str, Any]) -> PanelRequest:
-        query = self.query()
-        return PanelRequest(self.swarm, job_id, query.get("agent"), query, body, self.user)
+    def on_connection_close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
 
 class Nowhere(Guarded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import tornado.template
 import tornado.web
 from tornado.routing import URLSpec
 
+from swarm.client.operations import Operation
 from swarm.client.swarm import Swarm
 from swarm.web import handlers
-from swarm.web.stream import Stream
+from swarm.web.operations import MOUNTED
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_ID = r"([A-Za-z0-9_-]{1,80})"
 
 
 def mount(routes: list[Any], options: dict[str, Any], swarm: Swarm, token: str) -> None:
@@ -28,23 +29,23 @@ def mount(routes: list[Any], options: dict[str, Any], swarm: Swarm, token: str) 
     routes[-1:-1] = [
         URLSpec(r"/swarm/static/(.*)", handlers.Assets, {"path": str(handlers.STATIC)}, "swarm-static"),
         route(r"/api/about", handlers.About),
-        route(r"/api/jobs", handlers.Jobs),
-        route(r"/api/start", handlers.StartForm),
-        route(rf"/api/job/{_ID}", handlers.OneJob),
-        route(rf"/api/job/{_ID}/(send|read)", handlers.JobAct),
-        route(rf"/api/job/{_ID}/panel/{_ID}/{_ID}", handlers.PanelOfJob),
-        route(rf"/api/job/{_ID}/panel/{_ID}", handlers.PanelOfJob),
-        route(rf"/api/question/{_ID}/answer", handlers.AnswerQuestion),
-        route(rf"/api/agent/{_ID}", handlers.OneAgent),
-        route(rf"/api/agent/{_ID}/cancel", handlers.CancelAgent),
-        route(rf"/api/agent/{_ID}/(journal|mail)", handlers.AgentPart),
-        route(rf"/api/agent/{_ID}/(entry|output)/([^/]{{1,200}})", handlers.AgentPart),
-        route(r"/api/stream", Stream),
+        *(
+            URLSpec(rf"/swarm/api{path}", handlers.Mounted, {**given, "operations": operations})
+            for path, operations in _by_path().items()
+        ),
         route(r"", handlers.Page, "swarm"),
         route(r"/.*", handlers.Nowhere),
     ]
     options["ui_modules"] = {"Template": _Navigation}
     options["template_loader"] = _Templates(options["template_path"])
+
+
+def _by_path() -> dict[str, dict[str, Operation]]:
+    """The operations by path, as a pattern, and by method."""
+    found: dict[str, dict[str, Operation]] = {}
+    for one in MOUNTED:
+        found.setdefault(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]{1,200})", one.path), {})[one.method] = one
+    return found
 
 
 class _Navigation(tornado.web.TemplateModule):

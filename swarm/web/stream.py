@@ -1,90 +1,99 @@
-"""The page's event stream: what one tab watches, as server-sent events."""
+"""A job as it is and as it changes: its snapshot, and server-sent events of what one client watches."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import Counter
-from typing import Any
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
 
-from tornado.iostream import StreamClosedError
+from pydantic import Field, RootModel
 
+from swarm.client.failures import Refusal
+from swarm.client.operations import Body, Invocation, JobId, Table
 from swarm.store.streams import AsyncStreams
-from swarm.web.failures import BadRequest, TooMany
-from swarm.web.handlers import Guarded, on_thread
-from swarm.web.patches import Cursors, Wanted, is_cursor
+from swarm.web.patches import Cursors, Wanted
+from swarm.web.reads import read_job
 from swarm.web.watching import BLOCK_SECONDS, Watch, encode_told
 
-MOST_STREAMS = 64
-MOST_OF_ONE = 12
-"""Of one user at one address."""
-_RETRY_MILLISECONDS = 1_000
-_CURSORS = ("feed", "events", "journal", "mail")
-_open: Counter[str] = Counter()
-_clients: dict[int, AsyncStreams] = {}
+LIVE = Table()
+"""HTTP and the page have both."""
+_Place = Annotated[str, Field(pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$")]
+_RETRY_AFTER_SECONDS = 5.0
 
 
-class Stream(Guarded):
-    """One tab's stream. The id of each event holds the tab's cursors, so that the browser goes on where it stopped."""
+class LiveJob(RootModel[dict[str, Any]]):
+    """A job with its agents, open questions and last messages, and `events`, the cursor that a stream goes on from."""
 
-    _task: asyncio.Task[Any] | None = None
 
-    async def get(self) -> None:
-        wanted, cursors = self._wanted(), self._cursors()
-        who = f"{self.user} {self.request.remote_ip}"
-        if _open.total() >= MOST_STREAMS or _open[who] >= MOST_OF_ONE:
-            raise TooMany("so many tabs are open that this one gets no events; close some")
-        self.set_header("Content-Type", "text/event-stream")
-        # A proxy would keep the events until it has many.
-        self.set_header("X-Accel-Buffering", "no")
-        # Else an event that follows another one soon waits for the browser to acknowledge that, up to 40 ms.
-        self.request.connection.stream.set_nodelay(True)
-        self._task = asyncio.current_task()
-        _open[who] += 1
+class EventStream(RootModel[str]):
+    """Server-sent events: each has an `id`, an `event` and JSON as `data`."""
+
+
+class StreamPlace(Body):
+    """What is told; cursors are those of an earlier patch (its `at`), and empty ones begin now."""
+
+    job: JobId
+    agent: Annotated[str | None, Field(description="An agent whose entries and mail are told, too.")] = None
+    words: Annotated[bool, Field(description="Tell what the agent's model says, while it says it.")] = False
+    events: _Place = ""
+    journal: Annotated[_Place, Field(description="The last entry that is known; 0: from the beginning.")] = ""
+    mail: _Place = ""
+    last_event_id: Annotated[str, Field(description="The id of the last event: the stream continues there.")] = ""
+
+
+class Streams:
+    """The open streams of this process."""
+
+    def __init__(self, most: int, most_of_one: int) -> None:
+        self._most, self._most_of_one = most, most_of_one
+        self._open: Counter[str] = Counter()
+
+    def open(self, who: str, stream: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        """The stream, counted for as long as it is read. Raises `Refusal` if there are too many."""
+        if self._open.total() >= self._most or self._open[who] >= self._most_of_one:
+            said = "so many streams are open that this one is not opened; close some"
+            raise Refusal(429, "too_many_streams", said, retry_after=_RETRY_AFTER_SECONDS)
+        return self._count(who, stream)
+
+    async def _count(self, who: str, stream: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        self._open[who] += 1
         try:
-            self.write(f"retry: {_RETRY_MILLISECONDS}\n\n")
-            await self.flush()
-            watch = Watch(self.swarm, self._streams(), wanted, cursors, on_thread)
-            async with contextlib.aclosing(watch.follow()) as happening:
-                async for told in happening:
-                    self.write(encode_told(told))
-                    await self.flush()
-        except (StreamClosedError, asyncio.CancelledError):
-            # The tab is closed.
-            pass
+            async with contextlib.aclosing(stream):
+                async for event in stream:
+                    yield event
         finally:
-            _open.subtract([who])
-            if not _open[who]:
-                del _open[who]
+            self._open[who] -= 1
 
-    def on_connection_close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
 
-    def _streams(self) -> AsyncStreams:
-        """One client for all tabs; each waits on a connection of its own."""
-        key = id(self.swarm)
-        if key not in _clients:
-            _clients[key] = AsyncStreams(self.swarm.settings, block_seconds=BLOCK_SECONDS)
-        return _clients[key]
+@LIVE.get("/jobs/{job}/snapshot", returns=LiveJob)
+def get_snapshot(call: Invocation, job: JobId) -> dict[str, Any]:
+    """A job as those see it who watch: what its stream tells from the cursor `events` on folds into this."""
+    return read_job(call.swarm, job)
 
-    def _wanted(self) -> Wanted:
-        given = self.query()
-        wanted = Wanted(
-            jobs=given.get("jobs") == "1",
-            job_id=given.get("job") or None,
-            agent_id=given.get("agent") or None,
-            words=given.get("words") == "1",
-        )
-        if wanted == Wanted():
-            raise BadRequest("say what to watch: jobs=1, job=ID or agent=ID")
-        return wanted
 
-    def _cursors(self) -> Cursors:
-        if before := self.request.headers.get("Last-Event-ID"):
-            return Cursors.read(before)
-        given = {name: self.query().get(name, "") for name in _CURSORS}
-        for name, cursor in given.items():
-            if cursor and not is_cursor(cursor):
-                raise BadRequest(f"{name} is no cursor", name)
-        return Cursors(**given)
+@LIVE.get(
+    "/jobs/{job}/stream",
+    takes=StreamPlace,
+    returns=EventStream,
+    headers={"Last-Event-ID": "last_event_id"},
+    streams=True,
+)
+def stream_job(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
+    """What happens in a job as server-sent events: `hello`, then `patch` after `patch` (the job, its agents, questions, events, and of
+    one agent the entries, mail and words); `reset`, `gone`, `away`, `back`. With `Last-Event-ID` a stream goes on where it broke off,
+    at this server or another one. What each holds: docs/http.md.
+    """
+    call.swarm.store.jobs.get(place["job"])
+    return follow(call, Wanted(job_id=place["job"], agent_id=place["agent"], words=place["words"]), place)
+
+
+async def follow(call: Invocation, wanted: Wanted, place: dict[str, str]) -> AsyncGenerator[str, None]:
+    """The events of what is wanted, from the cursors in `place` on."""
+    given = Cursors(place.get("feed", ""), place["events"], place["journal"], place["mail"])
+    cursors = Cursors.read(place["last_event_id"]) if place["last_event_id"] else given
+    async with contextlib.aclosing(AsyncStreams(call.swarm.settings, block_seconds=BLOCK_SECONDS)) as streams:
+        watch = Watch(call.swarm, streams, wanted, cursors, call.on_thread)
+        async with contextlib.aclosing(watch.follow()) as happening:
+            async for told in happening:
+                yield encode_told(told)

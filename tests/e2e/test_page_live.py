@@ -23,9 +23,9 @@ WORLD = """async () => {
 def compare(site: Site, tab: Tab, job_id: str) -> None:
     """What the page holds after all its patches is what a fresh snapshot holds."""
     held = tab.page.evaluate(WORLD)
-    fresh = site.flower.read(f"job/{job_id}")
+    fresh = site.flower.read(f"jobs/{job_id}/snapshot")
     root = fresh["job"]["root_id"]
-    journal = site.flower.read(f"agent/{root}/journal")
+    journal = site.flower.read(f"agents/{root}/journal")
     assert (held["state"], held["questions"]) == (fresh["job"]["state"], len(fresh["questions"]))
     assert held["agents"] == fresh["agents"]
     assert held["journal"] == journal["entries"]
@@ -117,11 +117,11 @@ def test_what_happens_in_one_agent_never_gets_into_anothers_transcript(site: Sit
         time.sleep(0.5)  # for what came of it to be told on the stream that is still open
         route.continue_()
 
-    page.route(f"**/api/agent/{other.agent_id}/journal?**", answer_first)
+    page.route(f"**/api/agents/{other.agent_id}/journal?**", answer_first)
     page.evaluate("address => { location.hash = address }", f"#/{job.id}/{other.agent_id}")
     expect(tab.role("log")).to_be_visible()
     held = page.evaluate(WORLD)
-    assert held["journal"] == site.flower.read(f"agent/{other.agent_id}/journal")["entries"]
+    assert held["journal"] == site.flower.read(f"agents/{other.agent_id}/journal")["entries"]
     job.cancel()
 
 

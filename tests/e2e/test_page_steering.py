@@ -48,7 +48,7 @@ def test_who_was_slower_is_told_who_answered(site: Site, tab: Tab) -> None:
     box = question_box(tab)
     expect(box).to_contain_text("May I go on?")
     page.route(
-        "**/api/question/**", lambda route: (site.fleet.swarm.answer(question, "no", by="ada"), route.continue_())
+        "**/api/questions/**", lambda route: (site.fleet.swarm.answer(question, "no", by="ada"), route.continue_())
     )
     box.get_by_label("In your own words").fill("certainly")
     box.get_by_role("button", name="Answer").click()
@@ -140,7 +140,7 @@ def test_jobs_are_grouped_by_what_needs_the_person_and_the_filter_is_in_the_addr
 def test_what_a_rehearsal_would_have_cost_is_told_as_such(site: Site, tab: Tab) -> None:
     job = site.tell("be done")
     job.wait(60)
-    row = site.flower.read(f"job/{job.id}")["job"]
+    row = site.flower.read(f"jobs/{job.id}/snapshot")["job"]
     assert row["rehearsed"] and row["cost_usd"] == 0 < row["reckoned_usd"]
     page = tab.open(f"#/{job.id}?panel=cost")
     expect(page.locator(".cost-sum")).to_contain_text("this was rehearsed")

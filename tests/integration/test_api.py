@@ -73,7 +73,7 @@ def test_a_job_is_started_waited_for_and_read(client: Client) -> None:
     assert started.status_code == 201, started.text
     job = started.json()["job"]
     assert job["title"] == "A count" and job["state"] == "running"
-    ended = client.call("GET", f"/v1/jobs/{job['id']}", params={"wait": 30}).json()
+    ended = client.call("GET", f"/v1/jobs/{job['id']}", params={"wait_seconds": 30}).json()
     assert (ended["state"], ended["text"]) == ("completed", "done: count")
     assert ended["turns"] == 1 and ended["usage"]["output_tokens"] > 0
     [agent] = client.call("GET", f"/v1/jobs/{job['id']}/agents").json()["agents"]
@@ -113,7 +113,8 @@ def test_a_question_is_found_and_answered_in_the_name_of_the_key(client: Client)
     assert (answered.json()["state"], answered.json()["by"]) == ("answered", "tester")
     late = client.call("POST", path, json={"answer": "allow"})
     assert (late.status_code, late.json()["error"]["code"]) == (409, "question_closed")
-    assert client.call("GET", f"/v1/jobs/{job['id']}?wait=30").json()["state"] == "completed"
+    assert late.json()["error"]["question"]["answer"] == "deny"
+    assert client.call("GET", f"/v1/jobs/{job['id']}?wait_seconds=30").json()["state"] == "completed"
 
 
 def test_a_map_is_started_read_tried_again_and_cancelled(client: Client) -> None:
@@ -124,7 +125,7 @@ def test_a_map_is_started_read_tried_again_and_cancelled(client: Client) -> None
     started = client.call("POST", "/v1/maps", json={**order, "prompt": "{way}", "lines": lines})
     assert started.status_code == 201, started.text
     path, at, texts = f"/v1/maps/{started.json()['map']['id']}", "0", dict[int, str]()
-    while not (part := client.call("GET", f"{path}/results", params={"after": at, "wait": 30}).json())["over"]:
+    while not (part := client.call("GET", f"{path}/results", params={"after": at, "wait_seconds": 30}).json())["over"]:
         texts |= {one["line"]: one["text"] for one in part["results"]}
         at = part["next"]
     texts |= {one["line"]: one["text"] for one in part["results"]}
@@ -143,7 +144,7 @@ def test_a_map_is_started_read_tried_again_and_cancelled(client: Client) -> None
 
 def test_messages_reach_an_agent_and_it_goes_on(client: Client) -> None:
     job = client.start("first").json()["job"]["id"]
-    assert client.call("GET", f"/v1/jobs/{job}?wait=30").json()["text"] == "done: first"
+    assert client.call("GET", f"/v1/jobs/{job}?wait_seconds=30").json()["text"] == "done: first"
     sent = client.call("POST", f"/v1/jobs/{job}/messages", json={"text": "and now?"})
     assert sent.status_code == 200 and sent.json()["names"] == ["root"]
     root = client.fleet.swarm.job(job).agents()[0].id
@@ -181,7 +182,7 @@ def test_a_job_is_cancelled(client: Client) -> None:
     job = client.start("wait for long").json()["job"]["id"]
     cancelled = client.call("POST", f"/v1/jobs/{job}/cancel", json={"reason": "no longer wanted"})
     assert cancelled.status_code == 200
-    ended = client.call("GET", f"/v1/jobs/{job}?wait=30").json()
+    ended = client.call("GET", f"/v1/jobs/{job}?wait_seconds=30").json()
     assert (ended["state"], ended["reason"]) == ("cancelled", "no longer wanted")
 
 
@@ -192,7 +193,7 @@ def test_however_many_wait_the_others_are_served(client: Client) -> None:
         bearer = {"Authorization": f"Bearer {client.token}"}
         transport = httpx.ASGITransport(app=client.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=bearer, timeout=90) as http:
-            waiting = [asyncio.create_task(http.get(f"/v1/jobs/{job}", params={"wait": 60})) for _ in range(60)]
+            waiting = [asyncio.create_task(http.get(f"/v1/jobs/{job}", params={"wait_seconds": 50})) for _ in range(60)]
             async with asyncio.timeout(30):
                 # Each waits in one short blocking read after the other.
                 while int(client.fleet.swarm.store.keyspace.client.info("clients")["blocked_clients"]) < 50:

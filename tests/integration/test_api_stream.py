@@ -83,7 +83,7 @@ def test_events_are_read_page_by_page(at_work: Fleet) -> None:
         kinds: list[str] = []
         after, ended = "0-0", False
         while not ended:
-            found = client.get(f"{url}/v1/jobs/{job.id}/events", params={"after": after, "wait": 20}).json()
+            found = client.get(f"{url}/v1/jobs/{job.id}/events", params={"after": after, "wait_seconds": 20}).json()
             kinds += [event["kind"] for event in found["events"]]
             after, ended = (found["events"][-1]["id"] if found["events"] else after), found["ended"]
         assert kinds[0] == "job_started" and kinds[-1] == "job_ended" and kinds.count("ended") == 1

@@ -21,8 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from typer.testing import CliRunner
 
 from swarm import Job, Limits
-from swarm.api.application import ENDPOINTS
-from swarm.api.endpoint import Nothing
+from swarm.api.application import MOUNTED, PREFIX
 from swarm.api.mcp.tools import TOOLS
 from swarm.cli.app import app
 from swarm.core.ids import root_agent_id
@@ -69,7 +68,7 @@ FREE: dict[str, Any] = {
 """Fields that give an agent no right, with a value that everybody may order."""
 TOGETHER = {"check_seconds": {"rubric": "x"}, "tries": {"rubric": "x"}, "patient": {"agent": "answer"}}
 """What must be given beside them."""
-ORDERS = {one.name: one for one in ENDPOINTS if one.scope == "submit" and one.body is not Nothing}
+ORDERS = {one.name: one for one in MOUNTED if one.scope == "submit" and one.content}
 NEEDED: dict[str, dict[str, Any]] = {"start_job": {"prompt": "x"}, "start_map": {"prompt": "do {it}", "lines": ["a"]}}
 BOUNDED = ("start_job", "start_map", "retry_map", "send_message", "compact_agent", "answer_question")
 """Start or change work with what it may."""
@@ -109,12 +108,12 @@ def check_refused(answer: httpx.Response, field: str, option: str) -> None:
 def test_every_field_of_an_order_has_been_decided_about() -> None:
     known = BEYOND.keys() | FREE.keys()
     for name, endpoint in ORDERS.items():
-        assert endpoint.body.model_fields.keys() <= known, (
+        assert endpoint.takes.model_fields.keys() <= known, (
             f"{name}: decide whether a key's ceiling bounds the new field"
         )
     for tool in (tool for tool in TOOLS if tool.scope == "submit"):
         assert tool.takes.model_fields.keys() <= known, f"{tool.name}: decide whether a ceiling bounds the new field"
-    acting = {one.name for one in ENDPOINTS if one.method != "GET"}
+    acting = {one.name for one in MOUNTED if one.method != "GET"}
     assert acting == {*BOUNDED, *HARMLESS}, "decide whether a key's ceiling bounds what the new endpoint does"
     assert ORDERS.keys() == NEEDED.keys()
 
@@ -122,7 +121,7 @@ def test_every_field_of_an_order_has_been_decided_about() -> None:
 @pytest.mark.parametrize("name", ORDERS)
 def test_a_key_with_submit_alone_orders_nothing_beyond_the_safe_ceilings(served: Served, name: str) -> None:
     workspace = served.fleet.workspace
-    path, fields = ORDERS[name].path, ORDERS[name].body.model_fields
+    path, fields = PREFIX + ORDERS[name].path, ORDERS[name].content
     with served.key("submit", workspaces=(workspace,), max_cost_usd=2) as client:
         for field in fields:
             order = {"workspace": str(workspace), **NEEDED[name], **TOGETHER.get(field, {})}

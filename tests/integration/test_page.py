@@ -126,14 +126,14 @@ class Watched:
 def team(site: Site) -> Watched:
     fleet, flower = site.fleet, site.flower
     job = fleet.swarm.submit("go", agent="build", workspace=fleet.workspace, base_url=fleet.rehearse("team").url)
-    held = flower.read(f"job/{job.id}")
+    held = flower.read(f"jobs/{job.id}/snapshot")
     with flower.stream(f"job={job.id}&events={held['events']}") as stream:
         return Watched(job, held, follow(stream, held))
 
 
 def test_patches_of_the_stream_fold_to_what_the_snapshot_is_at_the_end(site: Site, team: Watched) -> None:
     job, held, patches = team.job, team.held, team.patches
-    now = site.flower.read(f"job/{job.id}")
+    now = site.flower.read(f"jobs/{job.id}/snapshot")
     for name in ("agents", "questions", "inbox"):
         assert held[name] == now[name], name
     assert {name: value for name, value in now["job"].items() if name != "text"} == {
@@ -151,7 +151,7 @@ def test_panels_show_the_time_the_board_the_pad_and_the_costs(site: Site, team: 
     flower, job = site.flower, team.job
 
     def panel(name: str) -> Any:
-        return flower.read(f"job/{job.id}/panel/{name}")["data"]
+        return flower.read(f"jobs/{job.id}/panel/{name}")["data"]
 
     agents = {agent.id: agent for agent in job.agents()}
     assert panel("servers") == {"servers": []}
@@ -171,7 +171,7 @@ def test_panels_show_the_time_the_board_the_pad_and_the_costs(site: Site, team: 
     root = next(row for row in cost["by_agent"] if row["id"] == view.root_id)
     assert root["reckoned_usd"] + root["below_reckoned_usd"] == pytest.approx(view.reckoned_usd)
     for name in ("nothing", "pad?page=none"):
-        assert flower.get(f"/api/job/{job.id}/panel/{name}").status in (404, 409)
+        assert flower.get(f"/api/jobs/{job.id}/panel/{name}").status in (404, 409)
 
 
 def test_the_panel_of_memory_shows_the_project_s_pages_and_takes_the_job_s_back(site: Site) -> None:
@@ -182,14 +182,14 @@ def test_the_panel_of_memory_shows_the_project_s_pages_and_takes_the_job_s_back(
     memories, shelf = Memories(store.keyspace), places.shelf("team", "")
     memories.change(shelf, "create", "a.md", Author(), text="# Known\n")
     memories.change(shelf, "insert", "a.md", Author("scribe", job=job.id), line=1, text="from the job")
-    (shown,) = site.flower.read(f"job/{job.id}/panel/memory")["data"]["shelves"]
+    (shown,) = site.flower.read(f"jobs/{job.id}/panel/memory")["data"]["shelves"]
     assert [(page["name"], page["title"], page["job"]) for page in shown["pages"]] == [("a.md", "Known", job.id)]
-    page = site.flower.read(f"job/{job.id}/panel/memory?shelf={urllib.parse.quote(shelf.id)}&page=a.md")["data"]
+    page = site.flower.read(f"jobs/{job.id}/panel/memory?shelf={urllib.parse.quote(shelf.id)}&page=a.md")["data"]
     assert page["text"] == "# Known\nfrom the job\n" and [each["op"] for each in page["versions"]] == [
         "create",
         "insert",
     ]
-    assert site.flower.get(f"/api/job/{job.id}/panel/memory?page=none").status in (404, 409)
+    assert site.flower.get(f"/api/jobs/{job.id}/panel/memory?page=none").status in (404, 409)
     forget_job(site.fleet.swarm, job.id)
     assert memories.read(shelf, "a.md")[1] == "# Known\n"  # type: ignore[index]
 
@@ -198,15 +198,15 @@ def test_a_transcript_is_read_page_by_page_with_its_turns_and_whole_where_it_is_
     job = site.tell("take 20 steps")
     root = job.view().root_id
     job.wait(60)
-    whole = site.flower.read(f"agent/{root}/journal?after=0&count=500")
+    whole = site.flower.read(f"agents/{root}/journal?after=0&count=500")
     assert [entry["n"] for entry in whole["entries"]] == list(range(1, whole["length"] + 1))
     assert [entry["turn"] for entry in whole["entries"] if entry["kind"] == "reply"] == list(range(1, 22))
     assert [part["title"] for part in whole["entries"][0]["parts"]] == ["tools", "system prompt"]
-    last = site.flower.read(f"agent/{root}/journal?count=10")
+    last = site.flower.read(f"agents/{root}/journal?count=10")
     assert last["entries"] == whole["entries"][-10:]
-    before = site.flower.read(f"agent/{root}/journal?before={last['first']}&turns={last['turns_before']}&count=7")
+    before = site.flower.read(f"agents/{root}/journal?before={last['first']}&turns={last['turns_before']}&count=7")
     assert before["entries"] == whole["entries"][-17:-10]
-    after = site.flower.read(f"agent/{root}/journal?after={before['last']}&count=500")
+    after = site.flower.read(f"agents/{root}/journal?after={before['last']}&count=500")
     assert after["entries"] == last["entries"]
 
 
@@ -216,15 +216,15 @@ def test_long_texts_are_cut_and_edits_are_differences(site: Site) -> None:
     job.wait(60)
     [call] = [
         entry
-        for entry in site.flower.read(f"agent/{root}/journal")["entries"]
+        for entry in site.flower.read(f"agents/{root}/journal")["entries"]
         if "parts.0.input.content" in entry.get("cut", ())
     ]
     block = call["parts"][0]
     assert len(block["input"]["content"]) == 4_000 < call["cut"]["parts.0.input.content"]
     assert block["diff"][:2] == [["+", "line 0"], ["+", "line 1"]] and block["diff"][-1] == ["@", "… 1600 more lines"]
-    full = site.flower.read(f"agent/{root}/entry/{call['n']}")["entry"]
+    full = site.flower.read(f"agents/{root}/entry/{call['n']}")["entry"]
     assert full["parts"][0]["input"]["content"].endswith("line 1999") and "cut" not in full
-    assert site.flower.get(f"/api/agent/{root}/entry/999").code == "unknown"
+    assert site.flower.get(f"/api/agents/{root}/entry/999").code == "unknown"
 
 
 def test_answers_are_zipped_for_those_who_take_it(site: Site) -> None:
@@ -242,7 +242,7 @@ def test_a_tab_that_comes_back_goes_on_where_it_was_and_misses_nothing(site: Sit
     root = job.view().root_id
     numbers: list[int] = []
     last: str | None = None
-    while not numbers or site.flower.read(f"agent/{root}")["length"] > len(numbers) or not job.view().ended:
+    while not numbers or site.flower.read(f"agents/{root}")["length"] > len(numbers) or not job.view().ended:
         query = f"job={job.id}&agent={root}" + ("" if last else "&journal=0&events=0-0&mail=0-0")
         with site.flower.stream(query, **{"Last-Event-ID": last}) as stream:
             told = stream.until("patch")
@@ -311,7 +311,7 @@ def test_a_redis_that_restarts_is_told_of_and_nothing_is_lost() -> None:
                 "wait for me", agent="general-purpose", workspace=fleet.workspace, base_url=server.url
             )
             site.wait_begun()
-            held = flower.read(f"job/{job.id}")
+            held = flower.read(f"jobs/{job.id}/snapshot")
             root = held["job"]["root_id"]
             numbers: list[int] = []
             with flower.stream(f"job={job.id}&agent={root}&events={held['events']}&journal=0") as stream:
@@ -326,7 +326,7 @@ def test_a_redis_that_restarts_is_told_of_and_nothing_is_lost() -> None:
                     patch = stream.until("patch").data
                     numbers += [entry["n"] for entry in patch.get("entries", ())]
                     take(held, patch)
-            assert numbers == list(range(1, flower.read(f"agent/{root}")["length"] + 1))
+            assert numbers == list(range(1, flower.read(f"agents/{root}")["length"] + 1))
 
 
 def test_so_many_tabs_and_no_more(site: Site) -> None:
@@ -360,8 +360,8 @@ def test_a_job_is_started_asks_and_is_answered(site: Site) -> None:
     form = flower.read("start?workspace=" + urllib.parse.quote(str(site.fleet.workspace)))
     assert "build" in [agent["name"] for agent in form["agents"]] and form["default_agent"] == "build"
     body = {"prompt": "Greet me", "workspace": str(site.fleet.workspace), "mode": "plan", "limits": {"budget_usd": 1.5}}
-    job_id = flower.act("jobs", body)["job_id"]
-    held = flower.read(f"job/{job_id}")
+    job_id = flower.act("jobs", body)["job"]["id"]
+    held = flower.read(f"jobs/{job_id}/snapshot")
     assert held["job"]["budget_usd"] == 1.5 and held["job"]["limits"]["budget_usd"] == 1.5
     with flower.stream(f"job={job_id}&events={held['events']}") as stream:
 
@@ -372,18 +372,18 @@ def test_a_job_is_started_asks_and_is_answered(site: Site) -> None:
 
         plan = question()
         assert plan["kind"] == "plan" and "greeting" in plan["detail"]
-        done = flower.act(f"question/{plan['id']}/answer", {"answer": "allow", "mode": "default"})["question"]
+        done = flower.act(f"questions/{plan['id']}/answer", {"answer": "allow", "mode": "default"})
         assert (done["state"], done["by"], done["mode"]) == ("answered", "user", "default")
         words = question()
         assert words["options"] == ["English", "Deutsch", "中文"]
-        flower.act(f"question/{words['id']}/answer", {"answer": "中文"})
+        flower.act(f"questions/{words['id']}/answer", {"answer": "中文"})
         leave = question()
         assert leave["kind"] == "permission" and leave["input"]["content"] == "Hello, in 中文!\n" and leave["always"]
-        late = flower.post(f"/api/question/{words['id']}/answer", {"answer": "English"})
+        late = flower.post(f"/api/questions/{words['id']}/answer", {"answer": "English"})
         assert (late.status, late.code) == (409, "question_closed")
         assert late.json()["error"]["question"]["answer"] == "中文"
         assert [row["group"] for row in flower.read("jobs")["jobs"] if row["id"] == job_id] == ["needs_you"]
-        flower.act(f"question/{leave['id']}/answer", {"answer": "deny", "reason": "not now"})
+        flower.act(f"questions/{leave['id']}/answer", {"answer": "deny", "reason": "not now"})
         follow(stream, held)
     assert held["job"]["state"] == "completed" and not (site.fleet.workspace / "greeting.txt").exists()
 
@@ -392,12 +392,12 @@ def test_a_message_is_sent_and_then_read_in_a_turn(site: Site) -> None:
     job = site.tell("wait for me")
     root = job.view().root_id
     site.wait_begun()
-    events = site.flower.read(f"job/{job.id}")["events"]
+    events = site.flower.read(f"jobs/{job.id}/snapshot")["events"]
     with site.flower.stream(f"job={job.id}&events={events}&agent={root}&mail=0-0") as stream:
-        sent = site.flower.act(f"job/{job.id}/send", {"to": "root", "text": "hello there"})
+        sent = site.flower.act(f"jobs/{job.id}/messages", {"to": "root", "text": "hello there"})
         message = sent["receivers"][root]
         assert sent["names"] == ["root"]
-        [waiting] = site.flower.read(f"agent/{root}/mail")["messages"]
+        [waiting] = site.flower.read(f"agents/{root}/mail")["messages"]
         assert (waiting["id"], waiting["read_in_turn"]) == (message, None)
         assert stream.until("patch", "mail").data["mail"][0]["body"] == "hello there"
         site.let_go()
@@ -407,9 +407,9 @@ def test_a_message_is_sent_and_then_read_in_a_turn(site: Site) -> None:
                 break
     assert (told[0]["agent_id"], told[0]["fields"]["up_to"], told[0]["fields"]["turn"]) == (root, message, "2")
     job.wait(60)
-    [read] = site.flower.read(f"agent/{root}/mail")["messages"]
+    [read] = site.flower.read(f"agents/{root}/mail")["messages"]
     assert read["read_in_turn"] == 2
-    entry = site.flower.read(f"agent/{root}/entry/{read['read_at_entry']}")["entry"]
+    entry = site.flower.read(f"agents/{root}/entry/{read['read_at_entry']}")["entry"]
     assert entry["kind"] == "mail" and entry["parts"][0]["text"].strip() == "hello there"
     assert job.view().text == "I have read it"
 
@@ -417,10 +417,10 @@ def test_a_message_is_sent_and_then_read_in_a_turn(site: Site) -> None:
 def test_a_cancel_says_how_many_it_ends(site: Site) -> None:
     job = site.tell("wait for me")
     site.wait_begun()
-    assert site.flower.act(f"agent/{job.view().root_id}/cancel", {}) == {"ended": 1}
+    assert site.flower.act(f"agents/{job.view().root_id}/cancel", {})["ended"] == 1
     wait_for("it is over", lambda: job.view().ended)
     assert (job.view().state, job.view().reason) == ("cancelled", "cancelled by user")
-    assert site.flower.act(f"agent/{job.view().root_id}/cancel", {}) == {"ended": 0}
+    assert site.flower.act(f"agents/{job.view().root_id}/cancel", {})["ended"] == 0
 
 
 @pytest.mark.parametrize(
@@ -438,11 +438,11 @@ def test_a_cancel_says_how_many_it_ends(site: Site) -> None:
         ),
         ("jobs", b"{", 400, "bad_request", None),
         ("jobs", [1], 400, "bad_request", None),
-        ("job/job-none/send", {"to": "root", "text": "x"}, 404, "unknown", None),
-        ("job/job-none/read", {"up_to": "x"}, 404, "unknown", None),
-        ("agent/agent-none/cancel", {}, 404, "unknown", None),
-        ("question/question-none/answer", {"answer": "allow"}, 404, "unknown", None),
-        ("job/job-none/panel/board/paint", {}, 404, "unknown", None),
+        ("jobs/job-none/messages", {"to": "root", "text": "x"}, 404, "unknown", None),
+        ("jobs/job-none/messages/read", {"up_to": "x"}, 404, "unknown", None),
+        ("agents/agent-none/cancel", {}, 404, "unknown", None),
+        ("questions/question-none/answer", {"answer": "allow"}, 404, "unknown", None),
+        ("jobs/job-none/panel/board/paint", {}, 404, "unknown", None),
     ],
 )
 def test_bad_input_is_refused_with_words_and_its_field(
@@ -456,6 +456,6 @@ def test_bad_input_is_refused_with_words_and_its_field(
 def test_a_message_that_cannot_be_delivered_says_why(site: Site) -> None:
     job = site.tell("be quick")
     job.wait(60)
-    refused = site.flower.post(f"/api/job/{job.id}/send", {"to": "nobody", "text": "x"})
+    refused = site.flower.post(f"/api/jobs/{job.id}/messages", {"to": "nobody", "text": "x"})
     assert (refused.status, refused.code) == (409, "refused") and "nobody" in refused.json()["error"]["message"]
     assert not site.fleet.swarm.store.questions.of_job(job.id)

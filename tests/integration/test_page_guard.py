@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from swarm import Job
+from swarm.client.failures import Refusal
 from swarm.local.page_token import find_token, make_token, page_url
 from swarm.local.stack import down, up
-from swarm.web.failures import Forbidden
 from swarm.web.guard import check_site, cookie_for
 from tests.fleet import Fleet
 from tests.flower import Flower, running_flower
@@ -34,15 +34,22 @@ class Target:
         self.root = self.job.view().root_id
         self.acts: dict[str, Any] = {
             "jobs": {"prompt": "x", "workspace": str(fleet.workspace)},
-            f"job/{self.job.id}/send": {"to": "root", "text": "x"},
-            f"job/{self.job.id}/read": {"up_to": "1-0"},
-            f"agent/{self.root}/cancel": {},
-            "question/question-none/answer": {"answer": "allow"},
-            f"job/{self.job.id}/panel/board/act": {},
+            f"jobs/{self.job.id}/messages": {"to": "root", "text": "x"},
+            f"jobs/{self.job.id}/messages/read": {"up_to": "1-0"},
+            f"agents/{self.root}/cancel": {},
+            "questions/question-none/answer": {"answer": "allow"},
+            f"jobs/{self.job.id}/panel/board/act": {},
         }
         self.reads = (
-            *("about", "jobs", "start", "stream?jobs=1", f"job/{self.job.id}", f"job/{self.job.id}/panel/board"),
-            *(f"agent/{self.root}{part}" for part in ("", "/journal", "/mail", "/entry/1", "/output/x")),
+            *(
+                "about",
+                "jobs",
+                "start",
+                "stream?jobs=1",
+                f"jobs/{self.job.id}/snapshot",
+                f"jobs/{self.job.id}/panel/board",
+            ),
+            *(f"agents/{self.root}{part}" for part in ("", "/journal", "/mail", "/entry/1", "/output/x")),
         )
 
     def all_refused(self, flower: Flower, status: int, code: str, **headers: str | None) -> None:
@@ -104,7 +111,7 @@ def test_pages_of_other_sites_can_do_nothing(target: Target, flower: Flower) -> 
         assert found.headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert (
         flower.post(
-            "/api/question/question-none/answer", {"answer": "x"}, **{"Sec-Fetch-Site": None, "Origin": host}
+            "/api/questions/question-none/answer", {"answer": "x"}, **{"Sec-Fetch-Site": None, "Origin": host}
         ).status
         == 404
     )
@@ -126,7 +133,7 @@ def test_a_name_that_was_pointed_here_is_not_served(target: Target, flower: Flow
 def test_a_read_only_flower_shows_everything_and_does_nothing(target: Target) -> None:
     with running_flower(target.fleet, "--read-only") as flower:
         target.all_refused(flower, 403, "read_only")
-        assert flower.read(f"job/{target.job.id}")["job"]["id"] == target.job.id
+        assert flower.read(f"jobs/{target.job.id}/snapshot")["job"]["id"] == target.job.id
         assert flower.read("about")["read_only"] is True
 
 
@@ -175,5 +182,5 @@ def test_only_the_page_itself_is_same_origin() -> None:
     check_site({}, "127.0.0.1:5555", acts=True)
     check_site({"Sec-Fetch-Site": "none"}, "127.0.0.1:5555", acts=False)
     for headers in ({"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://127.0.0.1:5556"}):
-        with pytest.raises(Forbidden):
+        with pytest.raises(Refusal):
             check_site(headers, "127.0.0.1:5555", acts=True)

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from swarm.api.application import ENDPOINTS
+from swarm.api.application import MOUNTED, PREFIX
 from swarm.api.mcp.tools import TOOLS
 from swarm.definitions.hooks import EVENTS
 from swarm.definitions.model import Execution, Isolation, MemoryScope, PermissionMode
@@ -47,7 +47,7 @@ def test_the_page_about_http_has_every_endpoint_and_no_other() -> None:
                 method = found[1] or method
                 named.add((method, re.sub(r"[A-Z]{2,}", "{}", found[2])))
     besides = {("GET", "/v1/health"), ("GET", "/v1/openapi.json")}
-    assert named == besides | {(one.method, re.sub(r"{[\w:]+}", "{}", one.path)) for one in ENDPOINTS}
+    assert named == besides | {(one.method, PREFIX + re.sub(r"{[\w:]+}", "{}", one.path)) for one in MOUNTED}
 
 
 def test_every_rule_that_a_page_shows_is_one() -> None:

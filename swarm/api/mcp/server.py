@@ -12,17 +12,18 @@ import anyio
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
-from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 import swarm
-from swarm.api.endpoint import explain
-from swarm.api.mcp.tools import TOOLS, Caller, FleetTool
+from swarm.api.keys import check_scope, find_key, refuse
+from swarm.api.mcp.tools import TOOLS
+from swarm.api.mcp.views import show, shown_type
+from swarm.client.failures import NotThere, explain
+from swarm.client.operations import Body, Invocation, Operation
 from swarm.client.swarm import Swarm
 from swarm.store.api_keys import ApiKey, ApiKeys
-from swarm.web.failures import not_valid
 
 log = logging.getLogger("swarm.mcp")
 PATH = "/mcp"
@@ -62,19 +63,22 @@ class FleetServer:
         return types.ListToolsResult(tools=[_describe(tool) for tool in TOOLS if tool.scope in scopes])
 
     async def _call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = next((tool for tool in TOOLS if tool.name == params.name), None)
-        if tool is None:
-            return _refuse(f"there is no tool {params.name!r}; there are {', '.join(tool.name for tool in TOOLS)}")
-        key = self._key(context)
-        if tool.scope not in key.scopes:
-            return _refuse(f"{tool.name} needs the scope {tool.scope!r}, and this caller has {', '.join(key.scopes)}")
         try:
-            given = tool.takes.model_validate(params.arguments or {})
-        except ValidationError as error:
-            return _refuse(str(not_valid(error, "the arguments")))
-        return await self._run(tool, given, context, key)
+            tool = next((tool for tool in TOOLS if tool.name == params.name), None)
+            if tool is None:
+                there = ", ".join(tool.name for tool in TOOLS)
+                raise NotThere(f"there is no tool {params.name!r}; there are {there}")
+            key = self._key(context)
+            check_scope(key, tool)
+            return await self._run(tool, tool.read({}, params.arguments or {}, "the arguments"), context, key)
+        except Exception as error:
+            refusal = explain(error)
+            if refusal.status == 500:
+                log.error("%s failed", params.name, exc_info=error)
+            text = types.TextContent(type="text", text=str(refusal))
+            return types.CallToolResult(content=[text], is_error=True, _meta=refusal.body)
 
-    async def _run(self, tool: FleetTool, given: Any, context: _Context, key: ApiKey) -> types.CallToolResult:
+    async def _run(self, tool: Operation, given: Body, context: _Context, key: ApiKey) -> types.CallToolResult:
         told, over = 0, False
 
         def tell(what: str) -> None:
@@ -84,20 +88,16 @@ class FleetServer:
             told += 1
             anyio.from_thread.run(context.session.report_progress, told, None, what)
 
-        caller = Caller(self._fleet.within(key.ceiling), key, self._folder, tell, self._ready)
+        swarm = self._fleet.within(key.ceiling)
+        call = Invocation(swarm, key.name, self._folder, tell=tell, ready=self._ready)
+
+        def run() -> Any:
+            return to_jsonable_python(show(swarm, tool.run(call, given)))
+
         try:
-            found = await anyio.to_thread.run_sync(
-                tool.run, caller, given, abandon_on_cancel=True, limiter=self._limiter
-            )
-        except Exception as error:
-            refusal = explain(error)
-            if refusal is None:
-                log.error("%s failed", tool.name, exc_info=error)
-                return _refuse(f"a fault of the server ({type(error).__name__}); its log says more")
-            return _refuse(str(refusal))
+            data = await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._limiter)
         finally:
             over = True
-        data = found.model_dump(mode="json", exclude_defaults=False)
         text = types.TextContent(type="text", text=json.dumps(data, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=data)
 
@@ -108,13 +108,13 @@ class FleetServer:
         return key
 
 
-def _describe(tool: FleetTool) -> types.Tool:
+def _describe(tool: Operation) -> types.Tool:
     looks = tool.scope == "read"
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool.takes.model_json_schema(),
-        output_schema=tool.returns.model_json_schema(mode="serialization"),
+        output_schema=shown_type(tool.returns).model_json_schema(mode="serialization"),
         annotations=types.ToolAnnotations(
             read_only_hint=looks,
             destructive_hint=tool.scope in ("cancel", "answer"),
@@ -122,10 +122,6 @@ def _describe(tool: FleetTool) -> types.Tool:
             open_world_hint=tool.scope == "submit",
         ),
     )
-
-
-def _refuse(message: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
 # -- transports ------------------------------------------------------------------------------------------------
@@ -154,15 +150,10 @@ class _Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-            key = None
-            if scheme.lower() == "bearer" and token:
-                key = await anyio.to_thread.run_sync(self._keys.find, token.strip())
-            if key is None:
-                said = {"error": "send `Authorization: Bearer KEY` with a key that `swarm keys add` has made"}
-                await JSONResponse(said, 401, headers={"WWW-Authenticate": 'Bearer realm="swarm"'})(
-                    scope, receive, send
-                )
+            try:
+                key = await anyio.to_thread.run_sync(find_key, Headers(scope=scope), self._keys)
+            except Exception as error:
+                await refuse(explain(error))(scope, receive, send)
                 return
             scope[_KEY] = key
         await self._app(scope, receive, send)

@@ -1,13 +1,14 @@
-"""What clients are shown of jobs: little enough for a model to read each time, and everything that it has to act on."""
+"""Results as models read them: little enough to read each time, and everything to act on. `shown_type` and `show` go by the type."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
+from swarm.client.acts import CancelledAgent, StartedJob
 from swarm.client.swarm import Swarm
 from swarm.core.records import AgentView, JobView
 from swarm.store.questions import Question
@@ -69,26 +70,53 @@ class JobState(BaseModel):
     warnings: list[str] = []
 
 
-def show_job(swarm: Swarm, job_id: str, warnings: Sequence[str] = ()) -> JobState:
-    """A job as it stands now. Raises `UnknownAgent`."""
-    job = swarm.job(job_id)
-    view, agents = job.view(), job.agents()
+class EndedLine(BaseModel):
+    """An agent that was cancelled."""
+
+    agent: AgentLine
+    ended: int
+    """How many agents that ended."""
+
+
+def shown_type(kind: type[BaseModel]) -> type[BaseModel]:
+    """The type that models see of an operation's result."""
+    if kind in _SHOWN:
+        return _SHOWN[kind][0]
+    lists = {name: get_args(field.annotation) for name, field in kind.model_fields.items()}
+    fields: dict[str, Any] = {
+        name: (list[_LISTED[item[0]][0]], ...)  # type: ignore[misc]
+        for name, item in lists.items()
+        if item and item[0] in _LISTED
+    }
+    return create_model(kind.__name__, __base__=kind, **fields) if fields else kind
+
+
+def show(swarm: Swarm, found: Any) -> Any:
+    """An operation's result as models see it."""
+    if isinstance(found, dict):
+        return {name: _show_list(each) for name, each in found.items()}
+    return _SHOWN[type(found)][1](swarm, found) if type(found) in _SHOWN else found
+
+
+def _show_list(found: Any) -> Any:
+    if not isinstance(found, list):
+        return found
+    return [_LISTED[type(one)][1](one) if type(one) in _LISTED else one for one in found]
+
+
+def _show_job(swarm: Swarm, view: JobView, warnings: Sequence[str] = ()) -> JobState:
+    agents = swarm.job(view.id).agents()
     at_work = [agent for agent in agents if agent.at_work]
     return JobState(
         **_outline(view),
         answer=cut(view.text, MAX_ANSWER),
         data=view.data,
         reason=view.reason,
-        questions=[show_question(question) for question in swarm.questions.open(job_id)],
-        at_work=[show_agent(agent) for agent in at_work[:MAX_AGENTS]],
+        questions=[_show_question(question) for question in swarm.questions.open(view.id)],
+        at_work=[_show_agent(agent) for agent in at_work[:MAX_AGENTS]],
         note=next((agent.unserved for agent in agents if agent.unserved), ""),
         warnings=list(warnings),
     )
-
-
-def outline_job(view: JobView) -> JobState:
-    """A job as a list has it: without its answer and agents."""
-    return JobState(**_outline(view))
 
 
 def _outline(view: JobView) -> dict[str, Any]:
@@ -99,16 +127,14 @@ def _outline(view: JobView) -> dict[str, Any]:
     }
 
 
-def show_agent(agent: AgentView) -> AgentLine:
-    """An agent as it stands."""
+def _show_agent(agent: AgentView) -> AgentLine:
     doing = agent.unserved or agent.summary or agent.activity
     return AgentLine(
         id=agent.id, label=agent.label, state=agent.state, activity=doing[:300], parent=agent.parent_id or ""
     )
 
 
-def show_question(question: Question) -> QuestionView:
-    """An open question."""
+def _show_question(question: Question) -> QuestionView:
     answers = question.options if question.kind == "question" else ["allow", "deny"]
     return QuestionView(
         **{"id": question.id, "job": question.job_id, "agent": question.label, "kind": question.kind},
@@ -122,3 +148,18 @@ def show_question(question: Question) -> QuestionView:
 def cut(text: str, most: int) -> str:
     """The text, or its beginning and how much of it is left out."""
     return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most:,} characters more]"
+
+
+_SHOWN: dict[type[BaseModel], tuple[type[BaseModel], Callable[[Swarm, Any], BaseModel]]] = {
+    JobView: (JobState, _show_job),
+    StartedJob: (JobState, lambda swarm, one: _show_job(swarm, one.job, one.warnings)),
+    CancelledAgent: (EndedLine, lambda swarm, one: EndedLine(agent=_show_agent(one.agent), ended=one.ended)),
+    Question: (QuestionView, lambda swarm, one: _show_question(one)),
+}
+"""Of a result's type: the type that is shown, and how."""
+_LISTED: dict[type[BaseModel], tuple[type[BaseModel], Callable[[Any], BaseModel]]] = {
+    JobView: (JobState, lambda one: JobState(**_outline(one))),
+    AgentView: (AgentLine, _show_agent),
+    Question: (QuestionView, _show_question),
+}
+"""The same of what a list holds: jobs are without answers and agents there."""

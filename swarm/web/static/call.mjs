@@ -70,7 +70,7 @@ function Output({ entry, path, agentId }) {
   const shown = long || lines.length <= OPENED + 2 ? given : lines.slice(0, OPENED).join("\n");
   const fetchWhole = () =>
     act.run(
-      () => get(`agent/${agentId}/entry/${entry.n}`),
+      () => get(`agents/${agentId}/entry/${entry.n}`),
       (found) => {
         setWhole(String(readPath(found.entry, path)));
         setLong(true);

@@ -13,7 +13,7 @@ export function Inbox({ state }) {
   const newest = state.inbox.at(-1);
   const mark = () =>
     act.run(
-      () => post(`job/${state.id}/read`, { up_to: newest.id }),
+      () => post(`jobs/${state.id}/messages/read`, { up_to: newest.id }),
       () => "All messages are marked as read",
     );
   return html`<section class="inbox" aria-label="Messages to you">
@@ -44,7 +44,7 @@ function Write({ state, reply, done }) {
     if (!text.trim() || act.busy) return;
     act
       .run(
-        () => post(`job/${state.id}/send`, { to, text, reply_to: reply?.id ?? "" }),
+        () => post(`jobs/${state.id}/messages`, { to, text, reply_to: reply?.id ?? "" }),
         (found) => `Sent to ${found.names.map(plain).join(", ")}`,
       )
       .then((found) => {

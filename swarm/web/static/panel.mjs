@@ -27,7 +27,7 @@ export function Panel({ panel, state, route, agent = null }) {
   const asked = useRef({ at: 0, number: 0 });
   const query = Object.fromEntries(Object.entries(route.query).filter(([name]) => !OWN.has(name)));
   const address = JSON.stringify(query);
-  const path = `job/${state.id}/panel/${panel.name}`;
+  const path = `jobs/${state.id}/panel/${panel.name}`;
   const reload = async (more = {}) => {
     const number = (asked.current.number += 1);
     asked.current.at = Date.now();

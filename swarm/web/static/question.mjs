@@ -15,7 +15,7 @@ export function QuestionBox({ question, diff, called = "" }) {
   const act = useAct();
   const answer = (given, done) =>
     act.run(
-      () => post(`question/${question.id}/answer`, { answer: "", reason: "", mode: "", always: false, ...given }),
+      () => post(`questions/${question.id}/answer`, { answer: "", reason: "", mode: "", always: false, ...given }),
       () => done,
     );
   const event = question.kind === "event";

@@ -48,7 +48,7 @@ function Form({ offer, workspace, act }) {
     );
     if (!found) return;
     setPrompt("");
-    go({ job: found.job_id });
+    go({ job: found.job.id });
   };
   const chosen = workspace || offer.workspaces?.[0] || "";
   return html`<form class="start-form" onSubmit=${submit}>

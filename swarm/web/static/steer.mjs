@@ -17,7 +17,7 @@ export function Send({ job, agent }) {
     if (!text.trim() || act.busy) return;
     act
       .run(
-        () => post(`job/${job.id}/send`, { to: agent.id, text, reply_to: "" }),
+        () => post(`jobs/${job.id}/messages`, { to: agent.id, text, reply_to: "" }),
         () => `Sent to ${line(to, 60)}`,
       )
       .then((found) => found && set(""));
@@ -54,7 +54,7 @@ export function Cancel({ agent, sums, close }) {
     event.preventDefault();
     act
       .run(
-        () => post(`agent/${agent.id}/cancel`, { reason }),
+        () => post(`agents/${agent.id}/cancel`, { reason }),
         ({ ended }) => `${number(ended, "agent")} ended`,
       )
       .then((found) => found && close());

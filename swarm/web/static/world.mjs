@@ -42,7 +42,7 @@ export function start() {
 export async function turnPage(where) {
   const { agent } = world;
   const query = { before: { before: agent.first, count: PAGE }, after: { after: agent.last, count: PAGE }, end: { count: PAGE } }[where];
-  const page = await get(`agent/${agent.id}/journal`, query);
+  const page = await get(`agents/${agent.id}/journal`, query);
   if (world.agent?.id !== agent.id) return;
   const stretch = { entries: page.entries, first: page.first, last: page.last, length: page.length };
   tell({ agent: where === "end" ? { ...world.agent, ...stretch } : addPage(world.agent, page) });
@@ -97,13 +97,13 @@ const LOADERS = {
     return { at: { feed: listing.feed }, now: listing.now, found: newFleet(listing) };
   },
   async job() {
-    const snapshot = await get(`job/${wanted.job}`);
+    const snapshot = await get(`jobs/${wanted.job}/snapshot`);
     return { at: { events: snapshot.events }, now: snapshot.now, found: newJob(snapshot) };
   },
   async agent() {
     const { entry } = currentRoute();
     const around = entry ? { after: Math.max(0, entry - PAGE / 4), count: PAGE } : { count: PAGE };
-    const path = `agent/${wanted.agent}`;
+    const path = `agents/${wanted.agent}`;
     const [detail, journal, mail] = await Promise.all([get(path), get(`${path}/journal`, around), get(`${path}/mail`)]);
     return { at: { journal: journal.length, mail: mail.mail }, now: detail.now, found: newAgent(detail, journal, mail) };
   },

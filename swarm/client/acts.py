@@ -1,0 +1,209 @@
+"""Acts: what remote callers do to jobs, agents, questions and maps. Each is a row of `ACTS`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, create_model
+
+from swarm.capabilities.mapping.maps import MapView
+from swarm.client.correspondence import Delivery
+from swarm.client.failures import explain
+from swarm.client.operations import AgentId, Body, Folder, Invocation, JobId, MapId, Table, WaitSeconds, Words
+from swarm.client.order import REMOTE_LEAVES_OUT, MapOrder, Order, options_of
+from swarm.client.reads import wait_for_job
+from swarm.client.swarm import Swarm
+from swarm.core.errors import QuestionClosed, UnknownQuestion
+from swarm.core.records import AgentView, JobView
+from swarm.store.happenings import KEEP_SECONDS, MAX_KEEP_SECONDS, Happening
+from swarm.store.questions import Question
+
+ACTS = Table()
+"""Acts on jobs, agents, questions and maps."""
+Reason = Annotated[str, Field(description="Default: who cancels.")]
+
+
+class StartedJob(BaseModel):
+    """A job that was started, now or by an earlier order with the same idempotency key."""
+
+    job: JobView
+    new: bool
+    """This order started it."""
+    warnings: list[str]
+    """What settings files held that could not be used."""
+
+
+class StartedMap(BaseModel):
+    """A map that was started."""
+
+    map: MapView
+    warnings: list[str]
+    """What settings files held that could not be used."""
+
+
+class CancelledAgent(BaseModel):
+    """An agent that was cancelled."""
+
+    agent: AgentView
+    ended: int
+    """How many agents that ended: it, and those below it."""
+
+
+_IN_FOLDER: dict[str, Any] = {
+    "workspace": (Annotated[Folder, Field(description="Absolute path on the workers' hosts.")], ...),
+}
+NewJob = create_model(
+    "NewJob",
+    __base__=Body,
+    __doc__="A job to start.",
+    wait_seconds=(WaitSeconds, 0),
+    **(options_of(Order, REMOTE_LEAVES_OUT) | _IN_FOLDER),
+)
+NewMap = create_model(
+    "NewMap",
+    __base__=Body,
+    __doc__="A map to start: a job for each line.",
+    lines=(list[str | dict[str, Any]], ...),
+    **(options_of(MapOrder, {*REMOTE_LEAVES_OUT, "over"}) | _IN_FOLDER),
+)
+
+
+@ACTS.post("/jobs", "submit", takes=NewJob, status=201, headers={"Idempotency-Key": "idempotency_key"})
+def start_job(call: Invocation, wait_seconds: float, **order: Any) -> StartedJob:
+    """Start a job: a tree of agents works on it, on the fleet, and goes on whether or not anybody waits.
+
+    The agents see nothing of your conversation: the prompt says all that they have to know. It returns at once with the job's id (with
+    wait_seconds, when the job has ended or needs somebody). Look at it with get_job, follow it with follow_job. With an idempotency key,
+    an order that is sent again starts no second job (HTTP returns 200).
+    """
+    if (key := order["idempotency_key"]) is not None:
+        # Each caller has idempotency keys of its own: nobody finds the job of somebody else by guessing.
+        order["idempotency_key"] = f"{call.by}/{key}"
+    job = call.swarm.submit(**{**order, "workspace": order["workspace"] or call.folder})
+    call.ready()
+    wait_for_job(call, job.id, wait_seconds, "attention", after="0" if job.new else "$")
+    return StartedJob(job=job.view(), new=job.new, warnings=job.warnings)
+
+
+@ACTS.post("/maps", "submit", takes=NewMap, status=201)
+def start_map(call: Invocation, lines: list[str | dict[str, Any]], **order: Any) -> StartedMap:
+    """Start a map: a job for each line. An order that is sent twice starts two."""
+    started = call.swarm.map(over=lines, **order)
+    return StartedMap(map=started.view(), warnings=started.warnings)
+
+
+@ACTS.post("/jobs/{job}/messages", "send")
+def send_message(
+    call: Invocation,
+    job: JobId,
+    text: Words,
+    to: Annotated[Words, Field(description="An agent's name or id, `root`, or `*` for all that live.")] = "root",
+    reply_to: Annotated[str, Field(description="The id of the message that this answers.")] = "",
+) -> Delivery:
+    """Write to agents of a job, as its person; they read it before their next turn. One that has ended goes on with it."""
+    return call.swarm.job(job).deliver(to, text, reply_to=reply_to)
+
+
+@ACTS.post("/jobs/{job}/messages/read", "send", wrap="unread")
+def mark_read(
+    call: Invocation, job: JobId, up_to: Annotated[str, Field(description="The id of the last message that was read.")]
+) -> int:
+    """Mark the messages up to one as read, for every client; returns how many are left."""
+    return call.swarm.job(job).mark_read(up_to)
+
+
+@ACTS.post("/jobs/{job}/cancel", "cancel")
+def cancel_job(call: Invocation, job: JobId, reason: Reason = "") -> JobView:
+    """Cancel a job with all its agents, at once and for good; one that has ended stays as it is."""
+    found = call.swarm.job(job)
+    found.cancel(_reason(call, reason), by=call.by)
+    return found.view()
+
+
+@ACTS.post("/agents/{agent}/cancel", "cancel")
+def cancel_agent(call: Invocation, agent: AgentId, reason: Reason = "") -> CancelledAgent:
+    """Cancel an agent and everything below it, never above; one that has ended stays as it is."""
+    ends = _count_living(call.swarm, agent)
+    call.swarm.cancel(agent, _reason(call, reason), by=call.by)
+    return CancelledAgent(agent=call.swarm.agent(agent), ended=ends)
+
+
+def _count_living(swarm: Swarm, agent_id: str) -> int:
+    below, living = {agent_id}, 0
+    # Parents come before their children.
+    for agent in swarm.store.agents.of(swarm.store.agents.get(agent_id).job_id, answers=False):
+        if agent.parent_id in below:
+            below.add(agent.id)
+        living += agent.id in below and not agent.ended
+    return living
+
+
+def _reason(call: Invocation, given: str) -> str:
+    return given.strip() or f"cancelled by {call.by}"
+
+
+@ACTS.post("/agents/{agent}/compact", "send")
+def compact_agent(
+    call: Invocation,
+    agent: AgentId,
+    focus: Annotated[str, Field(description="What the summary must hold above all.")] = "",
+) -> AgentView:
+    """Have an agent's conversation summarized before its next turn; nobody is woken for it, and the journal keeps everything."""
+    call.swarm.compact(agent, focus)
+    return call.swarm.agent(agent)
+
+
+@ACTS.post("/questions/{question}/answer", "answer")
+def answer_question(
+    call: Invocation,
+    question: Annotated[str, Field(description="The question's id.")],
+    answer: Annotated[Words, Field(description="`allow` or `deny` for a permission or a plan, else words.")],
+    reason: Annotated[str, Field(description="Told to the agent.")] = "",
+    mode: Annotated[str, Field(description="The permission mode that an approved plan is carried out in.")] = "",
+    always: Annotated[
+        bool, Field(description="Also allow what is plainly of the same kind, for the rest of the job.")
+    ] = False,
+) -> Question:
+    """Answer a question; its agent goes on. To allow a command is to have it run: a model asks the person first."""
+    try:
+        call.swarm.answer(question, answer, reason=reason, mode=mode, always=always, by=call.by)
+    except QuestionClosed as error:
+        # Who was faster, and with what.
+        raise explain(error, question=_find_question(call.swarm, question).model_dump(mode="json")) from error
+    return _find_question(call.swarm, question)
+
+
+def _find_question(swarm: Swarm, question_id: str) -> Question:
+    found = swarm.questions.find(question_id)
+    if found is None:
+        raise UnknownQuestion(question_id)
+    return found
+
+
+@ACTS.post("/events", "send", status=201)
+def tell_event(
+    call: Invocation,
+    key: Annotated[str, Field(description="As the agents that wait for it know it; the first event of a key stays.")],
+    data: str = "",
+    keep_seconds: Annotated[
+        float, Field(gt=0, le=MAX_KEEP_SECONDS, description="How long it is kept for those who wait later.")
+    ] = KEEP_SECONDS,
+) -> Happening:
+    """Tell an event from outside, in the caller's name: agents that wait for it go on. A second one changes nothing (HTTP returns 200)."""
+    return call.swarm.event(key, data, keep_seconds=keep_seconds, by=call.by)
+
+
+@ACTS.post("/maps/{map}/retry", "submit")
+def retry_map(call: Invocation, map: MapId) -> MapView:
+    """Try all lines again that failed."""
+    found = call.swarm.find_map(map)
+    found.retry()
+    return found.view()
+
+
+@ACTS.post("/maps/{map}/cancel", "cancel")
+def cancel_map(call: Invocation, map: MapId, reason: Reason = "") -> MapView:
+    """Begin no further lines, and cancel those that run; results that are there stay."""
+    found = call.swarm.find_map(map)
+    found.cancel(_reason(call, reason), by=call.by)
+    return found.view()

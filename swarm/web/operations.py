@@ -1,0 +1,115 @@
+"""What the page mounts: every act, and reads of its own, which it folds patches into."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from pydantic import Field
+
+from swarm.client.acts import ACTS
+from swarm.client.failures import BadRequest, NotThere
+from swarm.client.operations import AgentId, Invocation, JobId, Table
+from swarm.client.reads import READS
+from swarm.web import reads, transcripts
+from swarm.web.panels import PANELS, PanelRequest
+from swarm.web.patches import Wanted
+from swarm.web.stream import LIVE, EventStream, StreamPlace, follow
+
+OWN = Table()
+LEFT_OUT: dict[str, str] = {
+    **{
+        one.name: "a snapshot or a page of its own tells it; a read that waits would hold up its threads"
+        for one in READS
+    },
+    **dict.fromkeys(("start_map", "retry_map", "cancel_map"), "the page shows no maps"),
+}
+"""Operations that the page does not mount, and why."""
+
+
+class TabPlace(StreamPlace):
+    """What a tab is told."""
+
+    job: str | None = None  # type: ignore[assignment]
+    jobs: bool = False
+    feed: str = Field(default="", pattern=r"^([0-9]{1,19}(-[0-9]{1,19})?)?$")
+
+
+@OWN.get("/jobs")
+def list_rows(call: Invocation, count: int = 50, before: str = "") -> dict[str, Any]:
+    """The newest jobs, and the cursor of their changes."""
+    return reads.read_jobs(call.swarm, count, before)
+
+
+@OWN.get("/start")
+def get_start(call: Invocation, workspace: str | None = None) -> dict[str, Any]:
+    """What a job can be started with in a folder."""
+    return reads.read_start(call.swarm, workspace)
+
+
+@OWN.get("/stream", takes=TabPlace, returns=EventStream, headers={"Last-Event-ID": "last_event_id"}, streams=True)
+def stream_tab(call: Invocation, **place: Any) -> AsyncGenerator[str, None]:
+    """What a tab watches, as server-sent events."""
+    wanted = Wanted(jobs=place["jobs"], job_id=place["job"], agent_id=place["agent"], words=place["words"])
+    if wanted == Wanted():
+        raise BadRequest("say what to watch: jobs=1, job=ID or agent=ID")
+    return follow(call, wanted, place)
+
+
+@OWN.get("/agents/{agent}")
+def show_agent(call: Invocation, agent: AgentId) -> dict[str, Any]:
+    """An agent with what it was started with, and its answer."""
+    return transcripts.read_agent(call.swarm, agent)
+
+
+@OWN.get("/agents/{agent}/journal")
+def show_journal(
+    call: Invocation,
+    agent: AgentId,
+    after: int | None = None,
+    before: int | None = None,
+    turns: int | None = None,
+    count: int = 200,
+) -> dict[str, Any]:
+    """A page of an agent's journal."""
+    return transcripts.read_journal(call.swarm, agent, after=after, before=before, turns=turns, count=count)
+
+
+@OWN.get("/agents/{agent}/mail")
+def show_mail(call: Invocation, agent: AgentId) -> dict[str, Any]:
+    """The last messages of an agent, and the turn in which each was read."""
+    return transcripts.read_mailbox(call.swarm, agent)
+
+
+@OWN.get("/agents/{agent}/entry/{number}")
+def show_entry(call: Invocation, agent: AgentId, number: int) -> dict[str, Any]:
+    """One entry of a journal, uncut."""
+    return transcripts.read_entry(call.swarm, agent, number)
+
+
+@OWN.get("/agents/{agent}/output/{key}")
+def show_output(call: Invocation, agent: AgentId, key: str) -> dict[str, Any]:
+    """A tool's output that was too long for the conversation."""
+    return transcripts.read_output(call.swarm, agent, key)
+
+
+@OWN.get("/jobs/{job}/panel/{panel}")
+def show_panel(call: Invocation, job: JobId, panel: str, agent: str | None = None, **query: Any) -> dict[str, Any]:
+    """What a panel shows of a job, or of an agent."""
+    if panel not in PANELS:
+        raise NotThere(f"there is no panel {panel}")
+    asked = PanelRequest(call.swarm, job, agent, query, {}, call.by)
+    return {"panel": panel, "now": call.swarm.store.now(), "data": PANELS[panel].read(asked)}
+
+
+@OWN.post("/jobs/{job}/panel/{panel}/{act}", "send")
+def do_in_panel(call: Invocation, job: JobId, panel: str, act: str, **body: Any) -> dict[str, Any]:
+    """An act of a panel."""
+    run = PANELS[panel].acts.get(act) if panel in PANELS else None
+    if run is None:
+        raise NotThere(f"the panel {panel} has no act {act}")
+    return {"data": run(PanelRequest(call.swarm, job, None, {}, body, call.by))}
+
+
+MOUNTED = [one for one in (*LIVE, *OWN, *ACTS, *READS) if one.name not in LEFT_OUT]
+"""Whoever may act in the page may do all of them: the scopes are those of keys."""
