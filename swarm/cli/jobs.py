@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -35,10 +35,10 @@ from swarm.cli.tree_view import render_tree
 from swarm.client.swarm import Swarm
 from swarm.client.telling import Teller
 from swarm.core.errors import ConfigurationError
-from swarm.core.records import AgentView, JobView
+from swarm.core.records import AgentView, EndState, JobView
 from swarm.streaming.live.reading import Reader
 
-WANTED = ("running", "asking", "completed", "failed", "cancelled", "timed_out")
+WANTED = ("running", "asking", *get_args(EndState))
 _FIRST_LOOK = 200
 _SAME_MOMENT_SECONDS = 0.05
 
