@@ -5,7 +5,7 @@ it is made for, then the other files, each a step or several in a scope of its o
 names. A capability from outside brings its own:
 
     STEPS = Library("my_package")       # my_package/votes.lua: step('vote', function(job, id, choice) … end)
-    store.run("vote", job_id, agent_id, "yes", library=STEPS)
+    store.keyspace.run("vote", job_id, agent_id, "yes", library=STEPS)
 
 Such a library has all of the shared parts (`emit`, `fields`, `deliver`, `wake`, `end_agent` …), so its steps and the swarm's see the
 same data; what it registers with `at_end` holds for the ends that its own steps make, so its keys are kept with `keep_with_job`.
