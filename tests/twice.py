@@ -1,7 +1,8 @@
-"""Run all tests, and once more, alone, the few that failed: `python -m tests.twice CACHE_FOLDER`, for CI.
+"""Run all tests, and once more, alone, the few that failed: `python -m tests.twice CACHE_FOLDER [PYTEST_ARGUMENT …]`, for CI.
 
 Most tests wait for processes and timers, beside others that do. A failure that needs a crowd is no failure of the
-project, but it is named, and more than `MAX_AGAIN` of them are a failure of the suite.
+project, but it is named, and more than `MAX_AGAIN` of them are a failure of the suite. The argument `--skipped` stands for
+the files in which the last run with this folder skipped something.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 MAX_AGAIN = 2
@@ -16,21 +18,31 @@ SOME_FAILED = 1
 """How pytest ends if tests have failed; any other number but 0 means that it could not run them all."""
 
 
-def main(cache: Path) -> int:
+def main(cache: Path, arguments: list[str]) -> int:
     """Run pytest; returns its exit code, that of the second run if there was one."""
-    command = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={cache}"]
-    code = subprocess.run(command).returncode
+    options = [argument for argument in arguments if argument.startswith("-") and argument != "--skipped"]
+    places = [argument for argument in arguments if not argument.startswith("-")]
+    if "--skipped" in arguments:
+        places += _read(cache, "swarm/skipped")
+    command = [sys.executable, "-m", "pytest", "-q", *options]
+    code = subprocess.run([*command, "-o", f"cache_dir={cache}", *places]).returncode
     if code != SOME_FAILED:
         return code
-    failed = sorted(json.loads((cache / "v" / "cache" / "lastfailed").read_text()))
+    failed = sorted(_read(cache, "cache/lastfailed"))
     if len(failed) > MAX_AGAIN:
         print(f"\n== {len(failed)} tests failed, and at most {MAX_AGAIN} get a second try", flush=True)
         return code
     print("\n== a second try, alone", flush=True)
-    code = subprocess.run([*command, "-n", "0", *failed]).returncode
+    # It leaves what the first run has noted.
+    code = subprocess.run([*command, "-p", "no:cacheprovider", "-n", "0", *failed]).returncode
     print(*(f"needed a second try: {test}" for test in failed), sep="\n", flush=True)
     return code
 
 
+def _read(cache: Path, key: str) -> Iterable[str]:
+    found: Iterable[str] = json.loads((cache / "v" / key).read_text())
+    return found
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

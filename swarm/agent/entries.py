@@ -15,7 +15,7 @@ from swarm.agent.journaled import Condition, Journaled
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import JournalError
 from swarm.core.plain import clean
-from swarm.core.records import VerdictView
+from swarm.core.records import EndState, VerdictView
 from swarm.definitions.model import PermissionMode
 from swarm.models import Block, Usage
 
@@ -261,6 +261,9 @@ class HooksBegun(Journaled):
     """Its id: the event's name, and what it is about."""
 
 
+HookOutcome = Literal["ok", "refused", "failed", "timed_out", "interrupted", "not_run"]
+
+
 class HookRun(BaseModel):
     """What became of one hook."""
 
@@ -271,7 +274,7 @@ class HookRun(BaseModel):
     """The command or the address, cut."""
     origin: str
     source: str
-    outcome: Literal["ok", "refused", "failed", "timed_out", "interrupted", "not_run"]
+    outcome: HookOutcome
     why: str = ""
     """In a line, for people."""
     duration_seconds: float = 0.0
@@ -323,7 +326,7 @@ class Finished(Journaled):
     """The end of a run: the last entry, unless the agent is resumed."""
 
     kind: Literal["finished"] = "finished"
-    state: Literal["completed", "failed", "cancelled", "timed_out"]
+    state: EndState
     text: str = ""
     """The answer; may hold partial work when the state is not `completed`."""
     reason: str = ""

@@ -74,7 +74,7 @@ class Life(Knowledge):
         self.began_at = entry.at if begins or isinstance(entry, Resumed | Replayed) else self.began_at
         self.commit = getattr(entry, "commit", "") or self.commit
         # Each kind of entry has a method of its name.
-        getattr(self, f"_on_{entry.kind}")(entry)
+        getattr(self, f"_take_{entry.kind}")(entry)
 
     def inherit(self, parent: Life) -> None:
         """Begin a fork: take over the parent's conversation, byte for byte, with a result for each call that has none yet."""
@@ -94,7 +94,7 @@ class Life(Knowledge):
             ]
             self._extend_user(results)
 
-    def _on_started(self, entry: Started) -> None:
+    def _take_started(self, entry: Started) -> None:
         self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
         self.kinds = dict(entry.kinds)
         self.mode, self.commit = entry.spec.mode, entry.spec.base
@@ -104,13 +104,13 @@ class Life(Knowledge):
             self._say({"type": "text", "text": entry.guidance})
         self.ledger = Ledger() if entry.spec.definition.coordination else None
 
-    def _on_redefined(self, entry: Redefined) -> None:
+    def _take_redefined(self, entry: Redefined) -> None:
         self.spec, self.system, self.tools = entry.spec, entry.system, entry.tools
         self.kinds, self.opened = dict(entry.kinds), self.length
         if entry.spec.definition.coordination and self.ledger is None:
             self.ledger = Ledger()
 
-    def _on_prompt(self, entry: Prompt) -> None:
+    def _take_prompt(self, entry: Prompt) -> None:
         self._say({"type": "text", "text": entry.text})
         match entry.purpose:
             case "last_words":
@@ -124,18 +124,18 @@ class Life(Knowledge):
             case "continue":
                 self.speech.goes_on = True
 
-    def _on_mail(self, entry: Mail) -> None:
+    def _take_mail(self, entry: Mail) -> None:
         self.cursor = entry.cursor
         self.mail_taken += len(entry.text)
         self._say({"type": "text", "text": entry.text})
         superiors = set() if self.spec is None else self.spec.superiors
         self.context.said += find_words(entry.text, self.context.runs, superiors)
 
-    def _on_exchanged(self, entry: Exchanged) -> None:
+    def _take_exchanged(self, entry: Exchanged) -> None:
         self.cursor = entry.cursor or self.cursor
         self.wrote = self.wrote or bool(entry.to)
 
-    def _on_model_failed(self, entry: ModelFailed) -> None:
+    def _take_model_failed(self, entry: ModelFailed) -> None:
         self.failures += 1
         self.failure = entry
         if entry.error_kind == BAD_IMAGE and not entry.permanent:
@@ -143,25 +143,25 @@ class Life(Knowledge):
             self.messages = drop_images(self.messages)
         self.context.overflows += entry.error_kind == TOO_LARGE
 
-    def _on_compaction_failed(self, entry: CompactionFailed) -> None:
+    def _take_compaction_failed(self, entry: CompactionFailed) -> None:
         self._pay(entry)
         self.context = note_failure(self.context, entry, self.turns)
 
-    def _on_tool_started(self, entry: ToolStarted) -> None:
+    def _take_tool_started(self, entry: ToolStarted) -> None:
         self._pending_call(entry.tool_use_id)
         self.tools_started.add(entry.tool_use_id)
         self.waits.pop(entry.tool_use_id, None)
 
-    def _on_spawned(self, entry: Spawned) -> None:
+    def _take_spawned(self, entry: Spawned) -> None:
         self.spawned.update(entry.children)
         self.notes.update(entry.notes)
         self.background.update(entry.background)
 
-    def _on_parked(self, entry: Parked) -> None:
+    def _take_parked(self, entry: Parked) -> None:
         if entry.tool_use_id:
             self.waits[entry.tool_use_id] = entry.condition
 
-    def _on_answered(self, entry: Answered) -> None:
+    def _take_answered(self, entry: Answered) -> None:
         call = self._pending_call(entry.tool_use_id)
         self.answers[entry.tool_use_id] = entry
         if entry.reason and entry.by:
@@ -171,23 +171,23 @@ class Life(Knowledge):
         self.mode = entry.mode or self.mode
         self.plan = entry.plan or self.plan
 
-    def _on_ruled(self, entry: Ruled) -> None:
+    def _take_ruled(self, entry: Ruled) -> None:
         self._pending_call(entry.tool_use_id)
         self.ruled[entry.tool_use_id] = entry
         self._pay(entry)
 
-    def _on_grading(self, entry: Grading) -> None:
+    def _take_grading(self, entry: Grading) -> None:
         self.grading = entry
 
-    def _on_replayed(self, _entry: Replayed) -> None:
+    def _take_replayed(self, _entry: Replayed) -> None:
         self.turns_elsewhere, self.warned, self.corrections = self.turns, set(), 0
         if self.last_words_given:
             self.last_words, self.last_words_given = None, False
 
-    def _on_finished(self, entry: Finished) -> None:
+    def _take_finished(self, entry: Finished) -> None:
         self.finished = entry
 
-    def _on_resumed(self, _entry: Resumed) -> None:
+    def _take_resumed(self, _entry: Resumed) -> None:
         stopped = self.finished is not None and self.finished.state == "cancelled"
         self.broken_off = set(self.pending) - self.tools_started - self.spawned.keys() if stopped else set()
         self.finished = self.failure = self.last_words = None
@@ -205,7 +205,7 @@ class Life(Knowledge):
         if not self.pending:
             self.last = None
 
-    def _on_verdict(self, entry: Verdict) -> None:
+    def _take_verdict(self, entry: Verdict) -> None:
         self.grading = None
         self.verdicts.append(entry)
         self.judged[entry.by] = entry
@@ -217,10 +217,10 @@ class Life(Knowledge):
                 self.last = None
                 self.speech.break_off()
 
-    def _on_hooks_begun(self, entry: HooksBegun) -> None:
+    def _take_hooks_begun(self, entry: HooksBegun) -> None:
         self.hooks.begin(entry)
 
-    def _on_hooked(self, entry: Hooked) -> None:
+    def _take_hooked(self, entry: Hooked) -> None:
         """Have what hooks said take effect."""
         self.hooks.end(entry)
         call_id = entry.tool_use_id
@@ -249,7 +249,7 @@ class Life(Knowledge):
         else:
             self.messages.append({"role": "user", "content": list(blocks)})
 
-    def _on_assistant(self, entry: Assistant) -> None:
+    def _take_assistant(self, entry: Assistant) -> None:
         self.turns += 1
         self.mail_taken = 0
         self.failures, self.failure = 0, None
@@ -277,7 +277,7 @@ class Life(Knowledge):
         self.waits, self.answers, self.ruled = {}, {}, {}
         self.hooks.forget_turn()
 
-    def _on_compacted(self, entry: Compacted) -> None:
+    def _take_compacted(self, entry: Compacted) -> None:
         """Put the summary in the place of what it stands for. Nothing that others hold is changed, only replaced."""
         words = "" if self.last_words is None else self.last_words.text
         self.messages, cuts = cut_messages(self.messages, self.context.cuts, entry, words)
@@ -297,7 +297,7 @@ class Life(Knowledge):
             raise JournalError(f"agent {self.agent_id}: entry {self.length} names the call {tool_use_id}, not pending")
         return self.pending[tool_use_id]
 
-    def _on_tool_finished(self, entry: ToolFinished) -> None:
+    def _take_tool_finished(self, entry: ToolFinished) -> None:
         self.usage += entry.usage or Usage()
         self._pending_call(entry.tool_use_id)
         block: Block = {"type": "tool_result", "tool_use_id": entry.tool_use_id, "content": entry.blocks or entry.text}

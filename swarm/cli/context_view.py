@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,11 @@ def show_context(folder: Path, settings: Settings, *, as_json: bool) -> None:
         rules = [{"source": rule.source, "globs": rule.globs} for rule in found.rules]
         print_json({"agents": rows, "files": files, "rules": rules, "problems": [str(each) for each in found.problems]})
         return
-    table = Listing(
-        *(Column("type"), *(Column(part, right=True, drop=1 + at) for at, part in enumerate(_PARTS))),
-        Column("tokens, about", right=True),
-    )
-    for name, row in rows.items():
-        table.add_row(name, *(f"{row[part]:,}" for part in _PARTS), f"{row['tokens']:,}")
-    table.show()
+    Listing[tuple[str, dict[str, Any]]](
+        Column("type", lambda row: row[0]),
+        *(Column(part, _shower(part), right=True, drop=1 + at) for at, part in enumerate(_PARTS)),
+        Column("tokens, about", _shower("tokens"), right=True),
+    ).show(rows.items())
     _print_files(found)
     if prepared.instructions is None:
         print_note("instruction files are switched off (SWARM_INSTRUCTION_FILES)")
@@ -64,16 +63,21 @@ def _print_files(found: Instructions) -> None:
     if not found.sources and not found.rules:
         print_note("no instruction files apply here")
         return
-    table = Listing(
-        Column("file", flexible=True), Column("bytes", right=True, drop=1), Column("given", right=True), Column("when")
-    )
-    for source in found.sources:
-        table.add_row(source.name, f"{source.size:,}", f"{source.given:,}", "first")
+    files = [(source.name, source.size, source.given, "first") for source in found.sources]
     for rule in found.rules:
-        size = f"{len(rule.text.encode()):,}"
-        table.add_row(rule.source, size, size, f"on reading {', '.join(rule.globs)}")
+        size = len(rule.text.encode())
+        files.append((rule.source, size, size, f"on reading {', '.join(rule.globs)}"))
     output_console().print()
-    table.show()
+    Listing[tuple[str, int, int, str]](
+        Column("file", lambda row: row[0], flexible=True),
+        Column("bytes", lambda row: f"{row[1]:,}", right=True, drop=1),
+        Column("given", lambda row: f"{row[2]:,}", right=True),
+        Column("when", lambda row: row[3]),
+    ).show(files)
+
+
+def _shower(part: str) -> Callable[[tuple[str, dict[str, Any]]], str]:
+    return lambda row: f"{row[1][part]:,}"
 
 
 def _remember(prepared: PreparedJob, settings: Settings) -> tuple[dict[str, str], str]:

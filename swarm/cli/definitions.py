@@ -173,33 +173,32 @@ def _print_definitions(definitions: Sequence[AgentDefinition], folder: Path) -> 
     if not definitions:
         return
     console = output_console()
-    table_of_definitions(definitions, folder).print(console)
+    table_of_definitions(folder).print(definitions, console)
     if console.is_terminal:
         for definition in definitions:
             console.print(f"\n{definition.name}: {one_line(definition.description, 300)}")
 
 
-def table_of_definitions(definitions: Sequence[AgentDefinition], folder: Path) -> Listing:
+def table_of_definitions(folder: Path) -> Listing[AgentDefinition]:
     """A row for each type of agent."""
-    table = Listing(
-        *(Column("type"), Column("started by", drop=2), Column("model", drop=3), Column("files", drop=1)),
-        *(Column("mode", drop=4), Column("tools", drop=6, flexible=True), Column("source", drop=5)),
+    return Listing[AgentDefinition](
+        Column("type", lambda one: one.name),
+        Column("started by", _describe_starters, drop=2),
+        Column("model", lambda one: one.model or "(settings)", drop=3),
+        Column("files", lambda one: _describe_access(one, allowed_tools(one)), drop=1),
+        Column("mode", _describe_mode, drop=4),
+        Column("tools", lambda one: ", ".join(allowed_tools(one)) or "none", drop=6, flexible=True),
+        Column("source", lambda one: _shorten(one.source, folder), drop=5),
     )
-    for definition in definitions:
-        tools = allowed_tools(definition)
-        starters = "a person" if definition.mode == "primary" else "both" if definition.may_be_first else "agents"
-        table.add_row(
-            definition.name,
-            starters,
-            definition.model or "(settings)",
-            _describe_access(definition, tools),
-            ", ".join(
-                filter(None, [definition.permission_mode, "background" * definition.background, definition.isolation])
-            ),
-            ", ".join(tools) or "none",
-            _shorten(definition.source, folder),
-        )
-    return table
+
+
+def _describe_starters(definition: AgentDefinition) -> str:
+    return "a person" if definition.mode == "primary" else "both" if definition.may_be_first else "agents"
+
+
+def _describe_mode(definition: AgentDefinition) -> str:
+    words = (definition.permission_mode, "background" * definition.background, definition.isolation)
+    return ", ".join(filter(None, words))
 
 
 def _describe_access(definition: AgentDefinition, tools: Sequence[str]) -> str:

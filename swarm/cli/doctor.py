@@ -81,12 +81,13 @@ def run_checks(settings: Settings) -> list[Check]:
 
 
 def _print_checks(checks: list[Check]) -> None:
-    table = Listing(Column(""), Column("what"), Column("found"))
-    for check in checks:
-        mark, style = ("ok", "green") if check.ok else ("MISSING", "bold red") if check.needed else ("note", "yellow")
-        table.add_row(mark, check.name, check.found, style="" if check.ok else style)
+    Listing[Check](
+        Column("", lambda check: "ok" if check.ok else "MISSING" if check.needed else "note"),
+        Column("what", lambda check: check.name),
+        Column("found", lambda check: check.found),
+        style=lambda check: "" if check.ok else "bold red" if check.needed else "yellow",
+    ).show(checks)
     console = output_console()
-    table.print(console)
     for check in checks:
         if not check.ok and check.remedy:
             console.print(f"{check.name}: {check.remedy}", soft_wrap=True)

@@ -17,7 +17,7 @@ from swarm.capabilities.hooks.files import Managed, read_managed
 from swarm.capabilities.hooks.placing import Run, place_hook
 from swarm.capabilities.hooks.telling import tell
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import one_line, print_json, print_json_text, print_note, show_number
+from swarm.cli.output import print_json, print_json_text, print_note, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client.order import Order
 from swarm.client.preparation import prepare_order
@@ -107,19 +107,13 @@ def _tell_where(run: Run) -> str:
 
 
 def _list(rows: list[_Row]) -> None:
-    table = Listing(
-        Column("event"), Column("matcher"), Column("hook", flexible=True), Column("where"), Column("of", drop=1)
-    )
-    for row in sorted(rows, key=lambda row: EVENTS.index(row.hook.event)):
-        hook = row.hook
-        table.add_row(
-            hook.event,
-            one_line(hook.matcher or "*", 60),
-            one_line(hook.label, 120),
-            one_line(row.state, 200),
-            one_line(hook.source, 120),
-        )
-    table.show()
+    Listing[_Row](
+        Column("event", lambda row: row.hook.event),
+        Column("matcher", lambda row: row.hook.matcher or "*"),
+        Column("hook", lambda row: row.hook.label, flexible=True),
+        Column("where", lambda row: row.state),
+        Column("of", lambda row: row.hook.source, drop=1),
+    ).show(sorted(rows, key=lambda row: EVENTS.index(row.hook.event)))
     print_note(f"{show_number(len(rows), 'hook')}, of which {sum(row.runs for row in rows)} would be run")
 
 

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -35,10 +35,10 @@ from swarm.cli.tree_view import render_tree
 from swarm.client.swarm import Swarm
 from swarm.client.telling import Teller
 from swarm.core.errors import ConfigurationError
-from swarm.core.records import AgentView, JobView
+from swarm.core.records import AgentView, EndState, JobView
 from swarm.streaming.live.reading import Reader
 
-WANTED = ("running", "asking", "completed", "failed", "cancelled", "timed_out")
+WANTED = ("running", "asking", *get_args(EndState))
 _FIRST_LOOK = 200
 _SAME_MOMENT_SECONDS = 0.05
 
@@ -103,40 +103,29 @@ def list_jobs(
         left_out = {"id", "limits", "text"}
         told = [{"job_id": view.id, **view.model_dump(exclude=left_out)} for view in views]
         print_json([{**one, "questions": asking[one["job_id"]]} for one in told])
-    elif views:
-        _print_jobs(views, asking)
-    elif wanted != JobFilter():
-        print_note("no job is like that; `swarm jobs` lists all")
-    else:
-        print_note("there is no job yet; start one with `swarm run PROMPT`")
-
-
-def _print_jobs(views: Sequence[JobView], asking: Counter[str]) -> None:
-    table_of_jobs(views, asking, time.time()).show()
+        return
+    table_of_jobs(asking, time.time()).show(views)
     for view in views:
         hint_at_unread(view.id, view.unread)
         hint_at_questions(view.id, asking[view.id])
+    if not views and wanted != JobFilter():
+        print_note("no job is like that; `swarm jobs` lists all")
+    elif not views:
+        print_note("there is no job yet; start one with `swarm run PROMPT`")
 
 
-def table_of_jobs(views: Sequence[JobView], asking: Counter[str], now: float) -> Listing:
+def table_of_jobs(asking: Counter[str], now: float) -> Listing[JobView]:
     """A row for each job."""
-    table = Listing(
-        *(Column("job"), Column("state"), Column("started", drop=1), Column("time", right=True, drop=4)),
-        *(Column("agents", right=True, drop=3), Column("tokens", right=True, drop=5)),
-        *(Column("cost", right=True, drop=2), Column("title", flexible=True)),
+    return Listing[JobView](
+        Column("job", lambda view: view.id),
+        Column("state", lambda view: show_state(view) + (" (asks)" if asking[view.id] else "")),
+        Column("started", lambda view: show_ago(now - view.created_at), drop=1),
+        Column("time", lambda view: show_duration((view.ended_at or now) - view.created_at), right=True, drop=4),
+        Column("agents", lambda view: view.agents, right=True, drop=3),
+        Column("tokens", lambda view: show_count(view.usage.total_tokens), right=True, drop=5),
+        Column("cost", lambda view: "rehearsed" if view.rehearsed else show_cost(view.cost_usd), right=True, drop=2),
+        Column("title", lambda view: one_line(view.title), flexible=True),
     )
-    for view in views:
-        table.add_row(
-            view.id,
-            show_state(view) + (" (asks)" if asking[view.id] else ""),
-            show_ago(now - view.created_at),
-            show_duration((view.ended_at or now) - view.created_at),
-            str(view.agents),
-            show_count(view.usage.total_tokens),
-            "rehearsed" if view.rehearsed else show_cost(view.cost_usd),
-            one_line(view.title),
-        )
-    return table
 
 
 def show_state(view: JobView) -> str:

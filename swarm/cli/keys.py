@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from swarm.cli.options import JsonOption
-from swarm.cli.output import print_json, print_line, print_note
+from swarm.cli.output import print_line, print_note, show_moment
+from swarm.cli.tables import Column, Listing
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.model import PermissionMode
 from swarm.permissions.ceiling import KEY_CEILING, Ceiling
-from swarm.store.api_keys import SCOPES, ApiKeys
+from swarm.store.api_keys import SCOPES, ApiKey, ApiKeys
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -65,15 +65,7 @@ def list_keys(as_json: JsonOption = False) -> None:
     swarm = Swarm()
     with swarm.store.explained():
         found = ApiKeys(swarm.store.keyspace).all()
-    if as_json:
-        print_json([key.model_dump(mode="json") for key in found])
-        return
-    width = max((len(key.name) for key in found), default=0)
-    for key in found:
-        made = datetime.fromtimestamp(key.created_at).strftime("%Y-%m-%d")
-        print_line(f"{key.name.ljust(width)}  {made}  {','.join(key.scopes)}  {key.ceiling.describe()}")
-    if not found:
-        print_note("there are no keys; `swarm keys add NAME` makes one")
+    _KEYS.show(found, as_json=as_json)
 
 
 @group.command("remove")
@@ -84,3 +76,12 @@ def remove_key(name: Annotated[str, typer.Argument(help="As `swarm keys list` sh
         if not ApiKeys(swarm.store.keyspace).remove(name):
             raise ConfigurationError(f"there is no key {name!r}; `swarm keys list` shows those that there are")
     print_note(f"removed: {name}")
+
+
+_KEYS = Listing[ApiKey](
+    Column("key", lambda key: key.name),
+    Column("made", lambda key: show_moment(key.created_at).partition(" ")[0], drop=1),
+    Column("scopes", lambda key: ",".join(key.scopes)),
+    Column("ceilings", lambda key: key.ceiling.describe(), flexible=True),
+    otherwise="there are no keys; `swarm keys add NAME` makes one",
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from swarm.cli.map_output import describe_result
 from swarm.cli.map_watching import describe_failure, describe_now
 from swarm.cli.opening import open_swarm
 from swarm.cli.options import JsonOption
-from swarm.cli.output import one_line, print_json, print_json_text, print_line, print_note, show_ago, show_number
+from swarm.cli.output import one_line, print_json, print_json_text, print_line, print_note, show_number, show_since
 from swarm.cli.tables import Column, Listing
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
@@ -33,17 +32,7 @@ def list_maps(
     """List the newest maps."""
     with open_swarm() as swarm:
         found = swarm.maps(count)
-    if as_json:
-        print_json([view.model_dump(mode="json") for view in found])
-        return
-    listing = Listing(
-        Column("map"), Column("state"), Column("lines"), Column("made", drop=1), Column("what", flexible=True)
-    )
-    for view in found:
-        listing.add_row(
-            view.id, view.state, _lines(view), show_ago(time.time() - view.created_at), one_line(view.title, 60)
-        )
-    listing.show("there are no maps; `swarm map 'Review {path}' --over COMMAND` makes one")
+    _MAPS.show(found, as_json=as_json)
 
 
 @group.command("show")
@@ -87,3 +76,13 @@ def cancel_map(map_id: MapArgument) -> None:
 
 def _lines(view: MapView) -> str:
     return f"{view.completed} of {show_number(view.total, 'line')}"
+
+
+_MAPS = Listing[MapView](
+    Column("map", lambda view: view.id),
+    Column("state", lambda view: view.state),
+    Column("lines", _lines),
+    Column("made", lambda view: show_since(view.created_at), drop=1),
+    Column("what", lambda view: one_line(view.title, 60), flexible=True),
+    otherwise="there are no maps; `swarm map 'Review {path}' --over COMMAND` makes one",
+)

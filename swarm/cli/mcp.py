@@ -62,14 +62,16 @@ def list_servers(workspace: WorkspaceOption = Path(), as_json: JsonOption = Fals
         problems = [problem.model_dump() for problem in found.configured.problems]
         print_json({"servers": servers, "off": list(found.configured.off), "problems": problems})
         return
-    table = Listing(
-        *(Column("server"), Column("state"), Column("what", drop=1, flexible=True)),
-        *(Column("login", drop=3), Column("wants", drop=4), Column("only for", drop=5), Column("source", drop=2)),
-    )
-    for server, state, only in rows:
-        wants, login = ", ".join(server.needed_variables), logins.get(server.name, "")
-        table.add_row(server.name, state, server.describe(), login, wants, only, server.source)
-    table.show("no MCP server is configured here; `swarm mcp add NAME -- COMMAND` adds one")
+    Listing[tuple[Server, str, str]](
+        Column("server", lambda row: row[0].name),
+        Column("state", lambda row: row[1]),
+        Column("what", lambda row: row[0].describe(), drop=1, flexible=True),
+        Column("login", lambda row: logins.get(row[0].name), drop=3),
+        Column("wants", lambda row: ", ".join(row[0].needed_variables), drop=4),
+        Column("only for", lambda row: row[2], drop=5),
+        Column("source", lambda row: row[0].source, drop=2),
+        otherwise="no MCP server is configured here; `swarm mcp add NAME -- COMMAND` adds one",
+    ).show(rows)
     for name in found.configured.off:
         print_note(f"switched off: {one_line(name, 80)}")
     for problem in found.configured.problems:

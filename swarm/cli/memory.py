@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, get_args
@@ -13,13 +12,13 @@ from click import edit
 
 from swarm.capabilities.memory.files import read_folder, take_in, write_folder
 from swarm.capabilities.memory.mounts import ROOT, read_path, title_of
-from swarm.capabilities.memory.pages import Author, Memories, PageView
+from swarm.capabilities.memory.pages import Author, Memories, PageView, Version
 from swarm.capabilities.memory.secrets import strip_secrets
 from swarm.capabilities.memory.shelves import Shelf, find_places
 from swarm.capabilities.memory.taking_back import take_back
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JsonOption, WorkspaceOption
-from swarm.cli.output import one_line, print_json, print_line, print_note, print_result, show_ago, show_number
+from swarm.cli.output import print_json, print_line, print_note, print_result, show_number, show_since
 from swarm.cli.tables import Column, Listing
 from swarm.client.preparation import find_workspace
 from swarm.client.swarm import Swarm
@@ -47,20 +46,10 @@ def list_memory(
     with open_swarm() as swarm:
         memories = Memories(swarm.store.keyspace)
         if shelf is not None:
-            _list_pages(memories.pages(_find(swarm, shelf, workspace)), as_json=as_json)
+            _PAGES.show(memories.pages(_find(swarm, shelf, workspace)), as_json=as_json)
             return
         found = [(each, memories.pages(each)) for each in memories.shelves()]
-    if as_json:
-        print_json([{"id": each.id, **each.model_dump(), "pages": len(pages)} for each, pages in found])
-        return
-    table = Listing(
-        *(Column("shelf"), Column("pages", right=True), Column("bytes", right=True, drop=1)),
-        *(Column("changed", drop=2), Column("of", drop=3, flexible=True)),
-    )
-    for each, pages in found:
-        changed = show_ago(time.time() - max(page.at for page in pages)) if pages else ""
-        table.add_row(each.id, str(len(pages)), f"{sum(page.size for page in pages):,}", changed, one_line(each.about))
-    table.show("nothing is remembered yet; types of agents whose definition has `memory:` write pages")
+    _SHELVES.show(found, as_json=as_json)
 
 
 @group.command("show")
@@ -78,22 +67,7 @@ def show_memory(
         kept = memories.versions(found, name)
         current = memories.read(found, name)
     if versions:
-        if as_json:
-            print_json([version.model_dump() for version in kept])
-            return
-        table = Listing(
-            *(
-                Column("version", right=True),
-                Column("change"),
-                Column("by"),
-                Column("job", drop=1),
-                Column("when", drop=2),
-            )
-        )
-        for version in kept:
-            when = show_ago(time.time() - version.at)
-            table.add_row(str(version.version), version.op, one_line(version.by), version.job, when)
-        table.show()
+        _VERSIONS.show(kept, as_json=as_json)
     elif current is None:
         raise ConfigurationError(f"{found.id} has no page {name!r}; `swarm memory list {found.id}` lists them")
     elif as_json:
@@ -231,17 +205,28 @@ def _edit(before: str, file: Path | None) -> str | None:
         raise ConfigurationError(f"{file} cannot be read: {error}") from error
 
 
-def _list_pages(pages: Sequence[PageView], *, as_json: bool) -> None:
-    if as_json:
-        print_json([page.model_dump() for page in pages])
-        return
-    table = Listing(
-        *(Column("page"), Column("bytes", right=True, drop=1), Column("version", right=True, drop=3)),
-        *(Column("changed", drop=2), Column("by", drop=4), Column("about", flexible=True)),
-    )
-    for page in pages:
-        when = show_ago(time.time() - page.at)
-        table.add_row(
-            page.name, f"{page.size:,}", str(page.version), when, one_line(page.by), one_line(title_of(page.head))
-        )
-    table.show("there are no pages")
+_SHELVES = Listing[tuple[Shelf, Sequence[PageView]]](
+    Column("shelf", lambda row: row[0].id),
+    Column("pages", lambda row: len(row[1]), right=True),
+    Column("bytes", lambda row: f"{sum(page.size for page in row[1]):,}", right=True, drop=1),
+    Column("changed", lambda row: show_since(max(page.at for page in row[1])) if row[1] else "", drop=2),
+    Column("of", lambda row: row[0].about, drop=3, flexible=True),
+    otherwise="nothing is remembered yet; types of agents whose definition has `memory:` write pages",
+    describe=lambda row: {"id": row[0].id, **row[0].model_dump(), "pages": len(row[1])},
+)
+_PAGES = Listing[PageView](
+    Column("page", lambda page: page.name),
+    Column("bytes", lambda page: f"{page.size:,}", right=True, drop=1),
+    Column("version", lambda page: page.version, right=True, drop=3),
+    Column("changed", lambda page: show_since(page.at), drop=2),
+    Column("by", lambda page: page.by, drop=4),
+    Column("about", lambda page: title_of(page.head), flexible=True),
+    otherwise="there are no pages",
+)
+_VERSIONS = Listing[Version](
+    Column("version", lambda version: version.version, right=True),
+    Column("change", lambda version: version.op),
+    Column("by", lambda version: version.by),
+    Column("job", lambda version: version.job, drop=1),
+    Column("when", lambda version: show_since(version.at), drop=2),
+)

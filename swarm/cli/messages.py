@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +19,7 @@ from swarm.cli.output import (
     print_line,
     print_note,
     print_result,
+    show_moment,
     show_number,
     show_time,
 )
@@ -175,8 +174,7 @@ def _print(messages: Sequence[Message], unread: set[str], *, as_json: bool) -> N
 
     console = output_console()
     for message in messages:
-        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(message.sent_at))
-        head = f"{'●' if message.id in unread else '○'} {moment}  {describe_sender(message)}"
+        head = f"{'●' if message.id in unread else '○'} {show_moment(message.sent_at)}  {describe_sender(message)}"
         console.print(Text(plain(head), style="bold" if message.id in unread else ""), soft_wrap=True)
         body = render_mail([message]) if message.kind == "notification" else message.body
         for line in plain(body).strip("\n").split("\n"):
@@ -267,9 +265,7 @@ def tell_event(
             f"told {key}: {show_number(len(told.woken), 'agent')} waited for it; it is kept for {show_time(seconds)}"
         )
     else:
-        came = datetime.fromtimestamp(told.at).strftime("%Y-%m-%d %H:%M:%S")
-        print_note(
-            f"nothing was changed: {key} came already at {came}, from {one_line(told.by)}, with {one_line(told.data) or 'no data'}"
-        )
+        came = f"{show_moment(told.at)}, from {one_line(told.by)}, with {one_line(told.data) or 'no data'}"
+        print_note(f"nothing was changed: {key} came already at {came}")
     if not told.new:
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,16 @@ def show_ago(seconds: float) -> str:
         if seconds < divisor * limit:
             return f"{int(seconds / divisor)}{unit} ago" if seconds >= 1 else "now"
     return f"{int(seconds / 86_400)}d ago"
+
+
+def show_since(at: float) -> str:
+    """How long ago a moment was."""
+    return show_ago(time.time() - at)
+
+
+def show_moment(at: float) -> str:
+    """A moment on the clock of this machine, to the second."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def show_duration(seconds: float) -> str:

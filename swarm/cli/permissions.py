@@ -14,7 +14,7 @@ import typer
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JsonOption
 from swarm.cli.order_options import order_options
-from swarm.cli.output import one_line, plain, print_json, print_line, print_note, show_number
+from swarm.cli.output import plain, print_json, print_line, print_note, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client.order import Order, read_order
 from swarm.client.preparation import prepare_order
@@ -89,11 +89,11 @@ def _list(prepared: PreparedJob, *, as_json: bool) -> None:
             }
         )
         return
-    table = Listing(Column("action"), Column("rule"), Column("of", drop=1))
-    for rule in ordered:
-        unless = f" unless {', '.join(rule.unless)}" if rule.unless else ""
-        table.add_row(rule.action, one_line(f"{rule.text}{unless}", 200), one_line(rule.source))
-    table.show()
+    Listing[Rule](
+        Column("action", lambda rule: rule.action),
+        Column("rule", lambda rule: " unless ".join(filter(None, (rule.text, ", ".join(rule.unless))))),
+        Column("of", lambda rule: rule.source, drop=1),
+    ).show(ordered)
     print_note(f"{show_number(len(ordered), 'rule')}; what none decides, the mode {mode} does")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -56,10 +55,10 @@ def list_questions(
         found = _find(swarm, target, show_all=show_all)
     if as_json:
         print_json([_describe(question) for question in found])
-    elif found:
-        _print_table(found, closed=show_all)
-    else:
-        print_note("no question waits for an answer" if not show_all else "nothing was asked")
+        return
+    table_of_questions(closed=show_all, now=time.time()).show(found)
+    if waiting := [question.id for question in found if question.state == "open"]:
+        print_note(f"`swarm questions {waiting[0]}` shows one in full and how to answer it")
 
 
 def _find(swarm: Swarm, target: str | None, *, show_all: bool) -> list[Question]:
@@ -166,27 +165,21 @@ def _describe(question: Question) -> dict[str, Any]:
     }
 
 
-def table_of_questions(questions: Sequence[Question], *, closed: bool, now: float) -> Listing:
+def table_of_questions(*, closed: bool, now: float) -> Listing[Question]:
     """A row for each question; with what became of it where some are closed."""
-    outcomes = [Column("outcome", drop=2)] if closed else []
-    table = Listing(
-        *(Column("question"), Column("kind", drop=1), Column("job", drop=4), Column("asked by", drop=5)),
-        *(Column("expires", drop=3), *outcomes, Column("about", flexible=True)),
+    outcome = Column[Question]("outcome", _outcome, drop=2)
+    return Listing[Question](
+        Column("question", lambda question: question.id),
+        Column("kind", lambda one: f"{one.kind} (to its lead)" if one.kind == "plan" and one.to else one.kind, drop=1),
+        Column("job", lambda question: question.job_id, drop=4),
+        Column("asked by", lambda question: question.label, drop=5),
+        Column(
+            "expires", lambda one: f"in {show_duration(one.expires_at - now)}" if one.state == "open" else "", drop=3
+        ),
+        *([outcome] if closed else []),
+        Column("about", lambda question: question.title, flexible=True),
+        otherwise="nothing was asked" if closed else "no question waits for an answer",
     )
-    for question in questions:
-        outcome = [_outcome(question)] if closed else []
-        left = f"in {show_duration(question.expires_at - now)}" if question.state == "open" else ""
-        kind = f"{question.kind} (to its lead)" if question.kind == "plan" and question.to else question.kind
-        asker = one_line(question.label, 60)
-        table.add_row(question.id, kind, question.job_id, asker, left, *outcome, one_line(question.title, 200))
-    return table
-
-
-def _print_table(questions: Sequence[Question], *, closed: bool) -> None:
-    table_of_questions(questions, closed=closed, now=time.time()).show()
-    waiting = [question for question in questions if question.state == "open"]
-    if waiting:
-        print_note(f"`swarm questions {waiting[0].id}` shows one in full and how to answer it")
 
 
 def _print_question(question: Question) -> None:

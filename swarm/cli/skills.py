@@ -39,9 +39,7 @@ def show_skills(
         problems = [problem.model_dump() for problem in skills.problems]
         print_json({"skills": [one.model_dump() for one in skills.skills], "problems": problems})
     else:
-        _table(skills.skills).show(
-            "there are none here; skills lie in .claude/skills/NAME/SKILL.md, commands in .claude/commands/NAME.md"
-        )
+        _SKILLS.show(skills.skills)
     for grant in () if trusted else skills.grants:
         print_note(
             f"not trusted: {grant.text} ({grant.source}); `swarm trust {shlex.quote(str(folder))}` lets it count"
@@ -59,24 +57,19 @@ def show_skills(
                 print_note(f"note: the type {definition.name} names the skill {plain(wanted)}, and there is none")
 
 
-def _table(skills: list[Skill]) -> Listing:
-    table = Listing(
-        *(
-            Column("name"),
-            Column("for", drop=2),
-            Column("bytes", right=True, drop=4),
-            Column("files", right=True, drop=4),
-        ),
-        *(Column("source", drop=3), Column("about", drop=5, flexible=True)),
-    )
-    for one in skills:
-        called = f"/{one.name}" if one.by_person else one.name
-        users = " and ".join(filter(None, ["people" * one.by_person, "agents" * one.by_model])) or "nobody"
-        hint = f"{called} {one.hint}".strip()
-        table.add_row(
-            one_line(hint, 60), users, f"{one.size:,}", str(one.files), one.source, one_line(one.description, 300)
-        )
-    return table
+def _users(skill: Skill) -> str:
+    return " and ".join(filter(None, ["people" * skill.by_person, "agents" * skill.by_model])) or "nobody"
+
+
+_SKILLS = Listing[Skill](
+    Column("name", lambda one: f"{'/' * one.by_person}{one.name} {one.hint}"),
+    Column("for", _users, drop=2),
+    Column("bytes", lambda one: f"{one.size:,}", right=True, drop=4),
+    Column("files", lambda one: one.files, right=True, drop=4),
+    Column("source", lambda one: one.source, drop=3),
+    Column("about", lambda one: one_line(one.description, 300), drop=5, flexible=True),
+    otherwise="there are none here; skills lie in .claude/skills/NAME/SKILL.md, commands in .claude/commands/NAME.md",
+)
 
 
 def _print_one(skills: Skills, name: str, *, as_json: bool) -> None:

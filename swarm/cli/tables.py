@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from swarm.cli.output import one_line, output_console, print_note
+from swarm.cli.output import one_line, output_console, print_json, print_note
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _GAP = "  "
-_MOST_CHARACTERS = 300
+_MOST_CHARACTERS = 1_000
 """Of a cell, however wide the output is."""
 _LEAST_FLEXIBLE = 16
 """A flexible column that would be narrower than this stands on a line of its own."""
 
 
+RowT = TypeVar("RowT")
+
+
 @dataclass(frozen=True)
-class Column:
+class Column(Generic[RowT]):
     """One column of a table."""
 
     name: str
+    cell: Callable[[RowT], object]
+    """What a row has there; nothing for None."""
     right: bool = False
     drop: int = 0
     """What is left out first where there is no room: the highest; 0 stays whatever happens."""
@@ -30,42 +35,46 @@ class Column:
     """Its text may be cut. One column of a table at most."""
 
 
-class Listing:
-    """A table without lines; each cell is plain text of one line."""
+class Listing(Generic[RowT]):
+    """A list as a table without lines, or as JSON: `describe` gives a row's document."""
 
-    def __init__(self, *columns: Column) -> None:
-        self._columns = columns
-        self._rows: list[list[str]] = []
-        self._styles: list[str] = []
+    def __init__(
+        self,
+        *columns: Column[RowT],
+        otherwise: str = "",
+        describe: Callable[[RowT], Any] = lambda row: row.model_dump(mode="json"),  # type: ignore[attr-defined]
+        style: Callable[[RowT], str] = lambda row: "",
+    ) -> None:
+        self._columns, self._otherwise = columns, otherwise
+        self._describe, self._style = describe, style
 
-    def add_row(self, *cells: str, style: str = "") -> None:
-        """Add a row, a cell for each column, of which at most a line is shown."""
-        self._rows.append([one_line(cell, _MOST_CHARACTERS) for cell in cells])
-        self._styles.append(style)
+    def show(self, rows: Iterable[RowT], *, as_json: bool = False) -> None:
+        """Print it on stdout; where it has no rows, say `otherwise` on stderr."""
+        rows = list(rows)
+        if as_json:
+            print_json([self._describe(row) for row in rows])
+        elif rows:
+            self.print(rows, output_console())
+        elif self._otherwise:
+            print_note(self._otherwise)
 
-    def lines(self, width: int | None) -> list[list[str]]:
-        """The heading and the rows, each as the one line or two that it takes; None is any width."""
-        return lay_out(self._columns, self._rows, width)
-
-    def show(self, otherwise: str = "") -> None:
-        """Print it on stdout; where it has no rows, say on stderr what is given for that."""
-        if self._rows:
-            self.print(output_console())
-        elif otherwise:
-            print_note(otherwise)
-
-    def print(self, console: Console) -> None:
-        """Print it as wide as the console is."""
+    def print(self, rows: Sequence[RowT], console: Console) -> None:
+        """Print the heading and the rows as wide as the console is."""
         from rich.text import Text
 
+        cells = [[_show(column.cell(row)) for column in self._columns] for row in rows]
         # What does not go to a terminal is never cut: programs and `grep` want whole lines.
-        laid_out = self.lines(console.width if console.is_terminal else None)
-        for lines, style in zip(laid_out, ["bold", *self._styles], strict=True):
+        laid_out = lay_out(self._columns, cells, console.width if console.is_terminal else None)
+        for lines, style in zip(laid_out, ["bold", *map(self._style, rows)], strict=True):
             for line in lines:
                 console.print(Text(line, style=style), soft_wrap=True)
 
 
-def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[list[str]]:
+def _show(cell: object) -> str:
+    return "" if cell is None else one_line(str(cell), _MOST_CHARACTERS)
+
+
+def lay_out(columns: Sequence[Column[Any]], rows: Sequence[Sequence[str]], width: int | None) -> list[list[str]]:
     """The heading and the rows as lines of at most `width` cells, unless words that must stay whole take more."""
     from rich.cells import cell_len
 
@@ -82,7 +91,7 @@ def lay_out(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
     return laid_out
 
 
-def _fit_columns(columns: Sequence[Column], widths: list[int], kept: list[int], width: int) -> int | None:
+def _fit_columns(columns: Sequence[Column[Any]], widths: list[int], kept: list[int], width: int) -> int | None:
     """Leave out columns, and narrow the flexible one; returns that one if it must stand on lines of its own."""
 
     def least() -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,7 +10,7 @@ from swarm.capabilities.team.board import TaskView
 from swarm.capabilities.team.scratchpad import PageView
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption
-from swarm.cli.output import one_line, output_console, print_json, print_note, print_result, show_ago, show_number
+from swarm.cli.output import print_json, print_line, print_note, print_result, show_number, show_since
 from swarm.cli.tables import Column, Listing
 
 _MARKS = {"pending": " ", "in_progress": ">", "completed": "x"}
@@ -26,32 +24,13 @@ def show_board(job: JobArgument = None, as_json: JsonOption = False) -> None:
         texts = found.task_texts() if as_json else {}
     if as_json:
         print_json([{**task.model_dump(), **texts[task.number].model_dump()} for task in tasks])
-    elif tasks:
-        _print_tasks(tasks)
+        return
+    if tasks:
+        done = sum(task.state == "completed" for task in tasks)
+        print_line(f"{done} of {show_number(len(tasks), 'task')} completed")
     else:
         print_note(f"the board of {found.id} is empty")
-
-
-def _print_tasks(tasks: Sequence[TaskView]) -> None:
-    table = Listing(
-        *(Column(""), Column("task", right=True), Column("role", drop=3), Column("owner", drop=1)),
-        *(Column("waits for", drop=2), Column("changed", drop=4), Column("subject", flexible=True)),
-    )
-    now = time.time()
-    for task in tasks:
-        table.add_row(
-            f"[{_MARKS[task.state]}]",
-            str(task.number),
-            one_line(task.role or ""),
-            one_line(task.owner_name or ""),
-            ", ".join(map(str, task.waits_for)),
-            show_ago(now - task.changed),
-            one_line(task.subject, 200),
-        )
-    done = sum(task.state == "completed" for task in tasks)
-    console = output_console()
-    console.print(f"{done} of {show_number(len(tasks), 'task')} completed")
-    table.print(console)
+    _BOARD.show(tasks)
 
 
 def show_pad(
@@ -70,20 +49,24 @@ def show_pad(
                 print_result(text)
             return
         pages = found.pad()
-    if as_json:
-        print_json([view.model_dump() for view in pages])
-    elif pages:
-        _print_pages(pages)
-    else:
+    if not pages and not as_json:
         print_note(f"the scratchpad of {found.id} is empty")
+    _PAD.show(pages, as_json=as_json)
 
 
-def _print_pages(pages: Sequence[PageView]) -> None:
-    table = Listing(
-        *(Column("page"), Column("bytes", right=True, drop=1), Column("version", right=True, drop=2)),
-        *(Column("changed", drop=3), Column("by", drop=4)),
-    )
-    now = time.time()
-    for view in pages:
-        table.add_row(view.name, f"{view.size:,}", str(view.version), show_ago(now - view.at), one_line(view.by_name))
-    table.show()
+_BOARD = Listing[TaskView](
+    Column("", lambda task: f"[{_MARKS[task.state]}]"),
+    Column("task", lambda task: task.number, right=True),
+    Column("role", lambda task: task.role, drop=3),
+    Column("owner", lambda task: task.owner_name, drop=1),
+    Column("waits for", lambda task: ", ".join(map(str, task.waits_for)), drop=2),
+    Column("changed", lambda task: show_since(task.changed), drop=4),
+    Column("subject", lambda task: task.subject, flexible=True),
+)
+_PAD = Listing[PageView](
+    Column("page", lambda page: page.name),
+    Column("bytes", lambda page: f"{page.size:,}", right=True, drop=1),
+    Column("version", lambda page: page.version, right=True, drop=2),
+    Column("changed", lambda page: show_since(page.at), drop=3),
+    Column("by", lambda page: page.by_name, drop=4),
+)

@@ -64,7 +64,7 @@ def show_tools(
     faults = find_outside_tools(settings.tools)
     tools = [_Known(row, load_tool(row.home)) for row in all_rows() if row.home]
     if name is None:
-        _list(tools, as_json=as_json)
+        _TOOLS.show(tools, as_json=as_json)
     else:
         _show(_find(name, tools), _rules_about(name, workspace, settings), _versions(name, settings), as_json=as_json)
     for fault in faults:
@@ -123,19 +123,14 @@ def _describe(known: _Known) -> dict[str, Any]:
     }
 
 
-def _list(tools: list[_Known], *, as_json: bool) -> None:
-    if as_json:
-        print_json([_describe(known) for known in tools])
-        return
-    table = Listing(
-        *(Column("tool"), Column("source", drop=1), Column("effects", drop=2), Column("network", drop=3)),
-        Column("what it does", drop=4, flexible=True),
-    )
-    for known in tools:
-        row = known.row
-        told = one_line(known.tool.description, 200)
-        table.add_row(row.name, row.origin or _BUILT_IN, known.effects, "yes" if row.network else "", told)
-    table.show()
+_TOOLS = Listing[_Known](
+    Column("tool", lambda known: known.row.name),
+    Column("source", lambda known: known.row.origin or _BUILT_IN, drop=1),
+    Column("effects", lambda known: known.effects, drop=2),
+    Column("network", lambda known: "yes" if known.row.network else "", drop=3),
+    Column("what it does", lambda known: one_line(known.tool.description, 200), drop=4, flexible=True),
+    describe=_describe,
+)
 
 
 def _show(known: _Known, rules: list[str], versions: dict[str, str], *, as_json: bool) -> None:

@@ -8,16 +8,7 @@ from statistics import median
 
 import typer
 
-from swarm.cli.output import (
-    one_line,
-    output_console,
-    print_json,
-    print_line,
-    print_note,
-    show_cost,
-    show_count,
-    show_duration,
-)
+from swarm.cli.output import one_line, print_json, print_line, print_note, show_cost, show_count, show_duration
 from swarm.cli.rehearse import begin_rehearsing
 from swarm.cli.tables import Column, Listing
 from swarm.cli.waiting import wait_for_all
@@ -103,22 +94,17 @@ def _describe(view: JobView, found: Score) -> dict[str, object]:
 
 
 def _print(views: Sequence[JobView], scores: Sequence[Score]) -> None:
-    table = Listing(
-        *(Column("job"), Column("state"), Column("score")),
-        *(
-            Column(name, right=True, drop=at)
-            for at, name in enumerate(("agents", "turns", "tokens", "cost", "time"), 1)
-        ),
-        Column("said", flexible=True),
-    )
-    for view, found in zip(views, scores, strict=True):
-        seconds = (view.ended_at or view.created_at) - view.created_at
-        table.add_row(
-            *(view.id, view.state.replace("_", " "), "passed" if found.passed else "failed"),
-            *(str(view.agents), str(view.turns), show_count(view.usage.total_tokens), show_cost(view.cost_usd)),
-            *(show_duration(seconds), one_line(found.said, _SHOWN_CHARACTERS)),
-        )
-    table.print(output_console())
+    Listing[tuple[JobView, Score]](
+        Column("job", lambda row: row[0].id),
+        Column("state", lambda row: row[0].state.replace("_", " ")),
+        Column("score", lambda row: "passed" if row[1].passed else "failed"),
+        Column("agents", lambda row: row[0].agents, right=True, drop=1),
+        Column("turns", lambda row: row[0].turns, right=True, drop=2),
+        Column("tokens", lambda row: show_count(row[0].usage.total_tokens), right=True, drop=3),
+        Column("cost", lambda row: show_cost(row[0].cost_usd), right=True, drop=4),
+        Column("time", lambda row: show_duration((row[0].ended_at or 0) - row[0].created_at), right=True, drop=5),
+        Column("said", lambda row: one_line(row[1].said, _SHOWN_CHARACTERS), flexible=True),
+    ).show(zip(views, scores, strict=True))
     passed, tokens = sum(found.passed for found in scores), median(view.usage.total_tokens for view in views)
     print_note(
         f"{passed} of {len(scores)} passed; median {show_count(round(tokens))} tokens, "

@@ -14,7 +14,16 @@ from swarm.cli.completing import complete_job
 from swarm.cli.launch import exit_code
 from swarm.cli.opening import find_job, open_swarm
 from swarm.cli.options import JobArgument, JsonOption, parse_duration
-from swarm.cli.output import one_line, print_json, print_line, print_note, show_cost, show_count, show_number
+from swarm.cli.output import (
+    one_line,
+    print_json,
+    print_line,
+    print_note,
+    show_cost,
+    show_count,
+    show_moment,
+    show_number,
+)
 from swarm.client.swarm import Job, Swarm
 from swarm.core.records import JobView
 from swarm.mailbox import USER
@@ -104,8 +113,7 @@ def audit(job: JobArgument = None, as_json: JsonOption = False) -> None:
         print_json(acts)
         return
     for act in acts:
-        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(act["at"]))
-        print_line(f"{moment}  {act['by']} {act['what']}  {one_line(act['about'], _SHOWN_CHARACTERS)}")
+        print_line(f"{show_moment(act['at'])}  {act['by']} {act['what']}  {one_line(act['about'], _SHOWN_CHARACTERS)}")
     if not acts:
         print_note("its events have expired, and nobody did anything since")
 

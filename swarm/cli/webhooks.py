@@ -10,7 +10,7 @@ import typer
 from swarm.capabilities.webhooks.notices import OWN, AddressView, Webhooks
 from swarm.cli.opening import open_swarm
 from swarm.cli.options import JsonOption
-from swarm.cli.output import one_line, output_console, print_json, print_line, print_note, show_duration, show_number
+from swarm.cli.output import one_line, print_line, print_note, show_duration, show_number
 from swarm.cli.tables import Column, Listing
 from swarm.client.swarm import Swarm
 from swarm.core.errors import ConfigurationError
@@ -29,21 +29,19 @@ def webhooks(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     with open_swarm() as swarm:
         found, now = Webhooks(swarm.store.keyspace).addresses(), swarm.store.now()
-    if as_json:
-        print_json([one.model_dump() for one in found])
-        return
-    if not found:
-        print_note("no worker delivers anywhere: SWARM_WEBHOOKS and SWARM_JOB_WEBHOOKS of workers say where")
-        return
-    table = Listing(
-        *(Column("address"), Column("waiting", right=True), Column("given up", right=True)),
-        *(Column("a worker", right=True, drop=1), Column("last failure", flexible=True)),
-    )
-    for one in found:
-        failed = f"{show_number(one.first.tries, 'try')}: {one.first.why}" if one.first and one.first.why else ""
-        said = f"{show_duration(max(0.0, now - one.said_at))} ago"
-        table.add_row(one.name, str(one.waiting), str(one.lost), said, one_line(failed, _SHOWN_CHARACTERS))
-    table.print(output_console())
+    Listing[AddressView](
+        Column("address", lambda one: one.name),
+        Column("waiting", lambda one: one.waiting, right=True),
+        Column("given up", lambda one: one.lost, right=True),
+        Column("a worker", lambda one: f"{show_duration(now - one.said_at)} ago", right=True, drop=1),
+        Column("last failure", _describe_failure, flexible=True),
+        otherwise="no worker delivers anywhere: SWARM_WEBHOOKS and SWARM_JOB_WEBHOOKS of workers say where",
+    ).show(found, as_json=as_json)
+
+
+def _describe_failure(one: AddressView) -> str:
+    why = one_line(one.first.why, _SHOWN_CHARACTERS) if one.first else ""
+    return f"{show_number(one.first.tries, 'try')}: {why}" if one.first and why else ""
 
 
 @group.command("test")

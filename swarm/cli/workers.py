@@ -11,7 +11,7 @@ import typer
 from swarm.agent.needs import ANY_MODEL, Has
 from swarm.cli.opening import open_swarm
 from swarm.cli.options import JsonOption
-from swarm.cli.output import output_console, print_json, print_line, print_note, show_duration, show_number
+from swarm.cli.output import print_json, print_line, print_note, show_duration, show_number
 from swarm.cli.patience import said
 from swarm.cli.tables import Column, Listing
 from swarm.client.swarm import Swarm
@@ -27,21 +27,19 @@ def list_workers(as_json: JsonOption = False) -> None:
     if as_json:
         print_json([_describe(worker, has, busy.get(worker, 0)) for worker, has in fleet.items()])
         return
-    listing = Listing(
-        Column("worker"),
-        Column("in Celery", drop=2),
-        Column("busy", right=True),
-        Column("state"),
-        Column("version", drop=2),
-        Column("up", right=True, drop=3),
-        Column("offers", drop=1, flexible=True),
-    )
-    for worker, has in fleet.items():
-        up = show_duration(time.time() - has.started_at) if has.started_at else ""
-        running = f"{busy.get(worker, 0)}/{has.processes}" if has.processes else str(busy.get(worker, 0))
-        listing.add_row(worker, has.node, running, _state(has), has.version, up, ", ".join(has.special))
+    Listing[tuple[str, Has]](
+        Column("worker", lambda row: row[0]),
+        Column("in Celery", lambda row: row[1].node, drop=2),
+        Column("busy", lambda row: f"{busy.get(row[0], 0)}/{row[1].processes or ''}".rstrip("/"), right=True),
+        Column("state", lambda row: _state(row[1])),
+        Column("version", lambda row: row[1].version, drop=2),
+        Column(
+            "up", lambda row: show_duration(time.time() - at) if (at := row[1].started_at) else "", right=True, drop=3
+        ),
+        Column("offers", lambda row: ", ".join(row[1].special), drop=1, flexible=True),
+        otherwise="there are no workers; `swarm worker` starts one, `swarm up` the local stack",
+    ).show(fleet.items())
     if fleet:
-        listing.print(output_console())
         hosts = len({has.host for has in fleet.values()})
         used, processes = sum(busy.values()), sum(has.processes for has in fleet.values())
         print_line(
@@ -49,8 +47,6 @@ def list_workers(as_json: JsonOption = False) -> None:
         )
         if len(versions := Counter(has.version for has in fleet.values())) > 1:
             print_note(f"note: several versions are at work: {', '.join(sorted(versions))}")
-    else:
-        print_note("there are no workers; `swarm worker` starts one, `swarm up` the local stack")
     if drained:
         print_note(f"drained: {', '.join(sorted(drained))}; `swarm drain HOST --undo` ends that")
 

@@ -1,6 +1,6 @@
 """The client for asyncio.
 
-    from swarm.client.swarm.aio import Swarm
+    from swarm.client.aio import Swarm
 
     async with Swarm() as swarm:
         job = await swarm.submit("Which public functions in this repository have no test?")

@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-State = Literal["queued", "running", "parked", "completed", "failed", "cancelled", "timed_out"]
-TERMINAL_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "timed_out"})
+OpenState = Literal["queued", "running", "parked"]
+EndState = Literal["completed", "failed", "cancelled", "timed_out"]
+State = Literal[OpenState, EndState]
+TERMINAL_STATES: frozenset[str] = frozenset(get_args(EndState))
+PermissionMode = Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "auto", "bypassPermissions"]
+"""From the strictest to the most permissive.
+
+`plan` is below `dontAsk`, since rules may allow that one effects; `dontAsk` is below the asking modes, since nobody can
+lift its denials; `bubble` asks exactly where `default` does, but always the person at the top; `auto` allows what `acceptEdits` does, and
+a small model may lift its questions.
+"""
 NANO = 1_000_000_000
 """Money is counted in whole nano-dollars, so that sums are exact."""
 

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from swarm.core.errors import ConfigurationError
+from swarm.core.records import PermissionMode
 from swarm.core.tags import split_tags
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -128,9 +129,7 @@ class Settings(BaseSettings):
     """Without a hub: keep the workspace's files in a snapshot after each call that may change them, on the worker's host."""
     workspaces: str | None = None
     """Of a worker: the only folders, separated by colons, that workspaces may be or lie below. Unset: any folder."""
-    mode_ceiling: Literal["plan", "dontAsk", "bubble", "default", "acceptEdits", "auto", "bypassPermissions"] | None = (
-        None
-    )
+    mode_ceiling: PermissionMode | None = None
     """Of a worker: the most permissive mode that its agents work in, whatever a job asks for. Unset: any."""
     network: Literal["off", "public", "private"] = "public"
     """Of a worker: what agents reach whose job has the network. Never this host, link-local addresses or Redis."""

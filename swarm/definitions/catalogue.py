@@ -31,7 +31,7 @@ from swarm.definitions.opencode import (
     read_opencode_agents,
     read_opencode_config,
 )
-from swarm.definitions.sources import Problem, ReadResult, Unusable, is_folder, list_files, resolve
+from swarm.definitions.sources import Problem, ReadResult, is_folder, list_files, resolve
 
 _OLD_MODES = ("mode", "modes")
 """Where OpenCode kept what today are agents of the mode `primary`."""
@@ -259,10 +259,10 @@ def _read_files(
     variant: str,
     without: frozenset[Path] = frozenset(),
 ) -> list[ReadResult]:
-    try:
-        files = list_files(folder, suffixes)
-    except Unusable as error:
-        return [ReadResult(problems=[error.as_problem(folder)])]
+    problems: list[Problem] = []
+    files = list_files(folder, suffixes, problems)
+    if problems:
+        return [ReadResult(problems=problems)]
     return [read_cached(path, read, variant) for path in files if not without or resolve(path) not in without]
 
 

@@ -1,12 +1,25 @@
-"""JSON with comments and trailing commas, as people write configuration files."""
+"""JSON with comments and trailing commas, as people write configuration files, and the settings files that are written so."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from swarm.definitions.sources import Unusable
+from swarm.definitions.sources import Unusable, read_text
+
+OWN_SETTINGS = (".claude/settings.json", ".config/swarm/settings.json")
+"""A person's settings files, below the home folder."""
+WORKSPACE_SETTINGS = (
+    ".claude/settings.json",
+    ".swarm/settings.json",
+    # By its name a person's own file; but a clone may bring it along, and nothing tells the two apart.
+    ".claude/settings.local.json",
+)
+"""Those of a workspace, the nearest last."""
 
 _TOKEN = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\\n])*")      # kept, and nothing inside it looked at
@@ -28,6 +41,16 @@ def parse_jsonc(text: str) -> Any:
         raise Unusable(f"it is not valid JSON: {error.msg}", "Correct it there.", error.lineno) from error
     except (RecursionError, ValueError) as error:
         raise Unusable("it is nested too deeply, or a number in it is too long", "Simplify it.") from error
+
+
+def read_table(path: Path) -> Mapping[str, Any]:
+    """The object that a file holds; an empty one if there is no file. Raises `Unusable`."""
+    if not os.path.lexists(path):
+        return {}
+    content = parse_jsonc(read_text(path))
+    if not isinstance(content, Mapping):
+        raise Unusable("it is not a table", "Write an object in it.")
+    return content
 
 
 def _blank(text: str, kind: str) -> str:

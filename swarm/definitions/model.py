@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from swarm.core.records import PermissionMode as PermissionMode
 from swarm.definitions.hooks import Hook
 from swarm.definitions.mcp.servers import Server
 
@@ -20,7 +21,6 @@ Isolation = Literal["none", "worktree", "remote"]
 Execution = Literal["forked", "local", "remote", "teammate"]
 """How an agent runs: as all do, in a process of its own somewhere in the fleet; on its parent's host; anywhere, for a bounded time; or it
 lives on after its task, as a member of a team."""
-PermissionMode = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions", "bubble", "auto"]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 
 

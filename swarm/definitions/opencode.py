@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm.definitions.fields import Bases, build_definition, is_disabled
-from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.jsonc import read_table
 from swarm.definitions.keys import normalise_key
 from swarm.definitions.model import AgentDefinition
 from swarm.definitions.sources import Problem, ReadResult, Unusable, locate, read_text, show, show_path
@@ -52,12 +52,9 @@ def load_opencode_config(paths: Iterable[Path], *, root: Path | None) -> OpenCod
     config = OpenCodeConfig()
     for path in paths:
         try:
-            content = parse_jsonc(read_text(path))
+            _add_file(config, read_table(path), path, root)
         except Unusable as error:
             config.problems.append(error.as_problem(path))
-            continue
-        if isinstance(content, Mapping):
-            _add_file(config, content, path, root)
     return config
 
 

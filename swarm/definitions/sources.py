@@ -156,10 +156,10 @@ def locate(reference: str, folder: Path, root: Path | None) -> Path:
     return path
 
 
-def list_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+def list_files(folder: Path, suffixes: tuple[str, ...], problems: list[Problem]) -> list[Path]:
     """The files below `folder` with one of these endings, sorted; hidden files and folders are left out.
 
-    Raises `Unusable` for a folder of absurd size (a link to a whole disk, say).
+    A folder of absurd size (a link to a whole disk, say) is a problem, and none of its files is listed.
     """
     found: list[Path] = []
     seen: set[tuple[int, int]] = set()
@@ -177,7 +177,11 @@ def list_files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
         seen.add((status.st_dev, status.st_ino))
         entries += len(paths)
         if entries > MAX_FOLDER_ENTRIES:
-            raise Unusable(f"more than {MAX_FOLDER_ENTRIES} entries below it", "Keep only definitions in this folder.")
+            fault = Unusable(
+                f"more than {MAX_FOLDER_ENTRIES} entries below it", "Keep only definitions in this folder."
+            )
+            problems.append(fault.as_problem(folder))
+            return []
         for path in paths:
             if path.name.startswith(".") or path.name == "node_modules":
                 continue

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from swarm.core.errors import ConfigurationError
 from swarm.workspace.git import config_variables
-from swarm.workspace.plumbing import NEVER_CHECKED
+from swarm.workspace.plumbing import BARE_ENVIRONMENT, NEVER_CHECKED
 
 _BUFFER_BYTES = 1 << 20
 """So much of a reply may wait while the body still is read: git says little before it has all of it."""
@@ -34,23 +34,12 @@ _SETTINGS = {
     "uploadpack.allowReachableSHA1InWant": "true",
     **{f"receive.fsck.{fault}": "ignore" for fault in NEVER_CHECKED},
 }
-_ENVIRONMENT = {
-    "HOME": "/nonexistent",
-    "XDG_CONFIG_HOME": "/nonexistent",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_HTTP_EXPORT_ALL": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",
-}
 
 
 def git_environment(**settings: str) -> dict[str, str]:
     """The environment in which git obeys the hub's settings and these, and nobody else's."""
     path = os.environ.get("PATH", os.defpath)
-    return {"PATH": path, **_ENVIRONMENT, **config_variables({**_SETTINGS, **settings})}
+    return {"PATH": path, **BARE_ENVIRONMENT, "GIT_HTTP_EXPORT_ALL": "1", **config_variables({**_SETTINGS, **settings})}
 
 
 async def run_git(*arguments: str, cwd: Path) -> None:

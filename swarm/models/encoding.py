@@ -1,7 +1,7 @@
 """Requests as bytes, each part of them encoded once: the prefix for all agents that share it, the conversation as it grows.
 
 What is sent equals, as JSON, what `build_request` describes. A turn encodes the blocks that have come since the last request and
-copies bytes for the rest; `encoded_parts` counts, so that a test can hold it to that.
+copies bytes for the rest, but for a block whose mark has moved on; `encoded_parts` counts, so that a test can hold it to that.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import json
 from typing import Any
 
 from swarm.models import Block, ModelRequest
-from swarm.models.request import MARK, bounded_output, is_silent, marks_of, sendable
+from swarm.models.request import bounded_output, is_silent, marks_of, sendable
+from swarm.models.request import marked as with_mark
 
 _encode_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_MARK_TAIL = b"," + _encode_text({"cache_control": MARK}).encode()[1:]
 _KEPT_PREFIXES = 64
 
 encoded_parts = 0
@@ -94,8 +94,8 @@ class Encoder:
         self._settled = bytearray()
         """Messages that no mark can come into any more, as bytes."""
         self._count = 0
-        self._blocks: dict[int, tuple[Block, bytes]] = {}
-        """By identity, the blocks of all later messages."""
+        self._blocks: dict[tuple[int, bool], tuple[Block, bytes]] = {}
+        """By identity and whether they are marked, the blocks of all later messages."""
 
     def _conversation(self) -> list[bytes | bytearray]:
         messages = [sendable(message) for message in self._messages[self._count :]]
@@ -117,10 +117,10 @@ class Encoder:
         return b'{"role":%s,"content":[%s]}' % (_encode_text(message["role"]).encode(), b",".join(blocks))
 
     def _block(self, block: Block, *, marked: bool) -> bytes:
-        known = self._blocks.get(id(block))
-        if known is None:
-            known = self._blocks[id(block)] = (block, _encode(block))
-        return known[1][:-1] + _MARK_TAIL if marked else known[1]
+        key = (id(block), marked)
+        if key not in self._blocks:
+            self._blocks[key] = (block, _encode(with_mark(block) if marked else block))
+        return self._blocks[key][1]
 
     def _settle(self, parts: list[bytes]) -> None:
         if not parts:
@@ -131,7 +131,7 @@ class Encoder:
         self._settled += joined
         self._count += len(parts)
         later = {id(block) for message in self._messages[self._count :] for block in message["content"]}
-        self._blocks = {key: known for key, known in self._blocks.items() if key in later}
+        self._blocks = {key: known for key, known in self._blocks.items() if key[0] in later}
 
 
 def _head(request: ModelRequest) -> bytes:
@@ -149,9 +149,9 @@ def _make_head(request: ModelRequest) -> bytes:
     system = bool(request.system.strip())
     head = b""
     if request.tools:
-        tools = encode_tools(request.tools)
         # Without a system prompt the tools need a mark of their own.
-        head += b'"tools":%s,' % (tools if system else tools[:-2] + _MARK_TAIL + b"]")
+        tools = encode_tools(request.tools) if system else _encode([*request.tools[:-1], with_mark(request.tools[-1])])
+        head += b'"tools":%s,' % tools
     if system:
-        head += b'"system":[%s%s],' % (_encode({"type": "text", "text": request.system})[:-1], _MARK_TAIL)
+        head += b'"system":%s,' % _encode([with_mark({"type": "text", "text": request.system})])
     return head

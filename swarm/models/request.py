@@ -47,10 +47,10 @@ def build_request(request: ModelRequest, *, max_output: int) -> dict[str, Any]:
         "messages": _mark_messages([sendable(message) for message in request.messages]),
     }
     if request.system.strip():
-        body["system"] = [_marked({"type": "text", "text": request.system})]
+        body["system"] = [marked({"type": "text", "text": request.system})]
     if request.tools:
         # Without a system prompt the tools need a mark of their own.
-        body["tools"] = list(request.tools) if "system" in body else [*request.tools[:-1], _marked(request.tools[-1])]
+        body["tools"] = list(request.tools) if "system" in body else [*request.tools[:-1], marked(request.tools[-1])]
         if not request.tools_allowed:
             body["tool_choice"] = {"type": "none"}
     if request.effort is not None:
@@ -93,7 +93,7 @@ def is_silent(message: dict[str, Any]) -> bool:
 def _mark_messages(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for m, b in marks_of(messages)[0]:
         content = messages[m]["content"]
-        messages[m] = {**messages[m], "content": [*content[:b], _marked(content[b]), *content[b + 1 :]]}
+        messages[m] = {**messages[m], "content": [*content[:b], marked(content[b]), *content[b + 1 :]]}
     return [message for message in messages if not is_silent(message)]
 
 
@@ -146,7 +146,8 @@ def _is_empty_text(block: Block) -> bool:
     return not text or text.isspace()
 
 
-def _marked(block: Block) -> Block:
+def marked(block: Block) -> Block:
+    """The block with a mark of the prompt cache."""
     return {**block, "cache_control": dict(MARK)}
 
 

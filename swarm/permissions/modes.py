@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from swarm.definitions.model import AgentDefinition, PermissionMode
 
-MODES: tuple[PermissionMode, ...] = ("plan", "dontAsk", "bubble", "default", "acceptEdits", "auto", "bypassPermissions")
-"""From the strictest to the most permissive.
-
-`plan` is below `dontAsk`, since rules may allow that one effects; `dontAsk` is below the asking modes, since nobody can
-lift its denials; `bubble` asks exactly where `default` does, but always the person at the top; `auto` allows what `acceptEdits` does, and
-a small model may lift its questions.
-"""
+MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
+"""From the strictest to the most permissive."""
 AFTER_PLAN: PermissionMode = "acceptEdits"
 """The mode that an approved plan is carried out in, unless the answer names another."""
 

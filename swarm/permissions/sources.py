@@ -14,12 +14,12 @@ from typing import Any, get_args
 
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.grants import Grant
-from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
 from swarm.definitions.mcp.reading import load_servers
 from swarm.definitions.mcp.servers import server_of
 from swarm.definitions.model import PermissionMode
 from swarm.definitions.names import is_known_tool, split_pattern, suggest
-from swarm.definitions.sources import Problem, Unusable, read_text, show, show_path, show_place
+from swarm.definitions.sources import Problem, Unusable, show, show_path, show_place
 from swarm.definitions.tools import EDIT, is_mcp, known_tools, row_of
 from swarm.permissions.definition_rules import definition_rules
 from swarm.permissions.modes import at_most
@@ -74,17 +74,12 @@ def load_permission_settings(
         for entry in entries:
             loading.add_entry(entry, action, _Origin(Path(COMMAND_LINE), COMMAND_LINE, in_file=False))
     # From the farthest to the nearest, so that the nearest default mode is the last one.
-    own = (home / ".claude" / "settings.json", home / ".config" / "swarm" / "settings.json")
+    own = [home / name for name in OWN_SETTINGS]
     for path in own:
         loading.read_settings(path, "user")
-    for path, scope in (
-        (workspace / ".claude" / "settings.json", "project"),
-        (workspace / ".swarm" / "settings.json", "project"),
-        # By its name a person's own file; but a clone may bring it along, and nothing tells the two apart.
-        (workspace / ".claude" / "settings.local.json", "local"),
-    ):
+    for path in (workspace / name for name in WORKSPACE_SETTINGS):
         if path not in own:
-            loading.read_settings(path, scope)
+            loading.read_settings(path, "local" if "local" in path.name else "project")
     for folder, scope in ((home / ".config" / "opencode", "user"), (workspace, "project")):
         for name in ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"):
             loading.read_opencode(folder / name, scope)
@@ -177,8 +172,6 @@ class _Loading:
 
     def read_settings(self, path: Path, scope: str) -> None:
         content = self._read(path)
-        if content is None:
-            return
         if unsupported := [key for key in _UNSUPPORTED if content.get(key)]:
             shown = ", ".join(f"`{key}`" for key in unsupported)
             self.report(path, f"not supported here and without effect: {shown}", "Nothing of it holds for agents.")
@@ -215,7 +208,7 @@ class _Loading:
 
     def read_opencode(self, path: Path, scope: str) -> None:
         content = self._read(path)
-        if content is None or content.get("permission") is None:
+        if content.get("permission") is None:
             return
         origin = self.origin(path, scope)
         rules, problems = read_opencode_permission(content["permission"], origin.source)
@@ -223,21 +216,12 @@ class _Loading:
             self.add_rule(rule, origin)
         self.problems.extend(problem.as_problem(origin.path) for problem in problems)
 
-    def _read(self, path: Path) -> Mapping[str, Any] | None:
+    def _read(self, path: Path) -> Mapping[str, Any]:
         try:
-            if not path.exists():
-                return None
-            content = parse_jsonc(read_text(path))
-        except OSError as error:
-            self.report(path, f"cannot be read: {error.strerror}", "Check that it may be read.")
-            return None
+            return read_table(path)
         except Unusable as error:
             self.problems.append(error.as_problem(path))
-            return None
-        if not isinstance(content, Mapping):
-            self.report(path, "it is not a table", "Write an object in it.")
-            return None
-        return content
+            return {}
 
     def _take_list(self, action: Action, value: Any, origin: _Origin) -> None:
         path = origin.path

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from swarm.core.records import OpenState
 from swarm.replay.past import Past, PastAgent
 from swarm.replay.sharing import Shared
 from swarm.replay.store import PastStore
@@ -98,5 +99,5 @@ def freeze(past: Past) -> Past:
 def _end(fields: dict[str, str]) -> None:
     for name in _LIVE:
         fields.pop(name, None)
-    if fields.get("state") in ("queued", "running", "parked"):
+    if fields.get("state") in get_args(OpenState):
         fields.update(state="cancelled", reason=_FROZEN)

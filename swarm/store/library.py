@@ -6,7 +6,7 @@ swarm's own packages and of those that the library is made for. Each of these is
 in a scope of its own. A capability from outside brings its own:
 
     STEPS = Library("my_package")       # my_package/votes.lua: step('vote', function(job, id, choice) … end)
-    store.run("vote", job_id, agent_id, "yes", library=STEPS)
+    store.keyspace.run("vote", job_id, agent_id, "yes", library=STEPS)
 
 Such a library has all of the shared parts (`emit`, `fields`, `agents.deliver`, `endings.end_agent` …), so its steps and the swarm's see
 the same data; what it registers with `at_end` holds for the ends that its own steps make, so its keys are kept with `keep_with_job`.

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from swarm.core.records import State, Usage
+from swarm.core.records import OpenState, State, Usage
 
 
 class _Told(BaseModel):
@@ -53,7 +53,7 @@ class AgentState(_Told):
     """An agent has gone from one state to another, without ending."""
 
     type: Literal["agent_state"] = "agent_state"
-    state: Literal["queued", "running", "parked"]
+    state: OpenState
     why: str
     """`running`, `parked`, `woken`, `handed_over`, `rescued` or `resumed`."""
     waits_for: str

@@ -29,7 +29,7 @@ def read_agent(swarm: Swarm, agent_id: str) -> dict[str, Any]:
     store = swarm.store
     record = store.agents.get(agent_id)
     row = Reader(store).agents([agent_id])[agent_id]
-    spec = json.loads(store.keyspace.client.hget(store.keyspace.key("agent", agent_id), "spec") or "{}")
+    spec = store.agents.spec(agent_id).model_dump(mode="json")
     first = store.journals.page(agent_id, after=0, count=1).entries
     tools = _read_item(swarm, agent_id, first[0]).facts.get("tools", []) if first else []
     return {

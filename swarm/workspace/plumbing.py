@@ -71,18 +71,23 @@ _SETTINGS = {
     **{f"fetch.fsck.{fault}": "ignore" for fault in NEVER_CHECKED},
     **{f"receive.fsck.{fault}": "ignore" for fault in NEVER_CHECKED},
 }
-_ENVIRONMENT = {
+BARE_ENVIRONMENT = {
     "HOME": "/nonexistent",
     "XDG_CONFIG_HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+"""Git obeys nobody's configuration, replaces nothing and asks for nothing."""
+_ENVIRONMENT = {
+    **BARE_ENVIRONMENT,
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
     "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=10",
     "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_PROTOCOL_FROM_USER": "0",
@@ -91,7 +96,6 @@ _ENVIRONMENT = {
     "GIT_AUTHOR_EMAIL": "swarm@localhost",
     "GIT_COMMITTER_NAME": "swarm",
     "GIT_COMMITTER_EMAIL": "swarm@localhost",
-    "LC_ALL": "C",
 }
 _TAKEN_OVER = re.compile(
     r"PATH|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_(FILE|DIR)|GIT_SSL_CA(INFO|PATH)|(HTTPS?|ALL|NO)_PROXY|(https?|all|no)_proxy"

@@ -95,18 +95,26 @@ def orders_folder(fleet: Fleet) -> Path:
 def install() -> None:
     """Wrap the steps; from then on this process and its children obey."""
     from swarm.models.anthropic import AnthropicModel
-    from swarm.store.store import Store
+    from swarm.store.agents import AgentStore
+    from swarm.store.jobs import JobStore
+    from swarm.store.journals import JournalStore
+    from swarm.store.leases import LeaseStore
+    from swarm.store.mail import MailStore
     from swarm.workspace import copies
     from swarm.workspace.repository import Repository
 
     for step in ("enter", "carry_over"):
         setattr(copies.Copies, step, _crashing(step, getattr(copies.Copies, step)))
     copies.read_blob = _crashing("read_blob", copies.read_blob)
-    for step in (
-        *("submit", "claim", "append", "reserve", "spawn", "park", "hand_over", "finish", "cancel", "rescue"),
-        *("send_from", "take_mail", "judge_end"),
+    for part, steps in (
+        (AgentStore, ("claim", "reserve", "spawn", "park", "hand_over", "finish", "cancel")),
+        (JobStore, ("submit",)),
+        (JournalStore, ("append", "judge_end")),
+        (LeaseStore, ("rescue",)),
+        (MailStore, ("send_from", "take")),
     ):
-        setattr(Store, step, _crashing(step, getattr(Store, step)))
+        for step in steps:
+            setattr(part, step, _crashing(step, getattr(part, step)))
     for step in ("snapshot", "push", "fetch", "become"):
         setattr(Repository, step, _crashing(step, getattr(Repository, step)))
     AnthropicModel.complete = _crashing("complete", AnthropicModel.complete)  # type: ignore[method-assign]
@@ -132,7 +140,7 @@ def _facts(step: str, args: tuple[Any, ...]) -> dict[str, Any]:
             return {**_about(args[0]), "kind": args[2][0].kind}
         case "complete":
             return {"conversation": json.dumps(args[0].messages)}
-        case "reserve" | "spawn" | "park" | "hand_over" | "finish" | "send_from" | "take_mail" | "judge_end":
+        case "reserve" | "spawn" | "park" | "hand_over" | "finish" | "send_from" | "take" | "judge_end":
             return _about(args[0])
     return {}
 

@@ -27,9 +27,9 @@ WINDOWS = [
     Order("send_from", "before", depth=1),
     Order("send_from", "after", depth=1),
     Order("send_from", "after", depth=1, whole=True),
-    Order("take_mail", "before", depth=1),
-    Order("take_mail", "after", depth=1),
-    Order("take_mail", "after", depth=0),
+    Order("take", "before", depth=1),
+    Order("take", "after", depth=1),
+    Order("take", "after", depth=0),
 ]
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ import psutil
 
 from swarm.core.settings import Settings
 from swarm.local.stack import down
-from tests.e2e.prepared import prepared_commands
+from tests.e2e.prepared import prepared_swarm
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 90.0
@@ -50,7 +47,7 @@ class World:
         """Run the command to its end."""
         given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
         return subprocess.run(
-            [_commands() / "swarm", *arguments],
+            [prepared_swarm(), *arguments],
             capture_output=True,
             cwd=ROOT,
             env=self.environment(**variables),
@@ -93,14 +90,6 @@ class World:
         down(Settings(state_dir=self.state), grace_seconds=1.0)
         for process in self.processes():
             process.send_signal(signal.SIGKILL)
-
-
-@cache
-def _commands() -> Path:
-    """Where the commands are that start quickly, until the tests end."""
-    prepared = ExitStack()
-    atexit.register(prepared.close)
-    return prepared.enter_context(prepared_commands())
 
 
 def wait_for_line(process: subprocess.Popen[bytes], text: str) -> list[str]:

@@ -5,6 +5,7 @@ A page has a hundred commands, and each would take most of a second of a process
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
@@ -14,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -30,6 +32,14 @@ asked = [os.path.basename(__file__), sys.argv[1:], os.getcwd(), dict(os.environ)
 socket.send_fds(there, [json.dumps(asked).encode()], [0, 1, 2])
 sys.exit(int(there.recv(16) or 70))
 """
+
+
+@cache
+def prepared_swarm() -> str:
+    """The prepared `swarm`, until the tests end: for commands that nobody sends signals to."""
+    commands = ExitStack()
+    atexit.register(commands.close)
+    return str(commands.enter_context(prepared_commands()) / "swarm")
 
 
 @contextmanager

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from swarm import Job
+from tests.e2e.prepared import prepared_swarm
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -55,7 +55,7 @@ class Town:
 
     def run(self, *arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            [sys.executable, "-m", "swarm", *arguments],
+            [prepared_swarm(), *arguments],
             capture_output=True,
             cwd=_ROOT,
             env=self.fleet.environment(),

@@ -9,7 +9,6 @@ import ast
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 from swarm import Job
 from swarm.cli import output
 from swarm.cli.output import is_hidden
+from tests.e2e.prepared import prepared_swarm
 from tests.e2e.terminal import Terminal
 from tests.fleet import Fleet
 from tests.waiting import wait_for
@@ -64,7 +64,7 @@ class Stage:
         self.question = asked.id
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "swarm", *arguments]
+        return [prepared_swarm(), *arguments]
 
     def environment(self) -> dict[str, str]:
         return self.fleet.environment()

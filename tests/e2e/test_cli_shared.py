@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
+from tests.e2e.prepared import prepared_swarm
 from tests.fleet import Fleet
 from tests.job_world import JobWorld, open_store
 
@@ -25,7 +25,7 @@ def world(unmanned: Fleet) -> JobWorld:
 
 def swarm(unmanned: Fleet, world: JobWorld, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "swarm", *arguments],
+        [prepared_swarm(), *arguments],
         capture_output=True,
         text=True,
         timeout=60,

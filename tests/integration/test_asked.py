@@ -262,7 +262,7 @@ rules:
   - reply: {text: '{last_result}'}
 """)
 
-    def ask(prompt: str, agent: str = "build") -> Any:
+    def ask(prompt: str, agent: str | None = None) -> Any:
         return at_work.swarm.submit(prompt, agent=agent, workspace=at_work.workspace, base_url=server.url).wait(60)
 
     view = ask("@explore find the callers")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,7 @@ import yaml
 
 from swarm import Job
 from swarm.agent.entries import Mail, ToolFinished
+from tests.e2e.prepared import prepared_swarm
 from tests.fleet import Fleet
 from tests.needs import need_program
 from tests.waiting import wait_for
@@ -84,7 +84,7 @@ def git(folder: Path, *arguments: str) -> str:
 def swarm(fleet: Fleet, *arguments: str) -> str:
     """Run the command as the person, and return what it prints."""
     ran = subprocess.run(
-        [sys.executable, "-m", "swarm", *arguments],
+        [prepared_swarm(), *arguments],
         cwd=fleet.folder,
         env={**fleet.environment(), "SWARM_REDIS_URL": fleet.url},
         capture_output=True,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
@@ -33,6 +32,7 @@ from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, Outcome, Waits
 from swarm.store.values import Claim
 from swarm.web.transcripts import read_journal
+from tests.e2e.prepared import prepared_swarm
 from tests.fleet import Fleet
 from tests.rehearsal import RehearsalServer
 from tests.segments import make_segment
@@ -380,7 +380,7 @@ def test_a_budget_holds_for_summaries(short: Fleet) -> None:
 def command(fleet: Fleet, *words: str) -> str:
     """The `swarm` command against this fleet."""
     done = subprocess.run(
-        [sys.executable, "-m", "swarm", *words],
+        [prepared_swarm(), *words],
         env={**fleet.environment(), "COLUMNS": "200"},
         capture_output=True,
         text=True,

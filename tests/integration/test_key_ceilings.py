@@ -295,8 +295,8 @@ def test_the_commands_make_keys_with_ceilings_and_list_them(fleet: Fleet, monkey
     swarm("add", "ci", "--scope", "submit")
     swarm("add", "ops", "--mode", "bypassPermissions", "--network", "--allow-rules", "--check", "--max-cost", "2.5")
     swarm("add", "there", "--workspace", str(fleet.workspace))
-    listed = {line.split()[0]: line for line in swarm("list").splitlines()}
-    assert listed["ci"].endswith("submit  mode acceptEdits, no network, no allow rules, no check, any cost")
+    listed = {line.split()[0]: " ".join(line.split()) for line in swarm("list").splitlines()}
+    assert listed["ci"].endswith(" submit mode acceptEdits, no network, no allow rules, no check, any cost")
     assert listed["ops"].endswith("mode bypassPermissions, network, allow rules, check, $2.5 at most")
     assert listed["there"].endswith(f", in {fleet.workspace}")
     found = {key["name"]: key["ceiling"] for key in json.loads(swarm("list", "--json"))}

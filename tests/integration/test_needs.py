@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +19,7 @@ from swarm.agent.needs import Has, Needs, find_common_lack, find_lack
 from swarm.client.swarm import Job
 from swarm.core.errors import UnknownBroker
 from swarm.store.sequels import Sequels
+from tests.e2e.prepared import prepared_swarm
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -128,7 +128,7 @@ def test_status_tree_and_doctor_say_which_jobs_nobody_can_serve_or_tell_the_end_
     lack = wait_for("it is known that nobody can run it", job.find_lack)
 
     def run(*words: str) -> str:
-        command = [sys.executable, "-m", "swarm", *words]
+        command = [prepared_swarm(), *words]
         ran = subprocess.run(command, env=keyless.environment(), cwd=keyless.folder, capture_output=True, text=True)
         return ran.stdout
 

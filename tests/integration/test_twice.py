@@ -27,7 +27,7 @@ def test_steady():
 """
 
 
-def run(folder: Path, suite: str) -> tuple[int, list[str]]:
+def run(folder: Path, suite: str, *arguments: str) -> tuple[int, list[str]]:
     (folder / "test_some.py").write_text(suite)
     variables = {
         "PATH": os.environ["PATH"],
@@ -36,7 +36,7 @@ def run(folder: Path, suite: str) -> tuple[int, list[str]]:
         "PYTEST_ADDOPTS": "-p xdist",
     }
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.twice", str(folder / "cache")],
+        [sys.executable, "-m", "tests.twice", str(folder / "cache"), *arguments],
         cwd=folder,
         env=variables,
         stdout=subprocess.PIPE,
@@ -68,3 +68,14 @@ def test_what_fails_twice_is_a_failure(tmp_path: Path) -> None:
 
 def test_tests_that_cannot_be_read_are_a_failure(tmp_path: Path) -> None:
     assert run(tmp_path, "import nothing_of_this_name")[0] not in (0, 5)
+
+
+def test_files_that_skipped_something_can_be_run_again_with_others(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_terminal_summary")
+    (tmp_path / "test_else.py").write_text("def test_else():\n    pass\n")
+    (tmp_path / "test_third.py").write_text("def test_third():\n    pass\n")
+    skipping = "import pytest\n\ndef test_skipping():\n    pytest.skip('make is missing')\n"
+    code, said = run(tmp_path, skipping)
+    assert code == 0 and "1 skipped: make 1" in said and said[-1].startswith("2 passed, 1 skipped"), said
+    code, said = run(tmp_path, skipping, "--skipped", "test_else.py")
+    assert code == 0 and said[-1].startswith("1 passed, 1 skipped"), said

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 
 from swarm import Settings
 from swarm.agent.needs import Has
+from tests.e2e.prepared import prepared_swarm
 from tests.fleet import Fleet
 from tests.waiting import wait_for
 
@@ -25,9 +25,7 @@ rules:
 
 def swarm(fleet: Fleet, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "SWARM_REDIS_URL": fleet.url, "SWARM_STATE_DIR": str(fleet.folder / "s")}
-    return subprocess.run(
-        [sys.executable, "-m", "swarm", *arguments], env=environment, capture_output=True, text=True, timeout=60
-    )
+    return subprocess.run([prepared_swarm(), *arguments], env=environment, capture_output=True, text=True, timeout=60)
 
 
 def test_a_drained_worker_hands_its_agents_over_takes_none_and_takes_them_again(at_work: Fleet) -> None:

@@ -97,11 +97,11 @@ JOB_ROW: dict[str, Any] = {
 
 
 def _jobs(console: Console) -> None:
-    table_of_jobs(JOBS, Counter({JOBS[0].id: 2}), NOW).print(console)
+    table_of_jobs(Counter({JOBS[0].id: 2}), NOW).print(JOBS, console)
 
 
 def _questions(console: Console) -> None:
-    table_of_questions(QUESTIONS, closed=False, now=NOW).print(console)
+    table_of_questions(closed=False, now=NOW).print(QUESTIONS, console)
 
 
 def _tree(console: Console) -> None:
@@ -126,7 +126,7 @@ def _top(console: Console) -> None:
 def _agents(console: Console) -> None:
     definitions = load_catalogue(None).definitions
     told = [one.model_copy(update={"source": "shipped"}) for _, one in sorted(definitions.items())]
-    table_of_definitions(told, Path("/work")).print(console)
+    table_of_definitions(Path("/work")).print(told, console)
 
 
 PICTURES: dict[str, tuple[Callable[[Console], None], list[str]]] = {
@@ -176,7 +176,9 @@ def test_what_is_no_terminal_gets_whole_lines() -> None:
     st.integers(20, 120),
 )
 def test_a_table_never_cuts_what_stays_and_fits_where_that_can_be(rows: list[list[str]], width: int) -> None:
-    columns = [Column("id"), Column("a", drop=2), Column("b", drop=1), Column("about", flexible=True)]
+    columns = [
+        *(Column("id", str), Column("a", str, drop=2), Column("b", str, drop=1), Column("about", str, flexible=True))
+    ]
     laid_out = lay_out(columns, rows, width)
     whole = max([2, *(cell_len(row[0]) for row in rows)])
     for row, lines in zip(rows, laid_out[1:], strict=True):

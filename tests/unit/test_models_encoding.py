@@ -69,7 +69,7 @@ def test_a_turn_encodes_only_what_has_come_since_the_last_one() -> None:
         encoded.append(encoding.encoded_parts - before)
         messages += _turn(number)
     assert json.loads(body) == {**build_request(request(messages[:-2]), max_output=64_000), "stream": True}
-    assert set(encoded[1:]) == {2}, "one call and one result a turn"
+    assert set(encoded[2:]) == {3}, "one call and one result a turn, and the one that had the mark"
     assert len(encoder._blocks) <= 8, "what no mark can come into any more is kept as bytes alone"
 
 

@@ -7,7 +7,7 @@ its repository alone: what came with it does not take away what the person has w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,12 +16,10 @@ from pydantic import BaseModel, ConfigDict
 
 from swarm.capabilities.context.rules import expand_braces
 from swarm.definitions.cache import Stamp, stamp_of
-from swarm.definitions.jsonc import parse_jsonc
-from swarm.definitions.sources import Problem, Unusable, read_text, show
+from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
+from swarm.definitions.sources import Problem, Unusable, show
 
 _KEY = "claudeMdExcludes"
-_OWN = (".claude/settings.json", ".config/swarm/settings.json")
-_OF_WORKSPACE = (".claude/settings.json", ".swarm/settings.json", ".claude/settings.local.json")
 
 
 class Excludes(BaseModel):
@@ -59,8 +57,8 @@ def read_excludes(workspace: Path, home: Path, root: Path) -> tuple[Excludes, li
                 problems.append(error.as_problem(path))
         return tuple(_as_glob(glob, home) for given in found for glob in expand_braces(given))
 
-    own = read(home, _OWN)
-    repository = () if workspace == home else read(workspace, _OF_WORKSPACE)
+    own = read(home, OWN_SETTINGS)
+    repository = () if workspace == home else read(workspace, WORKSPACE_SETTINGS)
     if not own and not repository:
         return Excludes(), problems
     return Excludes(own=own, repository=repository, root=str(root), workspace=str(workspace)), problems
@@ -68,13 +66,10 @@ def read_excludes(workspace: Path, home: Path, root: Path) -> tuple[Excludes, li
 
 @lru_cache(maxsize=256)
 def _read(path: Path, stamp: Stamp) -> list[str]:
-    if stamp is None:
-        return []
     try:
-        content = parse_jsonc(read_text(path))
+        given = read_table(path).get(_KEY, []) if stamp is not None else []
     except Unusable:
         return []  # what is wrong with the file is told of its rules
-    given = content.get(_KEY, []) if isinstance(content, Mapping) else []
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise Unusable(f"`{_KEY}` is {show(given)}, no list of globs", 'Write for example ["**/vendor/CLAUDE.md"].')
     return [one for one in given if one.strip()]

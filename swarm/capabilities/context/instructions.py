@@ -28,7 +28,6 @@ from swarm.definitions.opencode import CONFIG_NAMES
 from swarm.definitions.sources import (
     Problem,
     Unusable,
-    is_folder,
     list_files,
     read_text,
     resolve,
@@ -144,14 +143,7 @@ class _Reading:
 
     def take_rules(self, folder: Path, boundary: Path | None, base: Path | None) -> None:
         """Take all rules of a folder; their globs are relative to `base`, or to the workspace."""
-        if not is_folder(folder):
-            return
-        try:
-            files = list_files(folder, (".md",))
-        except Unusable as error:
-            self.problems.append(error.as_problem(folder))
-            return
-        for path in files:
+        for path in list_files(folder, (".md",), self.problems):
             self._take(path, boundary, rule=True, below=self._below(base))
 
     def take_opencode(self, folder: Path, boundary: Path | None) -> None:

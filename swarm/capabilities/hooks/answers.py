@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from swarm.agent.entries import Hooked, HookRun
+from swarm.agent.entries import Hooked, HookOutcome, HookRun
 from swarm.capabilities.hooks.events import Event
 from swarm.definitions.hooks import Hook
 from swarm.mailbox import render_hook
@@ -29,7 +29,6 @@ _DECISIONS: dict[str, Literal["allow", "ask", "deny"]] = {
     **{"approve": "allow", "allow": "allow", "block": "deny", "deny": "deny"},
     **{"ask": "ask", "defer": "ask"},
 }
-Outcome = Literal["ok", "refused", "failed", "timed_out", "interrupted", "not_run"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Said:
     """What one hook said of one event."""
 
     hook: Hook
-    outcome: Outcome = "ok"
+    outcome: HookOutcome = "ok"
     why: str = ""
     decision: Literal["", "allow", "ask", "deny", "block"] = ""
     reason: str = ""
@@ -78,7 +77,7 @@ def read_text(event: Event, hook: Hook, out: str) -> Said:
         return fail(event, hook, f"its answer cannot be used: {error}")
 
 
-def fail(event: Event, hook: Hook, why: str, *, outcome: Outcome = "failed") -> Said:
+def fail(event: Event, hook: Hook, why: str, *, outcome: HookOutcome = "failed") -> Said:
     """A hook that could not say anything."""
     said = Said(hook, outcome=outcome, why=why)
     if hook.origin == "managed" and event.may_refuse and event.name not in (*_CANNOT_REFUSE, *AFTER_CALLS):

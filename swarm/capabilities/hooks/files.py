@@ -7,32 +7,24 @@ of the workspace has run counts only where that is trusted.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from swarm.core.errors import ConfigurationError
 from swarm.definitions.grants import Grant
 from swarm.definitions.hook_tables import read_hooks
 from swarm.definitions.hook_words import grant_of, pin
 from swarm.definitions.hooks import Hook, Hooks, Origin
-from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.jsonc import OWN_SETTINGS, WORKSPACE_SETTINGS, read_table
 from swarm.definitions.sources import Problem, Unusable, read_text, show_path
 from swarm.definitions.tools import EDIT
 from swarm.permissions.path_rules import escape_path
 from swarm.permissions.rules import Rule, Rules
 
-_OWN = (".claude/settings.json", ".config/swarm/settings.json", ".codex/hooks.json")
-_OF_WORKSPACE = (
-    ".claude/settings.json",
-    ".swarm/settings.json",
-    # By its name a person's own file; but a clone may bring it along, and nothing tells the two apart.
-    ".claude/settings.local.json",
-    ".codex/hooks.json",
-)
+_OWN = (*OWN_SETTINGS, ".codex/hooks.json")
+_OF_WORKSPACE = (*WORKSPACE_SETTINGS, ".codex/hooks.json")
 _REMEDY = "`swarm hooks` lists what would be run."
 _OF_HOOKS = "the hooks that run this file"
 
@@ -84,7 +76,7 @@ def find_hooks(workspace: Path, home: Path, of_types: Iterable[Hook] = ()) -> Fo
     paths += [(workspace / name, "project", name) for name in _OF_WORKSPACE if workspace / name not in known]
     for path, origin, source in paths:
         try:
-            table = _read(path)
+            table = read_table(path)
         except Unusable as error:
             if path.name == "hooks.json":  # the others' faults are told by those who read their permissions
                 problems.append(error.as_problem(path))
@@ -110,22 +102,11 @@ def _grant_own(hook: Hook, file: str, digest: str) -> Grant:
 def read_managed(path: Path) -> Managed:
     """The operator's file, read once in a process. Raises `ConfigurationError`: who wants them run wants no agent to run without."""
     try:
-        table = _read(path, needed=True)
+        read_text(path)  # it must be there
+        table = read_table(path)
     except Unusable as error:
         raise ConfigurationError(f"SWARM_MANAGED_HOOKS: {path}: {error}") from error
     found, faults = read_hooks(table.get("hooks"), "managed", str(path))
     if faults:
         raise ConfigurationError(f"SWARM_MANAGED_HOOKS: {path}: {faults[0]}; correct it, or take it out")
     return Managed(Hooks(hooks=tuple(found)), only=table.get("allowManagedHooksOnly") is True)
-
-
-def _read(path: Path, *, needed: bool = False) -> Mapping[str, Any]:
-    if not needed and not os.path.lexists(path):
-        return {}
-    try:
-        content = parse_jsonc(read_text(path))
-    except OSError as error:
-        raise Unusable(f"cannot be read: {error.strerror}", "Check that it may be read.") from error
-    if not isinstance(content, Mapping):
-        raise Unusable("it is not a table", "Write an object in it.")
-    return content

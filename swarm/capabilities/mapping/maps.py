@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel
 
 from swarm.core.errors import ConfigurationError, UnknownMap
-from swarm.core.records import NANO
+from swarm.core.records import NANO, EndState
 from swarm.store.keyspace import Keyspace
 from swarm.store.streams import StreamStore
 from swarm.store.values import Signals
@@ -83,7 +83,7 @@ class LineResult(BaseModel, frozen=True):
     line: int
     """Its number, from 1 on."""
     input: Any
-    state: Literal["completed", "failed", "cancelled", "timed_out"]
+    state: EndState
     text: str = ""
     data: Any = None
     """The answer as data, if a schema was given."""

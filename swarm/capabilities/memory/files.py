@@ -57,11 +57,7 @@ def find_memory_folders(
 def read_folder(folder: Path, shelf: Shelf) -> Folder:
     """The pages that a folder holds: its Markdown and text files, without secrets; none that a link leads to outside of it."""
     read = Folder(shelf, {})
-    try:
-        files = list_files(folder, (".md", ".txt"))
-    except Unusable as error:
-        return Folder(shelf, {}, [error.as_problem(folder)])
-    for path in files:
+    for path in list_files(folder, (".md", ".txt"), read.problems):
         try:
             if not resolve(path).is_relative_to(resolve(folder)):
                 raise Unusable("it is a link that leads out of its folder", "Put the file there itself.")

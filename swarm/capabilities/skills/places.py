@@ -16,9 +16,9 @@ from swarm.capabilities.skills.model import Skill, Skills
 from swarm.capabilities.skills.reading import SKILL_FILE, make_command, read_command, read_skill
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
-from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.jsonc import read_table
 from swarm.definitions.opencode import CONFIG_NAMES
-from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, read_text, resolve, show_place
+from swarm.definitions.sources import Problem, Unusable, is_folder, list_files, resolve, show_place
 
 MAX_TOTAL_BYTES = 24 * 1024 * 1024
 """Of all packages of a job, as they are stored."""
@@ -87,10 +87,9 @@ class _Reading:
         """The `command` table of OpenCode's configuration."""
         for path in (folder / name for name in CONFIG_NAMES):
             try:
-                content = parse_jsonc(read_text(path)) if path.is_file() else None
+                table = read_table(path).get("command")
             except Unusable:
                 continue  # said where agents are read from it
-            table = content.get("command") if isinstance(content, Mapping) else None
             for name, entry in table.items() if isinstance(table, Mapping) else ():
                 if isinstance(entry, Mapping):
                     self._add(path, partial(make_command, str(name), entry, self.name(path)), own)
@@ -134,14 +133,7 @@ class _Reading:
         return show_place(path, self.workspace, self.home)
 
     def _take_commands(self, folder: Path, boundary: Path | None, own: bool, prefix: str = "") -> None:
-        if not is_folder(folder):
-            return
-        try:
-            files = list_files(folder, (".md",))
-        except Unusable as error:
-            self.problems.append(error.as_problem(folder))
-            return
-        for path in files:
+        for path in list_files(folder, (".md",), self.problems):
             if path.stem.upper() != "README":
                 self._read(path, lambda path: read_command(path, folder, boundary, self.name(path), prefix), own)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from swarm.definitions.catalogue import project_folders
 from swarm.definitions.grants import Grant
-from swarm.definitions.jsonc import parse_jsonc
+from swarm.definitions.jsonc import WORKSPACE_SETTINGS, read_table
 from swarm.definitions.mcp.formats import Dialect, Unreadable, read_entry
 from swarm.definitions.mcp.servers import Scope, Server, describe_use, server_of, spell
 from swarm.definitions.model import AgentDefinition
@@ -33,7 +33,7 @@ _STATE_FILE = ".claude.json"
 """Where Claude Code keeps a person's servers, among much else: of any size."""
 _MAX_STATE_BYTES = 256 * 1024 * 1024
 _OPENCODE = tuple(reversed(CONFIG_NAMES))
-_SETTINGS = (".swarm/settings.json", ".claude/settings.local.json", ".claude/settings.json")
+_SETTINGS = WORKSPACE_SETTINGS[::-1]
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,11 @@ class _Reading:
             )
 
     def _load(self, path: Path, dialect: Dialect, *, most: int | None = None, quiet: bool = False) -> Mapping[str, Any]:
-        if not os.path.lexists(path):
-            return {}
         try:
-            content = _parse(path, dialect, most)
+            if most is not None:
+                content = _parse_large(path, most)
+            else:
+                content = _parse_toml(path) if dialect == "codex" else read_table(path)
         except Unusable as error:
             self.problems.extend([] if quiet else [error.as_problem(path)])
             return {}
@@ -208,19 +209,16 @@ class _Reading:
         self.problems.append(Problem(path=show_path(path), message=message, remedy=remedy))
 
 
-def _parse(path: Path, dialect: Dialect, most: int | None) -> Any:
-    if most is not None:
-        return _parse_large(path, most)
-    text = read_text(path)
-    if dialect != "codex":
-        return parse_jsonc(text)
+def _parse_toml(path: Path) -> Any:
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(read_text(path)) if os.path.lexists(path) else {}
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise Unusable(f"it is not valid TOML: {error}", "Correct it there.") from error
 
 
 def _parse_large(path: Path, most: int) -> Any:
+    if not os.path.lexists(path):
+        return {}
     try:
         if path.stat().st_size > most:
             raise Unusable(f"larger than {most // 2**20} MiB", "No server is read from it.")

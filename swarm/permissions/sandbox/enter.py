@@ -1,7 +1,8 @@
 """Enter a sandbox and become a command: a program of its own, `python -I -S enter.py WORD… -- COMMAND…`.
 
 Each word is `name=value`, made by a backend from a policy. The supervisor of shell commands (`swarm.tools.launcher`)
-runs it in a child of its own instead, which saves a second start of Python; hence it imports next to nothing. The
+runs it in a child of its own instead, which saves a second start of Python; hence it imports next to nothing, and calls the
+kernel by number: the bindings of Landlock on PyPI are pre-releases, and are not to be had with `-S`. The
 words `outer`, `look`, `own`, `had` and `stub` are for a supervisor and do nothing here.
 
 Guarantee: it either does everything that the words say or ends with status 126; there is no half a sandbox.

@@ -3,6 +3,9 @@
 It takes away what neither namespaces nor Landlock cover: kinds of sockets that are in no network namespace,
 `io_uring` (which would go round the filter), mounting, new user namespaces, the keyring, making programs that run as
 their owner (set-user-id), and, beside Landlock, other processes' limits and priorities.
+
+The program is written out here. `pyseccomp`, the only binding with releases, needs the host's libseccomp, and `enter.py`, which loads the
+program, runs without installed packages.
 """
 
 from __future__ import annotations

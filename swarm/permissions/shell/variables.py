@@ -9,8 +9,6 @@ SAFE_VARIABLES = re.compile(
     r"|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|GOOS|GOARCH|CGO_ENABLED|DEBUG|VERBOSE|LOG_LEVEL|_"
 )
 """Variables that make no program do another thing when they are set in front of it."""
-_OWN_VARIABLES = re.compile(r"(?!npm_|auto_resume$|histchars$|\w*_proxy$)[a-z]\w*|[A-Z]\d?")
-"""Names that people give to variables of their own: no shell and no program obeys one that is called so."""
 CODE_VARIABLES = re.compile(
     r"\w*PAGER|LESSOPEN|LESSCLOSE|LESS|PS[0-4]|PROMPT_COMMAND|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|\w*EDITOR|VISUAL|FCEDIT"
     r"|BROWSER|GIT_(SSH\w*|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND|CONFIG\w*|EXEC_PATH|TEMPLATE_DIR)|SSH_ASKPASS|MANOPT"
@@ -18,8 +16,3 @@ CODE_VARIABLES = re.compile(
     r"|G?N?U?MAKEFLAGS|MAKEFILES|MFLAGS|PYTHONSTARTUP|S?RANDOM|HISTCMD|OPTIND|LINENO|SECONDS|EPOCHSECONDS|BASHPID|UID"
 )
 """Variables whose value is a command, makes a program run one, or is calculated by the shell."""
-
-
-def is_harmless(name: str) -> bool:
-    """Whether the shell may set the variable without anything obeying it."""
-    return _OWN_VARIABLES.fullmatch(name) is not None or SAFE_VARIABLES.fullmatch(name) is not None
