@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+from types import FrameType
 
 _file = os.environ.get("WALKS_FILE", "")
 _is_own = ("/swarm/", "/tasks/", "/mailbox/")
@@ -25,7 +26,7 @@ def _name(path: str) -> str:
     return known
 
 
-def _follow(frame, event, argument):
+def _follow(frame: FrameType, event: str, argument: object) -> None:
     code = frame.f_code
     if event == "call" and code.co_name == "run_agent" and code.co_filename.endswith("agent_task.py"):
         _state.files, _state.importing = {}, 0
@@ -43,11 +44,10 @@ def _follow(frame, event, argument):
                 file.write(json.dumps({"generation": _generation(frame), "files": files}) + "\n")
 
 
-def _generation(frame):
+def _generation(frame: FrameType | None) -> int:
     while frame is not None:
-        claim = frame.f_locals.get("claim")
-        if hasattr(claim, "generation"):
-            return claim.generation
+        if (claim := frame.f_locals.get("claim")) is not None and hasattr(claim, "generation"):
+            return int(claim.generation)
         frame = frame.f_back
     return 0
 

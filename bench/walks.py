@@ -23,7 +23,8 @@ def run(report: Report, chosen: Namespace) -> None:
         site, found = fleet.folder / "site", fleet.folder / "walks.jsonl"
         site.mkdir()
         (site / "sitecustomize.py").write_text(_FOLLOWER.read_text())
-        fleet.start_worker(1, PYTHONPATH=str(site), WALKS_FILE=str(found))
+        # With a key, as real ones have: such a worker can serve whoever comes.
+        fleet.start_worker(1, PYTHONPATH=str(site), WALKS_FILE=str(found), ANTHROPIC_API_KEY="none")
         submit(fleet, url, "TREE depth=1 fanout=1 steps=0").wait(60)
         for line in found.read_text().splitlines():
             walk = json.loads(line)

@@ -38,6 +38,12 @@ def share() -> None:
     _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
 
 
+def prepare() -> None:
+    """Find out, once for all children, what does not change while the worker runs."""
+    _offers()
+    _version()
+
+
 def has() -> Has:
     """What this worker has now."""
     settings = process.worker_settings()

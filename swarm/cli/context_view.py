@@ -11,6 +11,7 @@ from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.prompts import first_message
 from swarm.capabilities.context.instructions import Instructions
 from swarm.capabilities.memory.mounts import make_mounts, tell_mounts
+from swarm.capabilities.skills.step import offer_skills
 from swarm.cli.output import output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
 from swarm.client.orders import Order, PreparedJob, prepare_order
@@ -20,7 +21,7 @@ from swarm.core.settings import Settings
 from swarm.definitions.model import AgentDefinition
 from swarm.permissions.modes import first_mode
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.runtime.offering import opening_of
+from swarm.runtime.openings import opening_of
 from swarm.store.connection import ping_or_raise
 
 _PARTS = ("system", "tools", "instructions", "memory", "surroundings")
@@ -106,7 +107,7 @@ def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Setting
         prepared.catalogue.for_spawning,
         sandboxed=sandboxed,
         person_there=True,
-        skills=prepared.skills.for_model(),
+        offers=[offer] if (offer := offer_skills(prepared.skills)) is not None else [],
     )
     given = prepared.instructions if definition.instruction_files else None
     counts = {

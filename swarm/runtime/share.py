@@ -57,6 +57,12 @@ class Share:
         self._now, self._spec, self._prices_file = claim.now, claim.spec, prices_file
         self._limits: tuple[Limits, float] | None = None
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing has to be waited for."""
+        slot = self.slot
+        return not self.limit_class or (isinstance(slot, Slot) and slot.at <= self._now())
+
     # -- before a call -------------------------------------------------------------------------------------------
 
     def wish_after(self, life: Life, entries: Sequence[Entry]) -> SlotWish | None:

@@ -54,6 +54,13 @@ class Spawning:
     against: dict[str, str] = field(default_factory=dict)
     """Of the refused, those that break a rule of coordination: for people to see."""
 
+    def refuse(self, calls: Sequence[Block], why_not: Callable[[Block], str]) -> None:
+        """Of these calls, take out of the plan those that `why_not` says something about."""
+        for call in calls:
+            if call["id"] in self.children and (why := why_not(call)):
+                del self.children[call["id"]]
+                self.refused[call["id"]] = why
+
     def notes(self) -> dict[str, str]:
         """What is told about those of them that made a child."""
         return {call_id: note for call_id, note in self.told.items() if call_id in self.children}
