@@ -11,7 +11,7 @@ from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.prompts import first_message
 from swarm.capabilities.context.instructions import Instructions
 from swarm.capabilities.memory.mounts import make_mounts, tell_mounts
-from swarm.capabilities.skills.step import offer_skills
+from swarm.capabilities.skills.skill_tool import offer_skills
 from swarm.cli.output import output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
 from swarm.client.orders import Order, PreparedJob, prepare_order

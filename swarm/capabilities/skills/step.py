@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from swarm.agent.spec import AgentSpec
 from swarm.capabilities.skills.keeping import VARIABLE, load_skills, read_file, unpack
-from swarm.capabilities.skills.model import Skill, Skills
-from swarm.capabilities.skills.skill_tool import names_in_use, naming_skills, preload
+from swarm.capabilities.skills.model import Skills
+from swarm.capabilities.skills.skill_tool import names_in_use, offer_skills, preload
 from swarm.definitions.tools import ToolRow
 from swarm.runtime.steps import Offer, Step
-from swarm.tools import Tool, ToolContext
-
-
-class SkillsOffer(Offer):
-    """The skills that a model may load."""
-
-    meets = "skills"
-
-    def __init__(self, skills: Sequence[Skill]) -> None:
-        self._skills = skills
-        self.key = tuple((one.name, one.digest) for one in skills)
-
-    def finish(self, tools: list[Tool]) -> list[Tool]:
-        return [naming_skills(tool, self._skills) if tool.row.needs == "skills" else tool for tool in tools]
+from swarm.tools import ToolContext
 
 
 class SkillsStep(Step):
@@ -54,9 +40,3 @@ class SkillsStep(Step):
         if folder is not None:
             context.environment[VARIABLE] = str(folder)
             context.readable = (*context.readable, folder)
-
-
-def offer_skills(skills: Skills) -> Offer | None:
-    """What requests begin with for these skills; None if a model may load none of them."""
-    found = skills.for_model()
-    return SkillsOffer(found) if found else None
