@@ -136,7 +136,7 @@ def run_agent(self: AgentTask, payload: object) -> Row:
 def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> Row:
     agent_id, patience = known.agent, _Patience(stop)
     store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
-    if standing.has().serves_all:
+    if standing.serves_all():
         # What is to be checked before a claim is checked by it.
         claim = store.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
         if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown", "wants")):

@@ -198,24 +198,24 @@ class ModelCall:
             # Rather last words that nobody grades than none.
             wish = replace(wish, closing_tokens=0, closing_cost=0)
             answer = self._segment.store.reserve(self._segment.claim, wish, final=True)
-        match answer:
-            case Busy():
-                return answer
-            case OutOfBudget():
-                what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
-                if final:
-                    reason = f"the job's limit of {what} is used up"
-                    return Finished(
-                        state="failed", text=self._life.all_at_hand(), reason=reason, stopped_at=answer.name
-                    )
-                self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
-                return Told()
+        if isinstance(answer, OutOfBudget):
+            return self._refused(answer, final=final)
+        if isinstance(answer, Busy):
+            return answer
         if other:
             return Reserved(LEAST_SUMMARY_TOKENS + int(answer.part * wish.spare_tokens))
         if answer.used >= WARN_AT_SHARE and not self._life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
             self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer.used)])
         return Reserved(reply_room(self._life, self._prices, final=final, granted=answer.part))
+
+    def _refused(self, answer: OutOfBudget, *, final: bool) -> Told | Finished:
+        what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
+        if final:
+            reason = f"the job's limit of {what} is used up"
+            return Finished(state="failed", text=self._life.all_at_hand(), reason=reason, stopped_at=answer.name)
+        self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
+        return Told()
 
     def cost(self, model: str, usage: Usage) -> float:
         """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""

@@ -139,28 +139,19 @@ def is_of_use(
     """Whether the agent has a use for a tool that it may have."""
     is_root, several = spec.parent_id is None, spec.limits.max_depth > 0
     chosen = (spec.definition.tools is not None or spec.teammate) and not row.root_only
-    match row.needs:
-        case "children":
-            return spawns
-        case "several":
-            return chosen or several
-        case "lead":
-            return chosen or (is_root and several)
-        case "first":
-            return chosen or is_root
-        case "plan":
-            return spec.after_plan is not None or plans
-        case "planner":
-            return plans
-        case "person":
-            return is_root and person_there
-        case "skills":
-            return "skills" in met
-        case "servers":
-            return False  # they come with what servers offer
-        case "program":
-            return bool(spec.definition.command)
-    return True
+    uses: dict[str, bool] = {
+        "children": spawns,
+        "several": chosen or several,
+        "lead": chosen or (is_root and several),
+        "first": chosen or is_root,
+        "plan": spec.after_plan is not None or plans,
+        "planner": plans,
+        "person": is_root and person_there,
+        "skills": "skills" in met,
+        "servers": False,  # they come with what servers offer
+        "program": bool(spec.definition.command),
+    }
+    return uses.get(row.needs, True)
 
 
 # -- the first entries ------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ from swarm.store.values import Claim, Signals
 log = EventLog("swarm.sharing")
 GATE_SECONDS = 30.0
 """Patience with a first reply that does not begin."""
+_NO_WAIT_SECONDS = 0.002
+"""What two clocks differ by."""
 _LEAST_BYTES_PER_TOKEN = 4.5
 """On the high side: a prefix that is too short for the cache is not worth waiting for."""
 _ENDINGS: dict[str, Ending] = {"rate_limit": "limited", "overloaded": "overloaded"}
@@ -61,7 +63,7 @@ class Share:
     def is_ready(self) -> bool:
         """Whether nothing has to be waited for."""
         slot = self.slot
-        return not self.limit_class or (isinstance(slot, Slot) and slot.at <= self._now())
+        return not self.limit_class or (isinstance(slot, Slot) and slot.at - self._now() < _NO_WAIT_SECONDS)
 
     # -- before a call -------------------------------------------------------------------------------------------
 

@@ -142,9 +142,7 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
     definition = _definition_of(given, parent, catalogue)
     as_itself = _is_as_itself(given)
     teammate = _kind_of(definition, given) == "teammate"
-    name = check_name(given["name"]) if given.get("name") else None if as_itself else first_nickname(definition)
-    if teammate:
-        _check_teammate(name, parent)
+    name = _name_of(given, definition, parent, teammate=teammate)
     if fork:
         # The cache holds what both have in common only for requests of one model and effort.
         model, effort = parent.model, parent.definition.effort
@@ -210,11 +208,19 @@ def _definition_of(given: dict[str, Any], parent: AgentSpec, catalogue: Catalogu
     return definition
 
 
-def _check_teammate(name: str | None, parent: AgentSpec) -> None:
+def _name_of(given: dict[str, Any], definition: AgentDefinition, parent: AgentSpec, *, teammate: bool) -> str | None:
+    """What the call calls it, or its type does. Raises `ToolError`, for a teammate also where nobody does."""
+    if given.get("name"):
+        name: str | None = check_name(given["name"])
+    else:
+        name = None if _is_as_itself(given) else first_nickname(definition)
+    if not teammate:
+        return name
     if name is None:
         raise ToolError("A teammate needs a `name`: the others write to it by that.")
     if parent.teammate:
         raise ToolError("Teams do not nest: a teammate cannot have teammates. Start an agent without `teammate`.")
+    return name
 
 
 def _kind_of(definition: AgentDefinition, given: dict[str, Any]) -> Execution:

@@ -149,7 +149,7 @@ class Step:
         return ()
 
 
-class Row(NamedTuple):
+class StepRow(NamedTuple):
     """One capability."""
 
     name: str
@@ -178,34 +178,36 @@ def _has_copy(segment: Segment) -> bool:
 
 
 # In the order of their turn.
-ROWS: list[Row] = [
-    Row("copies", "swarm.runtime.isolation:copy_of", _has_copy),
-    Row("files", "swarm.runtime.reading:files_of", lambda segment: segment.spec.files),
-    Row("setup", "swarm.runtime.commands:SettingUp", lambda segment: segment.spec.files and segment.spec.files.setup),
-    Row("hooks", "swarm.capabilities.hooks.step:hooks_of", _has_hooks),
-    Row("memory", "swarm.capabilities.memory.step:MemoryStep", lambda segment: segment.spec.definition.memory),
-    Row(
+ROWS: list[StepRow] = [
+    StepRow("copies", "swarm.runtime.isolation:copy_of", _has_copy),
+    StepRow("files", "swarm.runtime.reading:files_of", lambda segment: segment.spec.files),
+    StepRow(
+        "setup", "swarm.runtime.commands:SettingUp", lambda segment: segment.spec.files and segment.spec.files.setup
+    ),
+    StepRow("hooks", "swarm.capabilities.hooks.step:hooks_of", _has_hooks),
+    StepRow("memory", "swarm.capabilities.memory.step:MemoryStep", lambda segment: segment.spec.definition.memory),
+    StepRow(
         "skills",
         "swarm.capabilities.skills.step:SkillsStep",
         lambda segment: _has("skills")(segment) or segment.spec.definition.skills,
     ),
-    Row("mcp", "swarm.capabilities.mcp.step:Servers", _has_servers),
-    Row(
+    StepRow("mcp", "swarm.capabilities.mcp.step:Servers", _has_servers),
+    StepRow(
         "instructions",
         "swarm.capabilities.context.guidance:Guidance",
         lambda segment: segment.spec.definition.instruction_files and _has("instructions")(segment),
     ),
-    Row("program", "swarm.runtime.messaging:ProgramStep", lambda segment: segment.spec.definition.command),
-    Row("team", "swarm.capabilities.team.step:TeamStep", lambda segment: segment.spec.limits.max_depth),
-    Row("outcome", "swarm.capabilities.outcomes.step:Judging", lambda segment: segment.spec.definition.outcome),
+    StepRow("program", "swarm.runtime.messaging:ProgramStep", lambda segment: segment.spec.definition.command),
+    StepRow("team", "swarm.capabilities.team.step:TeamStep", lambda segment: segment.spec.limits.max_depth),
+    StepRow("outcome", "swarm.capabilities.outcomes.step:Judging", lambda segment: segment.spec.definition.outcome),
     # A program has no model that could sum anything up.
-    Row(
+    StepRow(
         "summaries",
         "swarm.capabilities.summaries.step:Summing",
         lambda segment: segment.spec.summaries and not segment.spec.definition.command,
     ),
-    Row("batching", "swarm.capabilities.batching.step:BatchStep", lambda segment: segment.spec.patient),
-    Row("compaction", "swarm.capabilities.context.compaction:Compacting", lambda segment: True),
+    StepRow("batching", "swarm.capabilities.batching.step:BatchStep", lambda segment: segment.spec.patient),
+    StepRow("compaction", "swarm.capabilities.context.compaction:Compacting", lambda segment: True),
 ]
 
 
@@ -215,7 +217,7 @@ def make_steps(parts: Parts) -> list[Step]:
     return [step for step in found if step is not None]
 
 
-def _make(row: Row, parts: Parts) -> Step | None:
+def _make(row: StepRow, parts: Parts) -> Step | None:
     module, _, name = row.home.partition(":")
     make: Callable[[Parts], Step | None] = getattr(import_module(module), name)
     return make(parts)

@@ -215,23 +215,26 @@ class Toolbox:
 
     def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
         """The command that runs `argv` in the agent's sandbox. Raises `ToolError` where there must be one and is none."""
-        backend = choose_backend(self._segment.settings.sandbox)
-        hold = context.hold
-        read_only = self._segment.spec.definition.read_only or self._segment.mode == "plan"
-        network = self._segment.spec.network
+        segment, hold = self._segment, context.hold
+        backend = choose_backend(segment.settings.sandbox)
+        read_only, network = segment.spec.definition.read_only or segment.mode == "plan", segment.spec.network
         if hold is not None:
-            read_only, network = read_only or hold.read_only, hold.network and self._segment.ceiling.network
+            read_only, network = read_only or hold.read_only, hold.network and segment.ceiling.network
+        if isinstance(backend, Backend):
+            policy = self._policy(context, backend, read_only=read_only, network=network)
+            return confine(policy, backend, argv, segment.settings, hold.readable if hold is not None else ())
+        if hold is not None and hold.needed:
+            raise ToolError(f"this tool runs in a sandbox only, and this host has none: {backend.reason}")
+        if read_only:
+            raise ToolError(backend.refusal)
+        return argv
+
+    def _policy(self, context: ToolContext, backend: Backend, *, read_only: bool, network: bool) -> SandboxPolicy:
+        hold = context.hold
         looks = hold is not None and hold.looks
-        if not isinstance(backend, Backend):
-            if hold is not None and hold.needed:
-                raise ToolError(f"this tool runs in a sandbox only, and this host has none: {backend.reason}")
-            if read_only:
-                raise ToolError(backend.refusal)
-            return argv
-        settings = self._segment.settings
         # Landlock hides nothing in a folder that it gives: there it holds for a look, which is then not to be had.
         denied = self._denied(context) if looks or backend.name == "bubblewrap" else ()
-        policy = SandboxPolicy(
+        return SandboxPolicy(
             workspace=context.workspace,
             scratch=hold.home if hold is not None and hold.home is not None else home_folder(context),
             read_only=read_only,
@@ -242,7 +245,6 @@ class Toolbox:
             hidden=denied,
             hooks=tuple(file for step in self._parts.steps for file in step.guarded(context.workspace)),
         )
-        return confine(policy, backend, argv, settings, hold.readable if hold is not None else ())
 
     def _denied(self, context: ToolContext) -> tuple[Path, ...]:
         """What rules deny to be read of what a command would see. Raises `ToolError` for a look that cannot have all of it hidden."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm.runtime.steps import ROWS, Row, Step
+from swarm.runtime.steps import ROWS, Step, StepRow
 from tests.fleet import Fleet
 
 CODE = Path(__file__).parents[2] / "swarm"
@@ -40,9 +40,9 @@ def copy_without(folder: Path, names: Collection[str]) -> None:
     table = folder / "swarm" / "runtime" / "steps.py"
     lines = table.read_text().splitlines(keepends=True)
     for node in reversed(list(ast.walk(ast.parse("".join(lines))))):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Row":
-            if ast.literal_eval(node.args[0]) in names:
-                lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+        is_row = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "StepRow"
+        if is_row and ast.literal_eval(node.args[0]) in names:
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
     table.write_text("".join(lines))
 
 
@@ -91,7 +91,7 @@ def test_what_acts_for_every_agent_names_no_capability() -> None:
 
 
 @pytest.mark.parametrize("row", OPTIONAL, ids=lambda row: row.name)
-def test_every_row_leads_to_a_step(row: Row) -> None:
+def test_every_row_leads_to_a_step(row: StepRow) -> None:
     module, _, name = row.home.partition(":")
     made = getattr(import_module(module), name)
     assert (isinstance(made, type) and issubclass(made, Step)) or made.__name__.endswith("_of")
