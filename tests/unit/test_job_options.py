@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from swarm.api.jobs import NewJob
+from swarm.api.maps import NewMap
+from swarm.web.acts import Start, read_body
 from typer.testing import CliRunner
 
 from swarm import Settings, Swarm, signature
-from swarm.api.jobs import NewJob
-from swarm.api.maps import NewMap
 from swarm.api.mcp.tools import NewJob as McpJob
 from swarm.cli import map as map_command
 from swarm.cli import run as run_command
@@ -23,7 +24,6 @@ from swarm.client import aio
 from swarm.client.order import REMOTE_LEAVES_OUT, MapOrder, Order, StepOrder
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.records import Limits
-from swarm.web.acts import Start, read_body
 from tests.bad_orders import BAD, REMOTE
 
 WITHOUT_OWN_KEY = REMOTE_LEAVES_OUT.keys() - {"idempotency_key"}
