@@ -13,6 +13,7 @@ NAMES = (
     "turn_cpu",
     "fanout",
     "start_latency",
+    "walks",
     "instructions",
     "memory",
     "tree",

@@ -39,7 +39,7 @@ def run(report: Report, chosen: Namespace) -> None:
 def _turns(fleet: Fleet, level: Durability) -> list[float]:
     store = fleet.swarm.store
     claim = claim_root(fleet, submit(fleet, "http://127.0.0.1:9", "turns"))
-    journal = Journal(claim, store, Disk(store.keyspace, level))
+    journal = Journal(claim, store, disk=Disk(store.keyspace, level))
     journal.append([Started(spec=claim.spec), Prompt(text="go")])
     took = []
     for number in range(TURNS):

@@ -35,8 +35,8 @@ def claim_root(fleet: Fleet, job: Job) -> Claim:
 
 def run_segment(fleet: Fleet, claim: Claim, model: Model) -> tuple[Outcome, Life]:
     """Run a claimed segment to its outcome."""
-    segment = make_segment(claim, fleet.swarm.store, fleet.settings)
-    return Loop(segment, model, draining=lambda: False).run(), segment.life
+    segment = make_segment(claim, fleet.swarm.store, fleet.settings, model)
+    return Loop(segment, draining=lambda: False).run(), segment.life
 
 
 class NoOutputs:

@@ -32,7 +32,7 @@ for name in [name for name in sys.modules if name.startswith("swarm.capabilities
     del sys.modules[name]
 gc.collect()
 before = psutil.Process().memory_full_info().uss
-import swarm.runtime.servers
+import swarm.capabilities.mcp.step
 gc.collect()
 assert "mcp" not in sys.modules and "mcp_types" not in sys.modules
 print((psutil.Process().memory_full_info().uss - before) / 2**20)

@@ -15,7 +15,6 @@ from swarm.agent.needs import find_files_lack, find_lack, needs_of, read_needs
 from swarm.core.errors import Interrupted, PayloadRefused, RedisUnavailable, SwarmError
 from swarm.core.ids import trace_id
 from swarm.core.log import EventLog, at_work_for
-from swarm.runtime.journal import Journal
 from swarm.runtime.loop import Loop
 from swarm.runtime.segment import Ended, GaveUp, HandedOver, Outcome, Segment, Stop, Unserved, Waits
 from swarm.store.outage import Outage, RedisError
@@ -136,7 +135,7 @@ def run_agent(self: AgentTask, payload: object) -> Row:
 def _run(task: AgentTask, runtime: process.Runtime, known: Payload, stop: Stop) -> Row:
     agent_id, patience = known.agent, _Patience(stop)
     store = runtime.store.outlasting(Outage(patience.tell, who=agent_id, check=patience.check))
-    if standing.has().serves_all:
+    if standing.serves_all():
         # What is to be checked before a claim is checked by it.
         claim = store.agents.claim(agent_id, process.worker_name(), runtime.settings.lease_seconds, known.told())
         if not (isinstance(claim, Refused) and claim.why in ("contradicted", "unknown", "wants")):
@@ -212,12 +211,13 @@ def _run_segment(task: AgentTask, runtime: process.Runtime, store: Store, claim:
         segment = Segment(
             claim,
             store=store,
-            journal=Journal(claim, store, runtime.disk),
             settings=runtime.settings,
             publish=lambda effect: carry_out(app, store, effect),
             stop=stop,
+            model=runtime.model_for(claim.spec),
+            disk=runtime.disk,
         )
-        outcome: Outcome = Loop(segment, runtime.model_for(claim.spec), draining=process.draining).run()
+        outcome: Outcome = Loop(segment, draining=process.draining).run()
     except (RedisUnavailable, Interrupted) as error:
         # Not the agent's doing, so it is no death. The outbox offers it again, not this process: at once would be in vain.
         log.warning("agent.set_back", agent_id=claim.agent_id, why="Redis did not take its step", error=error)

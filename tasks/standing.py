@@ -13,6 +13,7 @@ from swarm.agent.needs import ANY_MODEL, SERVERS, Has, offer
 from swarm.capabilities.mcp.line import can_start_broker
 from swarm.capabilities.webhooks.addresses import names_of
 from swarm.capabilities.webhooks.notices import Webhooks
+from swarm.core.settings import Settings
 from swarm.definitions.mcp.servers import server_keys
 from swarm.local.records import read_job
 from swarm.models.connecting import explain_missing
@@ -38,16 +39,20 @@ def share() -> None:
     _refusals = mmap.mmap(-1, _REFUSALS_BYTES)
 
 
+def prepare() -> None:
+    """Find out, once for all children, what does not change while the worker runs."""
+    _offers()
+    _version()
+
+
 def has() -> Has:
     """What this worker has now."""
     settings = process.worker_settings()
-    missing = explain_missing(settings)
-    refused = {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
     only_job = settings.only_job if settings.job_file is None else read_job(settings.job_file)
     hub = {"hub": settings.hub, "checkouts": str(settings.checkouts_folder())} if settings.hub else {}
     return Has(
         only_job=only_job,
-        lacks={ANY_MODEL: missing} if missing else refused,
+        lacks=_lacks(settings),
         **hub,
         offers=_offers(),
         host=socket.gethostname(),
@@ -59,6 +64,19 @@ def has() -> Has:
         draining=process.draining(),
         broken=find_outside_tools(settings.tools),
     )
+
+
+def _lacks(settings: Settings) -> dict[str, str]:
+    """Models that cannot be used now, and why; `*`: all of them."""
+    if missing := explain_missing(settings):
+        return {ANY_MODEL: missing}
+    return {model: why for model, (until, why) in _read_refusals().items() if until > time.time()}
+
+
+def serves_all() -> bool:
+    """Whether there is no agent that wants nothing special and that this worker could not serve, as far as it knows."""
+    settings = process.worker_settings()
+    return settings.only_job is None and settings.job_file is None and not _lacks(settings)
 
 
 @cache

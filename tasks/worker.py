@@ -21,6 +21,7 @@ from celery import bootsteps, signals
 from celery.worker import state as worker_state
 from celery.worker.control import control_command
 
+from swarm.capabilities.mcp.host import end_orphans
 from swarm.capabilities.webhooks.addresses import names_of
 from swarm.core.errors import SwarmError, UnknownAgent
 from swarm.core.log import EventLog, shape_lines
@@ -28,7 +29,6 @@ from swarm.core.settings import load_settings
 from swarm.local.exposure import find_exposures
 from swarm.local.keeping import Keeper
 from swarm.runtime.scratch import scratch_root
-from swarm.runtime.servers import end_orphans
 from swarm.store.leases import longest_gap
 from swarm.store.outage import RedisError
 from swarm.store.store import Store
@@ -72,6 +72,7 @@ def _prepare_main(**_: Any) -> None:
     bound_last_wait()
     standing.share()
     process.prepare_main()
+    standing.prepare()
 
 
 def bound_last_wait() -> None:

@@ -72,11 +72,6 @@ class Has(BaseModel):
         """What it offers beyond its being where it is."""
         return [name for name in self.offers if not name.startswith(_HOST)]
 
-    @property
-    def serves_all(self) -> bool:
-        """Whether there is no agent that wants nothing special and that it could not serve, as far as it knows."""
-        return self.only_job is None and not self.lacks
-
 
 def read_needs(document: str) -> Needs | None:
     """What an agent's record says that it needs; None: a newer version wrote it, and whom it takes is not known."""

@@ -12,6 +12,7 @@ from swarm.agent.blocks import BYTES_PER_TOKEN
 from swarm.agent.prompts import first_message
 from swarm.capabilities.context.instructions import Instructions
 from swarm.capabilities.memory.mounts import make_mounts, tell_mounts
+from swarm.capabilities.skills.skill_tool import offer_skills
 from swarm.cli.output import output_console, print_json, print_note
 from swarm.cli.tables import Column, Listing
 from swarm.client.order import Order
@@ -23,7 +24,7 @@ from swarm.core.settings import Settings
 from swarm.definitions.model import AgentDefinition
 from swarm.permissions.modes import first_mode
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.runtime.offering import opening_of
+from swarm.runtime.openings import opening_of
 
 _PARTS = ("system", "tools", "instructions", "memory", "surroundings")
 
@@ -111,7 +112,7 @@ def _count(definition: AgentDefinition, prepared: PreparedJob, settings: Setting
         prepared.catalogue.for_spawning,
         sandboxed=sandboxed,
         person_there=True,
-        skills=prepared.skills.for_model(),
+        offers=[offer] if (offer := offer_skills(prepared.skills)) is not None else [],
     )
     given = prepared.instructions if definition.instruction_files else None
     counts = {

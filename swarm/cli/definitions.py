@@ -29,7 +29,7 @@ from swarm.definitions.sources import Problem
 from swarm.definitions.tools import known_tools, row_of
 from swarm.permissions.filter import Situation, explain_tools
 from swarm.permissions.sandbox import Backend, choose_backend
-from swarm.runtime.offering import choose_tools
+from swarm.runtime.openings import choose_tools
 from swarm.tools.outside import declare_outside_tools
 
 group = typer.Typer(rich_markup_mode=None, add_completion=False)

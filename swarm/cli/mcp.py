@@ -149,7 +149,7 @@ def check_servers(
     as_json: JsonOption = False,
 ) -> None:
     """Start servers on this machine as for an agent, say what each offers, and end them. Exit code 1 if one cannot be used."""
-    from swarm.runtime.servers import probe
+    from swarm.capabilities.mcp.host import probe
 
     settings, folder = load_settings(), find_workspace(workspace)
     found = gather(folder, settings)

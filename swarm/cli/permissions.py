@@ -30,7 +30,7 @@ from swarm.permissions.rules import Rule, Rules
 from swarm.permissions.sandbox import Backend, choose_backend
 from swarm.permissions.shell.patterns import escape_pattern
 from swarm.runtime.approvals import describe_call
-from swarm.runtime.offering import choose_tools
+from swarm.runtime.openings import choose_tools
 
 _ORDER = ("deny", "ask", "allow")
 

@@ -89,6 +89,7 @@ class AnthropicModel:
         # close connections that the parent still uses.
         self._clients: dict[int, Client] = {}
         self._summarizing: dict[str, bool] = {}
+        self._limit_classes: dict[str, str] = {}
 
     @classmethod
     def rehearsing(cls, settings: Settings, base_url: str) -> Self:
@@ -133,7 +134,9 @@ class AnthropicModel:
 
     def limit_class(self, model: str) -> str:
         """Of the account that this process signs in to, and the model's kind."""
-        return name_limit_class(self._settings.provider, self._settings.base_url, model)
+        if model not in self._limit_classes:
+            self._limit_classes[model] = name_limit_class(self._settings.provider, self._settings.base_url, model)
+        return self._limit_classes[model]
 
     def summarizes(self, model: str) -> bool:
         """What the server says that the model can do, asked once. A server that does not say cannot."""

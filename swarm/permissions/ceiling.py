@@ -122,5 +122,7 @@ KEY_CEILING = Ceiling(mode="acceptEdits", network=False, allow=False, check=Fals
 
 def read_ceiling(settings: Settings) -> Ceiling:
     """The ceiling that a worker's settings draw."""
-    folders = tuple(Path(os.path.realpath(folder)) for folder in settings.workspace_folders())
+    folders = (
+        tuple(Path(os.path.realpath(folder)) for folder in settings.workspace_folders()) if settings.workspaces else ()
+    )
     return Ceiling(workspaces=folders, mode=settings.mode_ceiling, network=settings.network != "off")

@@ -114,14 +114,15 @@ class Approvals:
         elif allowed:
             decision.run.append(call)
         else:
-            kind = notes.denied_as(
-                call["name"], f"({verdict.rule.text})" if verdict.rule is not None else _subject(call)
-            )
-            now = [one.denied for one in decision.settled if isinstance(one, ToolFinished)]
-            count = segment.life.context.denials.get(kind, 0) + now.count(kind) + 1
-            text = f"{words} {notes.NOT_APPROVED}{notes.advise_denied(count)}"
-            decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
+            self._deny(call, verdict, words, decision)
             decision.denied.append((call, reason))
+
+    def _deny(self, call: Block, verdict: Verdict, words: str, decision: Decision) -> None:
+        kind = notes.denied_as(call["name"], f"({verdict.rule.text})" if verdict.rule is not None else _subject(call))
+        now = [one.denied for one in decision.settled if isinstance(one, ToolFinished)]
+        count = self._segment.life.context.denials.get(kind, 0) + now.count(kind) + 1
+        text = f"{words} {notes.NOT_APPROVED}{notes.advise_denied(count)}"
+        decision.settled.append(ToolFinished(tool_use_id=call["id"], text=text, is_error=True, denied=kind))
 
     def _is_asked(self, call: Block) -> bool:
         """Whether somebody is asked about the call already, or was."""

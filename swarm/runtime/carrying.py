@@ -17,9 +17,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from swarm.agent.entries import ToolFinished
+from swarm.agent.entries import Finished, ToolFinished
+from swarm.agent.journaled import Condition
 from swarm.agent.notes import files_left_out, files_too_many, files_unsettled, host_changed, setup_done
 from swarm.core.errors import GitFailed, HubAway, NotOwner
 from swarm.core.log import EventLog
@@ -27,6 +28,7 @@ from swarm.definitions.setups import Setup
 from swarm.models import Block
 from swarm.runtime.scratch import scratch_root
 from swarm.runtime.segment import Segment
+from swarm.runtime.steps import Step, Turn
 from swarm.tools.background import kill_shells
 from swarm.workspace.checkouts import (
     entry_ref,
@@ -40,6 +42,9 @@ from swarm.workspace.checkouts import (
 from swarm.workspace.repository import Repository, Snapshot
 from swarm.workspace.spares import become
 
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
+
 log = EventLog("swarm.files")
 ENTER_SECONDS = 20.0
 """For how long a segment that has not begun yet waits for the hub before it gives its process back."""
@@ -51,25 +56,18 @@ _TELL_SECONDS = 10.0
 Found = TypeVar("Found")
 
 
-class Keeping:
+class Keeping(Step):
     """What a segment does about its files. Here: nothing, they lie where they lie."""
 
-    def enter(self) -> bool:
-        """Make the workspace what the journal says; whether it is another host than before. Raises `GitFailed`, `HubAway`."""
-        return False
-
-    def begin(self, call: Block) -> None:
-        """A call that may change files is about to run."""
-
     def keep(self, finished: ToolFinished) -> ToolFinished:
-        """Its result, with the commit that holds what it left. Raises `GitFailed`, `HubAway`, `NotOwner`."""
+        """The result of a call, with the commit that holds what it left. Raises `GitFailed`, `HubAway`, `NotOwner`."""
         return finished
 
-    def kept(self) -> None:
-        """That result is in the journal."""
+    def after_call(self, call: Block, result: ToolFinished) -> ToolFinished:
+        return self.keep(result)
 
     def ran(self) -> None:
-        """What `begin` has told of is over, and no entry will hold it: what it left is kept with the next call that may change files."""
+        """What `before_call` told of is over, and no entry will hold it: what it left is kept with the next call that may change files."""
 
     def due_setup(self) -> Setup | None:
         """What the workspace is to be set up with on this host, if that was not done yet."""
@@ -84,22 +82,13 @@ class Keeping:
     def share(self, commit: str) -> None:
         """Have a commit that the next entry names where others find it. Raises `GitFailed`, `HubAway`, `NotOwner`."""
 
-    def leave(self) -> None:
-        """The segment is over, however it ended."""
-
-    def show_result(self) -> None:
-        """The job ends with what the workspace is now: have people find that without the journal, if that can be done."""
-
 
 class KeptHere(Keeping):
     """Snapshots of a workspace that its agents share, on the host that makes them: for people, and nothing waits or fails for them."""
 
-    def __init__(self, segment: Segment) -> None:
-        self._segment = segment
-
     def keep(self, finished: ToolFinished) -> ToolFinished:
         """Never raises."""
-        segment = self._segment
+        segment = self.segment
         try:
             repository = open_snapshots(segment.settings.state_folder(), Path(segment.spec.workspace).resolve())
             took = repository.snapshot(repository.tip(), _about(segment))
@@ -113,10 +102,12 @@ class KeptHere(Keeping):
 class ThroughHub(Keeping):
     """Files that come by way of the hub."""
 
-    def __init__(self, segment: Segment, draining: Callable[[], bool]) -> None:
-        self._segment, self._draining = segment, draining
-        spec, settings = segment.spec, segment.settings
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._segment, self._draining = parts.segment, parts.draining
+        spec, settings = parts.segment.spec, parts.segment.settings
         assert spec.files is not None
+        self._shown = ""
         self._url = job_url(spec.files.hub, spec.job_id)
         # The token is for the worker's own hub, whatever a record names.
         self._token = settings.hub_token if spec.files.hub == settings.hub else None
@@ -135,11 +126,33 @@ class ThroughHub(Keeping):
         ref = entry_ref(claim.agent_id, claim.generation, number)
         self._patiently(lambda seconds: self._push(commit, ref, seconds))
 
-    def show_result(self) -> None:
-        """By a branch at the hub."""
+    def before_segment(self) -> Turn:
+        try:
+            self.enter()
+        except HubAway:
+            if self._segment.life.length == 0:
+                raise  # Nothing can be parked that has not begun.
+            return Condition(until=self._segment.claim.now() + AWAY_AGAIN_SECONDS)
+        return None
+
+    def enter(self) -> bool:
+        """Make the workspace what the journal says; whether it is another host than before. Raises `GitFailed`, `HubAway`."""
+        raise NotImplementedError
+
+    def before_end(self, finished: Finished) -> Finished:
+        self._show_result()
+        return finished.model_copy(update={"commit": self._segment.life.commit})
+
+    def clear(self) -> None:
+        # Of one that was cancelled; for others it is shown by now.
+        self._show_result()
+
+    def _show_result(self) -> None:
+        """The job ends with what the workspace is now: people find that by a branch at the hub."""
         spec, commit = self._segment.spec, self._segment.life.commit
-        if spec.parent_id is not None or commit in ("", spec.base):
+        if spec.parent_id is not None or commit in ("", spec.base, self._shown):
             return
+        self._shown = commit
         ref = result_ref(spec.job_id)
         try:
             self._repository.advance(self._url, commit, ref, self._token, seconds=ENTER_SECONDS)
@@ -185,9 +198,9 @@ class ThroughHub(Keeping):
 class Carried(ThroughHub):
     """Files that follow their agent."""
 
-    def __init__(self, segment: Segment, draining: Callable[[], bool]) -> None:
-        super().__init__(segment, draining)
-        spec, settings = segment.spec, segment.settings
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        spec, settings = parts.segment.spec, parts.segment.settings
         self._git_dir = settings.checkouts_folder() / f"{spec.agent_id}.git"
         self._busy, self._boot = self._git_dir / "swarm-busy", self._git_dir / "swarm-boot"
         self._owner = self._git_dir / "swarm-owner"
@@ -263,7 +276,7 @@ class Carried(ThroughHub):
 
     # -- a call --------------------------------------------------------------------------------------------
 
-    def begin(self, call: Block) -> None:
+    def before_call(self, call: Block) -> None:
         self._busy.write_text(str(call["id"]))
 
     def keep(self, finished: ToolFinished) -> ToolFinished:
@@ -288,7 +301,7 @@ class Carried(ThroughHub):
             return finished.model_copy(update={"text": text, "is_error": True})
         return finished.model_copy(update={"commit": commit})
 
-    def kept(self) -> None:
+    def noted(self) -> None:
         self._moved.unlink(missing_ok=True)
         self.ran()
 

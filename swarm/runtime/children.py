@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Spawned, ToolFinished
-from swarm.agent.notes import NO_TEAM, child_result, other_team
+from swarm.agent.journaled import Condition
+from swarm.agent.notes import child_result
 from swarm.agent.spec import AgentSpec
-from swarm.capabilities.team.teams import Teams
 from swarm.definitions.model import DEFAULT_TYPE
 from swarm.definitions.names import canonical_type
 from swarm.mailbox import write_out
 from swarm.models import Block
-from swarm.runtime.carrying import Keeping
 from swarm.runtime.evidence import add_to_report
-from swarm.runtime.isolation import Isolation
-from swarm.runtime.model_call import ModelCall
-from swarm.runtime.segment import Segment
+from swarm.runtime.openings import open_for
 from swarm.runtime.share import name_prefix
 from swarm.runtime.spawning import Spawning, plan_children, refuse
-from swarm.runtime.toolbox import Toolbox
 from swarm.store.values import Continuation, Signals
 from swarm.tools.agents import AGENT, find_child
+from swarm.tools.outputs import fit
+from swarm.tools.registry import describe_call
+
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
 
 SPAWNING = AGENT.name
 SPAWNED_AT_ONCE = 50
@@ -33,29 +34,21 @@ SPAWNED_AT_ONCE = 50
 class Children:
     """Carries `Agent` calls out."""
 
-    def __init__(
-        self,
-        segment: Segment,
-        toolbox: Toolbox,
-        model_call: ModelCall,
-        isolation: Isolation,
-        files: Keeping,
-        refuse_call: Callable[[Block], str],
-    ) -> None:
-        """`refuse_call` says why a call may not be made without somebody being asked; empty if it may."""
-        self._segment, self._toolbox, self._model_call = segment, toolbox, model_call
-        self._isolation, self._files, self._refuse_call = isolation, files, refuse_call
-        self._journal, self._store, self._spec = segment.journal, segment.store, segment.spec
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._segment = parts, parts.segment
+        self._journal, self._store, self._spec = parts.segment.journal, parts.segment.store, parts.segment.spec
 
     def spawn(self, calls: Sequence[Block]) -> None:
         """Start, or have go on, what the calls ask for; those that cannot be are refused as their results."""
         plan = self._plan(calls)
-        self._check_team(calls, plan)
+        for step in self._parts.steps:
+            plan.refuse(calls, step.refuse_child)
         self._start(plan)
         for call in calls:
             if why := plan.against.get(call["id"]):
-                about = self._toolbox.activity(call)
-                self._store.events.emit(self._spec.job_id, "denied", self._spec.agent_id, call=about, why=why)
+                self._store.events.emit(
+                    self._spec.job_id, "denied", self._spec.agent_id, call=describe_call(call), why=why
+                )
         if plan.refused:
             self._journal.append_results(
                 [ToolFinished(tool_use_id=i, text=text, is_error=True) for i, text in plan.refused.items()]
@@ -72,10 +65,7 @@ class Children:
         ]
         names = {call["id"]: str(call["input"]["name"]) for call in calls}
         plan = self._plan([call for call in calls if call["id"] not in self._journal.life.spawned])
-        for call in calls:
-            if call["id"] in plan.children and (why := self._refuse_call(call)):
-                del plan.children[call["id"]]
-                plan.refused[call["id"]] = why
+        plan.refuse(calls, self._parts.refuse_call)
         self._start(plan)
         return {names[one]: why for one, why in plan.refused.items()}
 
@@ -83,25 +73,16 @@ class Children:
         return plan_children(
             calls,
             self._journal.life,
-            self._toolbox.catalogue,
+            self._parts.catalogue,
             lambda who: find_child(self._store, self._spec, who, teammates=False),
             prices_file=self._segment.settings.prices_file,
-            copies=self._isolation.plan,
+            copies=self._parts.isolation.plan,
             host=socket.gethostname(),
         )
 
-    def _check_team(self, calls: Sequence[Block], plan: Spawning) -> None:
-        """Refuse whoever is to join a team that is not there: a job has one at a time."""
-        for call in calls:
-            asked = call["id"] in plan.children and call["input"].get("team_name")
-            team = Teams(self._store.keyspace, self._spec.job_id).find() if asked else None
-            if asked and (team is None or team.name != asked):
-                del plan.children[call["id"]]
-                plan.refused[call["id"]] = NO_TEAM if team is None else other_team(str(asked), team.name)
-
     def _start(self, plan: Spawning) -> None:
         """Make what is planned, less what cannot be had, which is refused in the plan."""
-        commit = self._isolation.give(plan)
+        commit = self._parts.isolation.give(plan)
         while plan.children and not self._make(plan, commit):
             pass
 
@@ -124,7 +105,7 @@ class Children:
             self._journal.next_number,
             entry,
             specs,
-            closing=self._model_call.closing(len(specs)),
+            closing=self._parts.model_call.closing(len(specs)),
             prefixes=self._name_prefixes(specs),
             tools=sorted(self._journal.life.tool_names()),
         )
@@ -138,22 +119,22 @@ class Children:
     def _name_prefixes(self, children: Sequence[AgentSpec | Continuation]) -> dict[str, str]:
         """By id, the prefixes of new children; of those only that its parent's requests do not have in the cache already.
 
-        They are made here as if the children ran on this worker, and had no MCP servers, which are asked for their tools when an agent
-        begins: where there are some nobody is held back here, and whoever asks for a slot is.
+        They are made here as if the children ran on this worker, and had no tools but those of the table: where servers are asked for
+        theirs when an agent begins, nobody is held back here, and whoever asks for a slot is.
         """
         prices, named = self._segment.settings.prices_file, dict[str, str]()
-        if self._toolbox.servers.all:
+        if any(step.adds_tools for step in self._parts.steps):
             return named
         own, _ = name_prefix(self._spec, self._journal.life.system, self._journal.life.tools, prices)
         for child in children:
             # A fork begins with its parent's conversation, and one that goes on with its own.
             if isinstance(child, AgentSpec) and child.fork is None:
-                name, _ = name_prefix(child, *self._toolbox.open_for(child), prices)
+                name, _ = name_prefix(child, *open_for(self._parts, child), prices)
                 if name and name != own:
                     named[child.agent_id] = name
         return named
 
-    def abort_siblings(self, children: dict[str, str], alive: Sequence[str]) -> bool:
+    def _abort_siblings(self, children: dict[str, str], alive: Sequence[str]) -> bool:
         """End those who are still at work if one has failed whose failure ends the others; returns whether there are such."""
         bound = [agent_id for call_id, agent_id in children.items() if self._binds(call_id)]
         ended = self._store.agents.ended([agent_id for agent_id in bound if agent_id not in alive])
@@ -171,23 +152,26 @@ class Children:
         if "abort_siblings" in given:
             return bool(given["abort_siblings"])
         kind = canonical_type(str(given.get("subagent_type") or DEFAULT_TYPE))
-        definition = self._toolbox.catalogue.definitions.get(kind)
+        definition = self._parts.catalogue.definitions.get(kind)
         return definition is not None and definition.abort_siblings
 
-    def collect(self, children: dict[str, str]) -> list[str]:
-        """Take in the results of these children (tool_use id → agent id), unless some still live: their ids."""
+    def collect(self, children: dict[str, str]) -> Condition | None:
+        """Take in the results of these children (tool_use id → agent id), or say what to wait for if some still live."""
         ended = self._store.agents.ended(list(children.values()))
-        alive = [agent_id for agent_id in children.values() if agent_id not in ended]
-        if alive:
-            return alive
-        merged = self._isolation.collect([ended[agent_id] for agent_id in children.values()])
-        named: dict[str, Any] = {"commit": merged.commit} if merged.commit else {}
+        if alive := [agent_id for agent_id in children.values() if agent_id not in ended]:
+            # Whose failure ends the others must be seen as soon as it is there.
+            return Condition(children=alive, mode="any" if self._abort_siblings(children, alive) else "all")
+        life, copied = self._journal.life, [ended[one] for one in children.values() if ended[one].isolation != "none"]
+        merged = self._parts.isolation.collect(copied) if copied else None
+        named: dict[str, Any] = {"commit": merged.commit} if merged is not None and merged.commit else {}
         results = []
         for call_id, agent_id in children.items():
-            text, failed = child_result(ended[agent_id], merged.notes.get(agent_id, ""))
-            text = add_to_report(self._journal.life, call_id, text, self._store.journals.read)
-            text = self._toolbox.fit(call_id, write_out(text))
+            text, failed = child_result(ended[agent_id], "" if merged is None else merged.notes.get(agent_id, ""))
+            if life.ledger is not None:
+                text = add_to_report(life, call_id, text, self._store.journals.read)
+            text = fit(self._parts.outputs, call_id, write_out(text))
             results.append(ToolFinished(tool_use_id=call_id, text=text, is_error=failed, **named))
         self._journal.append_results(results)
-        self._files.kept()
-        return []
+        for step in self._parts.steps:
+            step.noted()
+        return None

@@ -11,13 +11,14 @@ told what went wrong, with the note that its host has changed.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from swarm.agent import notes
 from swarm.agent.decision import Action, CallModel, RunCheck, RunTools
-from swarm.agent.entries import ToolStarted
+from swarm.agent.entries import ToolFinished, ToolStarted
 from swarm.agent.outcomes.words import sum_up_check
 from swarm.core.errors import ToolError
 from swarm.core.log import EventLog
@@ -26,11 +27,13 @@ from swarm.definitions.tools import SHELL, Kind
 from swarm.models import Block
 from swarm.runtime.approvals import judge_call
 from swarm.runtime.carrying import Keeping
-from swarm.runtime.guidance import Guidance
 from swarm.runtime.segment import Segment
+from swarm.runtime.steps import Step
 from swarm.runtime.toolbox import Toolbox
+from swarm.runtime.waiting import is_out_of_time
 from swarm.tools import ToolContext
 from swarm.tools.processes import run_command
+from swarm.tools.registry import describe_call
 
 log = EventLog("swarm.files")
 SETUP_SECONDS = 600.0
@@ -40,8 +43,8 @@ CONCURRENT_READS = 8
 class Calls:
     """Runs the calls of one segment that may be run."""
 
-    def __init__(self, segment: Segment, toolbox: Toolbox, guidance: Guidance, files: Keeping) -> None:
-        self._journal, self._toolbox, self._guidance, self._files = segment.journal, toolbox, guidance, files
+    def __init__(self, segment: Segment, toolbox: Toolbox, steps: Sequence[Step]) -> None:
+        self._journal, self._toolbox, self._steps = segment.journal, toolbox, steps
 
     def run(self, calls: Sequence[Block]) -> None:
         """Run them, and journal their results."""
@@ -53,18 +56,26 @@ class Calls:
         else:
             with ThreadPoolExecutor(min(CONCURRENT_READS, len(calls))) as pool:
                 results = list(pool.map(self._toolbox.run, calls))
-        self._journal.append_results(self._guidance.follow(calls, results))
-        self._files.kept()
+        self._note(calls, results)
 
     def _run_effect(self, call: Block) -> None:
         """Noted, run, its files kept, its result noted: whoever dies in between, the next one knows what the call may have done."""
         life = self._journal.life
         if call["id"] not in life.tools_started or call["id"] in life.waits:
-            self._journal.append([ToolStarted(tool_use_id=call["id"])], activity=self._toolbox.activity(call))
-        self._files.begin(call)
-        result = self._files.keep(self._toolbox.run(call))
-        self._journal.append_results(self._guidance.follow([call], [result]))
-        self._files.kept()
+            self._journal.append([ToolStarted(tool_use_id=call["id"])], activity=describe_call(call))
+        for step in self._steps:
+            step.before_call(call)
+        result = self._toolbox.run(call)
+        for step in self._steps:
+            result = step.after_call(call, result)
+        self._note([call], [result])
+
+    def _note(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> None:
+        for step in self._steps:
+            results = step.after_calls(calls, results)
+        self._journal.append_results(results)
+        for step in self._steps:
+            step.noted()
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,7 @@ class Commands:
         context = self.toolbox.context_of(f"{name}-{self.segment.journal.next_number}")
         argv = context.confine(context, list(program)) if program and context.confine else None
         # What it leaves when it is cut off is not the agent's work.
-        self.files.begin({"id": context.tool_use_id})
+        self.files.before_call({"id": context.tool_use_id})
         ran = run_command(context, command, context.confine, seconds, argv=argv)
         self.files.ran()
         output = ran.output.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").strip("\n")
@@ -114,36 +125,33 @@ class Commands:
             raise ToolError(f"{verdict.reason}; allow it by a rule, or give it with --check")
 
 
-class SettingUp:
+class SettingUp(Step):
     """The setup of one running agent's checkout."""
 
-    def __init__(self, segment: Segment, commands: Commands, files: Keeping) -> None:
-        self._segment, self._commands, self._files = segment, commands, files
+    takes = (CallModel, RunTools, RunCheck)
 
-    def is_due(self, action: Action) -> bool:
-        """Whether the checkout is to be set up before this."""
-        segment = self._segment
-        if not isinstance(action, CallModel | RunTools | RunCheck) or segment.life.last_words is not None:
-            return False
+    def due(self, action: Action) -> Callable[[], None] | None:
+        segment = self.segment
         # Who may write nothing could set nothing up.
-        is_writer = not segment.spec.definition.read_only and segment.mode != "plan"
-        return is_writer and self._files.due_setup() is not None
+        if segment.spec.definition.read_only or segment.mode == "plan" or segment.life.last_words is not None:
+            return None
+        setup = self.parts.files.due_setup()
+        return None if setup is None or is_out_of_time(segment) else partial(self._set_up, setup)
 
-    def run(self) -> None:
+    def _set_up(self, setup: Setup) -> None:
         """Do it, and note that it is done."""
-        segment, setup = self._segment, self._files.due_setup()
-        assert setup is not None, "nothing is due"
+        segment = self.segment
         segment.store.events.tell_activity(segment.claim, f"sets the workspace up: {setup.source}")
         began = time.monotonic()
         failure = self._run(setup)
-        self._files.set_up(notes.setup_failed(setup.source, *failure) if failure else "")
+        self.parts.files.set_up(notes.setup_failed(setup.source, *failure) if failure else "")
         seconds = time.monotonic() - began
         log.info("files.set_up", agent_id=segment.spec.agent_id, source=setup.source, ok=not failure, seconds=seconds)
 
     def _run(self, setup: Setup) -> tuple[str, str] | None:
         """What went wrong, in a line, and what was printed; None: nothing."""
         try:
-            ran = self._commands.run(
+            ran = self.parts.commands.run(
                 setup.command, name="setup", seconds=SETUP_SECONDS, by_person=True, program=setup.program
             )
         except ToolError as error:

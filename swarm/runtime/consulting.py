@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from swarm.core.errors import SwarmError, ToolError
-from swarm.models import Limits, Model, ModelRequest, Progress, Reply, Usage
+from swarm.models import Limits, ModelRequest, Progress, Reply, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.runtime.purse import Prices, wish_aside
 from swarm.runtime.segment import Segment
@@ -30,18 +30,16 @@ _SEARCH_USD = 0.01
 """A search by the server's own tool costs $10 a thousand, beside its tokens (the API's price list, 2026-11)."""
 
 
-def complete_aside(
-    segment: Segment, model: Model, request: ModelRequest, tokens: int, on_progress: Progress | None = None
-) -> Reply:
+def complete_aside(segment: Segment, request: ModelRequest, tokens: int, on_progress: Progress | None = None) -> Reply:
     """Make one attempt, once there is room for about so many tokens of input. Raises as `Model.complete`, and `Interrupted`."""
-    limit_class, heard = model.limit_class(request.model), [Limits()]
+    limit_class, heard = segment.model.limit_class(request.model), [Limits()]
     wait = segment.store.rates.ask_aside(limit_class, tokens, _EXPECTED_OUTPUT)
     if wait > 0:
         segment.stop.event.wait(min(wait, _LONGEST_WAIT_SECONDS))
         segment.stop.check()
     call = CallEnd(limit_class, "lost", 0, 0)
     try:
-        reply = model.complete(request, on_progress, None, heard.append)
+        reply = segment.model.complete(request, on_progress, None, heard.append)
         fresh = reply.usage.input_tokens + reply.usage.cache_creation_input_tokens
         call = CallEnd(limit_class, "ok", fresh, reply.usage.output_tokens, limits=heard[-1])
     except SwarmError as error:
@@ -55,8 +53,8 @@ def complete_aside(
 class Consulting:
     """Asks for the tools of one segment, which may run side by side."""
 
-    def __init__(self, segment: Segment, model: Model) -> None:
-        self._segment, self._model = segment, model
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
         self._spent: dict[str, tuple[Usage, float]] = {}
         self._lock = threading.Lock()
 
@@ -67,7 +65,7 @@ class Consulting:
             request = self._request(consultation)
             with self._reserved(tool_use_id, self._wish(request)):
                 check()
-                reply = complete_aside(self._segment, self._model, request, self._size(request), lambda _: check())
+                reply = complete_aside(self._segment, request, self._size(request), lambda _: check())
             self._note(tool_use_id, reply)
             return reply
 

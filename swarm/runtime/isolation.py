@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swarm.agent import notes
 from swarm.agent.entries import Finished
@@ -18,9 +19,8 @@ from swarm.core.errors import GitFailed, ToolError
 from swarm.core.log import EventLog
 from swarm.core.records import AgentView
 from swarm.permissions.arrivals import find_leading_out, spread
-from swarm.runtime.carrying import Keeping
-from swarm.runtime.segment import Segment
 from swarm.runtime.spawning import Spawning
+from swarm.runtime.steps import Step, Turn
 from swarm.tools import ToolResult
 from swarm.workspace.applying import ChangedMeanwhile
 from swarm.workspace.checkouts import place_checkout
@@ -37,7 +37,15 @@ from swarm.workspace.merging import (
 )
 from swarm.workspace.repository import Repository
 
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
+
 log = EventLog("swarm.isolation")
+
+
+def copy_of(parts: Parts) -> Isolation:
+    """The agent's own copy, as a step of the loop."""
+    return parts.isolation
 
 
 @dataclass(frozen=True)
@@ -49,11 +57,13 @@ class Merged:
     commit: str = ""
 
 
-class Isolation:
+class Isolation(Step):
     """The copies that one running agent has to do with."""
 
-    def __init__(self, segment: Segment, files: Keeping) -> None:
-        self._segment, self._store, self._spec, self._files = segment, segment.store, segment.spec, files
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        segment = self._segment = parts.segment
+        self._store, self._spec, self._files = segment.store, segment.spec, parts.files
         self._checkouts, self._folder = segment.settings.checkouts_folder(), Path(segment.spec.workspace)
         self._copies = Copies(self._checkouts, segment.spec.job_id)
 
@@ -64,31 +74,27 @@ class Isolation:
 
     # -- its own -------------------------------------------------------------------------------------------
 
-    def enter(self) -> str:
-        """Have its own copy be there, if it is to have one; why it cannot be, or nothing."""
-        if self._spec.isolation == "none":
-            return ""
+    def before_segment(self) -> Turn:
+        """Have its own copy be there."""
         if self._folder.parent != self._checkouts / self._spec.agent_id:
-            return f"its copy of the workspace is {self._folder}, and here such copies lie in {self._checkouts}: set SWARM_CHECKOUTS alike"
+            where = f"its copy of the workspace is {self._folder}, and here such copies lie in {self._checkouts}"
+            return Finished(state="failed", reason=f"{where}: set SWARM_CHECKOUTS alike")
         try:
             self._copies.enter(self._spec.agent_id, self._folder, [self._segment.life.commit, self._spec.base])
         except GitFailed as error:
-            return f"its copy of the workspace cannot be made: {error}"
-        return ""
+            return Finished(state="failed", reason=f"its copy of the workspace cannot be made: {error}")
+        return None
 
-    def leave(self) -> str:
-        """Keep what its own copy holds at its end; empty if it has none."""
-        if self._spec.is_carried:
-            self._files.show_result()
-            return self._segment.life.commit
-        if self._spec.isolation == "none" or self._segment.life.spec is None:
-            return ""
+    def before_end(self, finished: Finished) -> Finished:
+        """With what its own copy holds."""
+        if self._segment.life.spec is None:
+            return finished
         try:
-            return self._keep("end")
+            return finished.model_copy(update={"commit": self._keep("end")})
         except GitFailed as error:
             # Its parent tries again.
             log.warning("copy.not_kept", agent_id=self._spec.agent_id, error=error)
-            return ""
+            return finished
 
     def _keep(self, mark: str) -> str:
         life, claim = self._segment.life, self._segment.claim
@@ -193,7 +199,7 @@ class Isolation:
             found.notes[child.id], found.states[child.id] = note, state
         in_the_way = []
         if found.commit != ours:
-            self._files.begin({"id": "merge"})
+            self._files.before_call({"id": "merge"})
             in_the_way = self._copies.carry_over(repository, ours, found.commit)
             if not in_the_way:
                 self._share(repository, ours, found.commit)

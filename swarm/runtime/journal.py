@@ -39,17 +39,23 @@ class Journal:
     Every write raises `NotOwner` or `AgentCancelled` when the claim is gone, and has changed nothing then.
     """
 
-    def __init__(self, claim: Claim, store: Store, disk: Disk | None = None) -> None:
-        self.claim, self.store, self._disk = claim, store, disk
+    def __init__(
+        self,
+        claim: Claim,
+        store: Store,
+        publish: Callable[[Signals], None] | None = None,
+        share: Share | None = None,
+        disk: Disk | None = None,
+    ) -> None:
+        """`publish` carries out what a step asks for; without it the outbox does, in its time. `share` is the agent's part of the
+        fleet's share of the model; without it nobody asks for any."""
+        self.claim, self.store, self._publish, self._disk = claim, store, publish, disk
+        self.share = share or Share(claim, "", None)
         self.life = Life(claim.agent_id)
         self.unread = claim.unread
         """Messages that wait in the mailbox, as the last write answered."""
         self.wanted = ""
         """The summary that a person wants of the conversation, as JSON."""
-        self.publish: Callable[[Signals], None] | None = None
-        """Carries out what a step asks for; without it the outbox does, in its time."""
-        self.share: Share | None = None
-        """Its part of the fleet's share of the model; None: nobody asks for any."""
 
     def load(self) -> Life:
         """Read the journal, from its last cut on. Raises `JournalError`."""
@@ -81,18 +87,18 @@ class Journal:
         Where they lead to another call of the model, its slot is asked for with them.
         """
         stamped = [self.stamp(entry) for entry in entries]
-        wish = self.share.wish_after(self.life, stamped) if self.share is not None else None
+        wish = self.share.wish_after(self.life, stamped)
         appended = self.store.journals.append(self.claim, self.next_number, stamped, wish=wish, **beside)
         self.unread = self.unread if appended.unread is None else appended.unread
         self.wanted = self.wanted if appended.wanted is None else appended.wanted
-        if self.share is not None and wish is not None:
+        if wish is not None:
             self.share.slot = appended.slot
         for entry in stamped:
             self.life.apply(entry)
         if self._disk is not None and any(self._must_hold(self._disk, entry) for entry in stamped):
             self._disk.wait(self.store.keyspace)
-        if self.publish is not None and appended.effect.publish:
-            self.publish(appended.effect)
+        if self._publish is not None and appended.effect.publish:
+            self._publish(appended.effect)
 
     @staticmethod
     def _must_hold(disk: Disk, entry: Entry) -> bool:

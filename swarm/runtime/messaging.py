@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarm.agent.entries import Exchanged, Mail, ToolFinished, encode_entry
 from swarm.agent.notes import left_in_copy
@@ -21,9 +21,14 @@ from swarm.models import Block
 from swarm.runtime.approvals import REQUEST_SECONDS, judge_call
 from swarm.runtime.evidence import add_to_mail
 from swarm.runtime.segment import Segment
+from swarm.runtime.steps import Step
 from swarm.store.values import DELIVERIES_AT_ONCE, OutgoingMessage
+from swarm.tools import ToolContext
 from swarm.tools.messages import SEND_MESSAGE
 from swarm.tools.registry import validate_input
+
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
 
 PROGRAM_SECONDS = 1_800.0
 """How long a program may run that says nothing else."""
@@ -217,13 +222,18 @@ def _with_verdict(body: str, given: dict[str, Any]) -> str:
     return f"{'Approved' if given['approve'] else 'Rejected'}. {body}"
 
 
-class Exchanging:
+class ProgramStep(Step):
     """The messages of one running program."""
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        segment = parts.segment
         self._segment, self._journal, self._store = segment, segment.journal, segment.store
         wanted = segment.spec.definition.timeout_seconds or PROGRAM_SECONDS
         self.limit_seconds = max(1.0, min(wanted, segment.settings.hard_limit_seconds - _MARGIN_SECONDS))
+
+    def equip(self, context: ToolContext) -> None:
+        context.exchange = self
 
     def receive(self) -> Sequence[Message]:
         """What has come since. A program that dies before it reads them has had them: its end says that it was interrupted."""

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from swarm.agent import notes
 from swarm.agent.blocks import hold_image
+from swarm.agent.compacting import Bounds, Wanted, bounds_of
 from swarm.agent.decision import CallModel
 from swarm.agent.entries import Assistant, Finished, ModelFailed
+from swarm.agent.journaled import Condition
 from swarm.agent.life import BAD_IMAGE, Life
 from swarm.agent.needs import ANY_MODEL
 from swarm.core.errors import ConfigurationError, ModelError, PermanentModelError, TransientModelError, UnfitWorker
 from swarm.core.ids import traceparent
 from swarm.core.log import EventLog
-from swarm.models import Block, Limits, Model, ModelRequest, Reply, Usage
-from swarm.models.catalogue import cost_usd
+from swarm.models import Block, Limits, ModelRequest, Reply, Usage
+from swarm.models.catalogue import context_tokens, cost_usd, max_output, price_of
 from swarm.models.failures import backoff_seconds
 from swarm.models.reply import tell_apart
-from swarm.runtime.purse import LEAST_SUMMARY_TOKENS, Prices, reply_room, wish_for
+from swarm.runtime.purse import LEAST_SUMMARY_TOKENS, MAX_REPLY_TOKENS, Prices, reply_room, wish_for
 from swarm.runtime.segment import Segment
-from swarm.runtime.share import Gate, Share
+from swarm.runtime.share import Gate
 from swarm.runtime.words import Words
 from swarm.store.outage import REDIS_ERRORS
 from swarm.store.slots import Slot
 from swarm.store.values import NANO, Busy, OutOfBudget, Wish, reply_counters
+from swarm.tools.registry import describe_call
 
 log = EventLog("swarm.model")
 
@@ -48,25 +52,49 @@ class Told:
     """Something was said to the agent instead: what is next must be asked again."""
 
 
+def awaited(answer: Told | Busy | Finished) -> Finished | Condition | None:
+    """What comes of a call that cannot be made: the agent's end, what it waits for, or nothing: what is next must be asked again."""
+    match answer:
+        case Busy(tokens=tokens, cost=cost):
+            return Condition(purse=(tokens, cost))
+        case Finished():
+            return answer
+    return None
+
+
 class ModelCall:
     """The model as one running agent calls it."""
 
-    def __init__(self, segment: Segment, model: Model, describe: Callable[[Block], str]) -> None:
-        self._segment, self._model, self._describe = segment, model, describe
+    def __init__(self, segment: Segment) -> None:
+        self._segment, self._model = segment, segment.model
         self._journal, self._settings, self._stop = segment.journal, segment.settings, segment.stop
-        self._spec = segment.spec
+        self._spec, self.share = segment.spec, segment.journal.share
         self._told_activity_at = time.monotonic()
         self._kept: dict[str, Any] = {}
-        self._words = Words(segment, 0)
+        self._words: Words | None = None
+        self._watched = False
         self._gate: Gate | None = None
-        # Batches have limits of their own.
-        limit_class = "" if self._spec.patient else model.limit_class(self._spec.model)
-        self.share = Share(segment.claim, limit_class, segment.settings.prices_file)
-        self._journal.share = self.share
+        self._bounds: dict[str, Bounds] = {}
 
     @property
     def _life(self) -> Life:
         return self._journal.life
+
+    def bounds(self) -> Bounds | None:
+        """How long the conversation may get, and the summary that a person wants of it; None while there is nothing to be cut."""
+        if self._life.last is None:
+            return None
+        wanted, prices, model = self._journal.wanted, self._settings.prices_file, self._spec.model
+        if (known := self._bounds.get(wanted)) is None:
+            price = price_of(model, prices_file=prices)
+            known = self._bounds[wanted] = bounds_of(
+                context_tokens(model, prices_file=prices),
+                min(MAX_REPLY_TOKENS, max_output(model, prices_file=prices)),
+                most=self._settings.compact_tokens,
+                dearer_above=price.above.prompt_tokens if price is not None and price.above is not None else None,
+                wanted=Wanted(**json.loads(wanted)) if wanted else None,
+            )
+        return known
 
     def request(self, action: CallModel, reserved: Reserved) -> None:
         """Ask for the next reply, and journal it, or why there is none. Raises `Interrupted`, `UnfitWorker`."""
@@ -85,12 +113,13 @@ class ModelCall:
                 traceparent=traceparent(self._spec.job_id, self._spec.agent_id, self._journal.next_number),
             )
             began = time.monotonic()
-            self._words = Words(self._segment, self._journal.next_number, watched=self._words.watched)
             with self._stop.waiting(), self._opening_for_others():
-                reply = self._model.complete(request, self._tell_activity, self._words.take, self._heed_limits)
+                reply = self._model.complete(request, self._tell_activity, self._take_words, self._heed_limits)
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
             self.note_failure(error)
             return
+        finally:
+            self._watched, self._words = self._words is not None and self._words.watched, None
         self.keep(reply, seconds=time.monotonic() - began)
 
     def room(self, reserved: Reserved) -> int:
@@ -169,24 +198,24 @@ class ModelCall:
             # Rather last words that nobody grades than none.
             wish = replace(wish, closing_tokens=0, closing_cost=0)
             answer = self._segment.store.agents.reserve(self._segment.claim, wish, final=True)
-        match answer:
-            case Busy():
-                return answer
-            case OutOfBudget():
-                what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
-                if final:
-                    reason = f"the job's limit of {what} is used up"
-                    return Finished(
-                        state="failed", text=self._life.all_at_hand(), reason=reason, stopped_at=answer.name
-                    )
-                self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
-                return Told()
+        if isinstance(answer, OutOfBudget):
+            return self._refused(answer, final=final)
+        if isinstance(answer, Busy):
+            return answer
         if other:
             return Reserved(LEAST_SUMMARY_TOKENS + int(answer.part * wish.spare_tokens))
         if answer.used >= WARN_AT_SHARE and not self._life.warned and not final:
             # It follows the prompt it belongs to; the request that carries it is made on the next step.
             self._journal.append([notes.nearly_used_up("tokens" if limits.max_tokens else "budget", answer.used)])
         return Reserved(reply_room(self._life, self._prices, final=final, granted=answer.part))
+
+    def _refused(self, answer: OutOfBudget, *, final: bool) -> Told | Finished:
+        what = f"${answer.limit / NANO:.4f}" if answer.name == "budget" else f"{answer.limit:,} tokens"
+        if final:
+            reason = f"the job's limit of {what} is used up"
+            return Finished(state="failed", text=self._life.all_at_hand(), reason=reason, stopped_at=answer.name)
+        self._journal.append([notes.last_words(answer.name, f"The job's limit of {what} is nearly used up.")])
+        return Told()
 
     def cost(self, model: str, usage: Usage) -> float:
         """What a request cost, in dollars; a model of unknown price counts as the one that was asked for."""
@@ -197,7 +226,7 @@ class ModelCall:
     def _activity(self, reply: Reply) -> str:
         for block in reply.content:
             if block.get("type") == "tool_use":
-                return self._describe(block)
+                return describe_call(block)
         return "answering"
 
     @contextmanager
@@ -216,6 +245,14 @@ class ModelCall:
             self._gate.close()
             self._gate = None
 
+    def _take_words(self, number: int, block: Block, text: str) -> None:
+        self._told().take(number, block, text)
+
+    def _told(self) -> Words:
+        """What is sent of this reply to those who watch."""
+        self._words = self._words or Words(self._segment, self._journal.next_number, watched=self._watched)
+        return self._words
+
     def _heed_limits(self, limits: Limits) -> None:
         slot = self.share.slot
         self.share.heed(limits)
@@ -233,7 +270,7 @@ class ModelCall:
         if (now := time.monotonic()) - self._told_activity_at >= 1.0:
             self._told_activity_at = now
             with self._stop.unbroken():
-                self._words.expect(self._segment.store.events.tell_activity(self._segment.claim, activity))
+                self._told().expect(self._segment.store.events.tell_activity(self._segment.claim, activity))
 
 
 def describe_failure(

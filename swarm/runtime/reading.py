@@ -7,26 +7,33 @@ checkout, shared with the others that do; the system lets go of it whatever beco
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swarm.core.errors import GitFailed
 from swarm.runtime.carrying import ENTER_SECONDS, Carried, Keeping, KeptHere, ThroughHub, boot_id
-from swarm.runtime.segment import Segment
 from swarm.workspace.checkouts import hold_for_reading
 from swarm.workspace.plumbing import locked
 from swarm.workspace.spares import become
 
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
 
-def keeping_of(segment: Segment, draining: Callable[[], bool]) -> Keeping:
+
+def keeping_of(parts: Parts) -> Keeping:
     """What this segment does about files, as its agent was started."""
-    spec = segment.spec
+    spec = parts.segment.spec
     if spec.files is None:
-        return Keeping()
+        return Keeping(parts)
     if not spec.is_carried:
-        return KeptHere(segment)
-    return Reading(segment, draining) if spec.reads_with_others else Carried(segment, draining)
+        return KeptHere(parts)
+    return Reading(parts) if spec.reads_with_others else Carried(parts)
+
+
+def files_of(parts: Parts) -> Keeping:
+    """The same as a step of the loop."""
+    return parts.files
 
 
 class Reading(ThroughHub):
@@ -43,7 +50,7 @@ class Reading(ThroughHub):
         self._patiently(self._make, give_up_after=ENTER_SECONDS)
         return True
 
-    def leave(self) -> None:
+    def after_segment(self) -> None:
         """From now on it may be taken away."""
         if self._held is not None:
             os.close(self._held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,8 +23,9 @@ from swarm.permissions.sandbox import (
 )
 from swarm.store.connection import redis_hosts
 from swarm.tools import ToolContext
+from swarm.tools.background import kill_shells
 from swarm.tools.processes import scratch_folder
-from swarm.workspace.private import make_private_folder
+from swarm.workspace.private import make_private_folder, private_folders
 
 
 def scratch_root(settings: Settings) -> Path:
@@ -45,6 +47,14 @@ def remove_scratch(settings: Settings) -> None:
     """Remove the folder of all agents, if none of them has anything left in it."""
     with contextlib.suppress(OSError):
         scratch_root(settings).rmdir()
+
+
+def clear_scratch(settings: Settings, agent_id: str) -> None:
+    """The agent is over: end what its shells left running and remove its private folder."""
+    folder = scratch_root(settings) / agent_id
+    if folder in private_folders(folder.parent):
+        kill_shells(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def home_folder(context: ToolContext) -> Path:

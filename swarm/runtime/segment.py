@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,16 +14,22 @@ from swarm.agent.journaled import Condition
 from swarm.agent.life import Life
 from swarm.agent.spec import AgentSpec
 from swarm.core.errors import Interrupted
+from swarm.core.log import EventLog
 from swarm.core.settings import Settings
 from swarm.definitions.model import PermissionMode
+from swarm.models import Model
 from swarm.permissions.ceiling import Ceiling, read_ceiling
 from swarm.permissions.judge import may_read
+from swarm.permissions.modes import MODES
 from swarm.permissions.rules import Rule, Rules
 from swarm.runtime.journal import Journal
+from swarm.runtime.share import Share
 from swarm.store.documents import RecordT, read_once, read_record
+from swarm.store.durable import Disk
 from swarm.store.store import Store
 from swarm.store.values import Claim, JobPermissions, Signals
 
+log = EventLog("swarm.segment")
 _FIRST_ENTRIES = 2
 """`started` and the task."""
 
@@ -77,14 +84,20 @@ class Segment:
 
     claim: Claim
     store: Store
-    journal: Journal
     settings: Settings
     publish: Callable[[Signals | None], None]
     """Carries out what a step of the store asks for: wakes, stops."""
     stop: Stop
+    model: Model
+    disk: Disk | None = None
 
-    def __post_init__(self) -> None:
-        self.journal.publish = self.publish
+    @cached_property
+    def journal(self) -> Journal:
+        """The agent's journal."""
+        # Batches have limits of their own.
+        limit_class = "" if self.claim.spec.patient else self.model.limit_class(self.claim.spec.model)
+        share = Share(self.claim, limit_class, self.settings.prices_file)
+        return Journal(self.claim, self.store, self.publish, share, self.disk)
 
     @cached_property
     def ceiling(self) -> Ceiling:
@@ -99,6 +112,19 @@ class Segment:
         network = spec.network and ceiling.network
         mode, folders = ceiling.bound_mode(spec.mode), ceiling.bound_folders(spec.folders)
         return spec.model_copy(update={"mode": mode, "after_plan": after, "network": network, "folders": folders})
+
+    def keep_below_ceiling(self) -> str:
+        """Why the agent may not work in its folder here, if it may not; people are told once what another one loses here."""
+        host, ceiling, wanted = socket.gethostname(), self.ceiling, self.claim.spec
+        # A copy lies where this worker says, which is checked when it is entered.
+        is_copy = self.spec.is_carried or self.spec.isolation != "none"
+        if not is_copy and (refusal := ceiling.refuse_workspace(self.spec.workspace, host)):
+            return refusal
+        modes = [wanted.mode, wanted.after_plan or "plan", self.life.mode if self.life.spec else "plan"]
+        why = ceiling.explain_bounds(max(modes, key=MODES.index), network=wanted.network)
+        if why and self.store.events.emit_once(wanted.job_id, "bounded", wanted.agent_id, why=why):
+            log.warning("agent.bounded", agent_id=wanted.agent_id, host=host, why=why)
+        return ""
 
     @property
     def mode(self) -> PermissionMode:

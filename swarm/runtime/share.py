@@ -36,6 +36,8 @@ from swarm.store.values import Claim, Signals
 log = EventLog("swarm.sharing")
 GATE_SECONDS = 30.0
 """Patience with a first reply that does not begin."""
+_NO_WAIT_SECONDS = 0.002
+"""What two clocks differ by."""
 _LEAST_BYTES_PER_TOKEN = 4.5
 """On the high side: a prefix that is too short for the cache is not worth waiting for."""
 _ENDINGS: dict[str, Ending] = {"rate_limit": "limited", "overloaded": "overloaded"}
@@ -56,6 +58,12 @@ class Share:
         self.slot: Slot | InLine | None = claim.slot if claim.slot and claim.slot.limit_class == limit_class else None
         self._now, self._spec, self._prices_file = claim.now, claim.spec, prices_file
         self._limits: tuple[Limits, float] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing has to be waited for."""
+        slot = self.slot
+        return not self.limit_class or (isinstance(slot, Slot) and slot.at - self._now() < _NO_WAIT_SECONDS)
 
     # -- before a call -------------------------------------------------------------------------------------------
 

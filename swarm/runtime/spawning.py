@@ -54,6 +54,13 @@ class Spawning:
     against: dict[str, str] = field(default_factory=dict)
     """Of the refused, those that break a rule of coordination: for people to see."""
 
+    def refuse(self, calls: Sequence[Block], why_not: Callable[[Block], str]) -> None:
+        """Of these calls, take out of the plan those that `why_not` says something about."""
+        for call in calls:
+            if call["id"] in self.children and (why := why_not(call)):
+                del self.children[call["id"]]
+                self.refused[call["id"]] = why
+
     def notes(self) -> dict[str, str]:
         """What is told about those of them that made a child."""
         return {call_id: note for call_id, note in self.told.items() if call_id in self.children}
@@ -132,38 +139,21 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
     assert life.spec is not None
     given, parent, above = call["input"], life.spec, life.mode
     fork = is_fork(given)
-    as_itself = fork and given.get("subagent_type") in (None, FORK)
-    name = check_name(given["name"]) if given.get("name") else None
-    if fork:
-        _check_fork(given, parent)
-    if as_itself:
-        # The form of the parent's own answer is no matter of the fork's.
-        definition = parent.definition.model_copy(update={"result_schema": None})
-    else:
-        definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent)
-    if name is None and not as_itself:
-        name = first_nickname(definition)
-    if given.get("phase") == "research":
-        # Whatever is called research can implement nothing.
-        definition = definition.model_copy(update={"read_only": True})
+    definition = _definition_of(given, parent, catalogue)
+    as_itself = _is_as_itself(given)
     teammate = _kind_of(definition, given) == "teammate"
-    if teammate and name is None:
-        raise ToolError("A teammate needs a `name`: the others write to it by that.")
-    if teammate and parent.teammate:
-        raise ToolError("Teams do not nest: a teammate cannot have teammates. Start an agent without `teammate`.")
-    if schema := given.get("result_schema"):
-        definition = definition.model_copy(update={"result_schema": schema})
-    if definition.result_schema and (fault := check_schema(definition.result_schema)):
-        raise ToolError(f"`result_schema` cannot be used: {fault}")
-    model = parent.model if fork else choose_model(given, definition, parent, prices_file)
-    # The cache holds what both have in common only for requests of one model and effort.
-    effort = parent.definition.effort if fork else given.get("effort") or definition.effort
+    name = _name_of(given, definition, parent, teammate=teammate)
+    if fork:
+        # The cache holds what both have in common only for requests of one model and effort.
+        model, effort = parent.model, parent.definition.effort
+    else:
+        model = choose_model(given, definition, parent, prices_file)
+        effort = given.get("effort") or definition.effort
     definition = definition.model_copy(update={"effort": effort})
     # A fork is what its parent is now, which may have left plan mode.
-    mode = choose_mode(
-        given, parent.definition.model_copy(update={"permission_mode": above}) if as_itself else definition, above
-    )
-    own_tools = None if as_itself or not fork else fork_tools(definition, parent, mode, life.tool_names())
+    as_now = parent.definition.model_copy(update={"permission_mode": above})
+    mode = choose_mode(given, as_now if as_itself else definition, above)
+    own_tools = fork_tools(definition, parent, mode, life.tool_names()) if fork and not as_itself else None
     return AgentSpec(
         agent_id=child_agent_id(parent.agent_id, call["id"]),
         job_id=parent.job_id,
@@ -192,6 +182,45 @@ def _child(call: Block, life: Life, catalogue: Catalogue, prices_file: Path | No
         summaries=parent.summaries,
         limits=parent.limits,
     )
+
+
+def _is_as_itself(given: dict[str, Any]) -> bool:
+    """Whether a fork goes on as its parent's type."""
+    return is_fork(given) and given.get("subagent_type") in (None, FORK)
+
+
+def _definition_of(given: dict[str, Any], parent: AgentSpec, catalogue: Catalogue) -> AgentDefinition:
+    """What the child is made from: its type's, less what it may not have, with what the call asks for. Raises `ToolError`."""
+    if is_fork(given):
+        _check_fork(given, parent)
+    if _is_as_itself(given):
+        # The form of the parent's own answer is no matter of the fork's.
+        definition = parent.definition.model_copy(update={"result_schema": None})
+    else:
+        definition = bounded(_definition(given.get("subagent_type") or DEFAULT_TYPE, catalogue), parent)
+    if given.get("phase") == "research":
+        # Whatever is called research can implement nothing.
+        definition = definition.model_copy(update={"read_only": True})
+    if schema := given.get("result_schema"):
+        definition = definition.model_copy(update={"result_schema": schema})
+    if definition.result_schema and (fault := check_schema(definition.result_schema)):
+        raise ToolError(f"`result_schema` cannot be used: {fault}")
+    return definition
+
+
+def _name_of(given: dict[str, Any], definition: AgentDefinition, parent: AgentSpec, *, teammate: bool) -> str | None:
+    """What the call calls it, or its type does. Raises `ToolError`, for a teammate also where nobody does."""
+    if given.get("name"):
+        name: str | None = check_name(given["name"])
+    else:
+        name = None if _is_as_itself(given) else first_nickname(definition)
+    if not teammate:
+        return name
+    if name is None:
+        raise ToolError("A teammate needs a `name`: the others write to it by that.")
+    if parent.teammate:
+        raise ToolError("Teams do not nest: a teammate cannot have teammates. Start an agent without `teammate`.")
+    return name
 
 
 def _kind_of(definition: AgentDefinition, given: dict[str, Any]) -> Execution:

@@ -5,51 +5,33 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
-import shutil
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from swarm.agent.entries import ToolFinished
 from swarm.agent.journaled import Condition
-from swarm.agent.spec import AgentSpec
-from swarm.capabilities.context.restating import restate
-from swarm.capabilities.hooks.files import read_managed
-from swarm.capabilities.skills.keeping import VARIABLE, load_skills, read_file, unpack
-from swarm.capabilities.skills.model import Skills
-from swarm.capabilities.skills.skill_tool import names_in_use
 from swarm.core.errors import AgentCancelled, NotOwner, RedisUnavailable, StepRefused, ToolError, UnreadableRecord
 from swarm.core.log import EventLog
-from swarm.core.records import AgentView
-from swarm.definitions.catalogue import Catalogue
-from swarm.definitions.hook_words import read_words
-from swarm.definitions.hooks import Hooks
 from swarm.definitions.tools import ToolRow, row_of
 from swarm.mailbox import write_out
 from swarm.models import Block
 from swarm.permissions.judge import find_unreadable
 from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
 from swarm.permissions.sandbox.host import CONFIGURATION
-from swarm.runtime.consulting import Consulting
-from swarm.runtime.offering import Opening, opening_of
 from swarm.runtime.scratch import confine, home_folder, scratch_root
-from swarm.runtime.segment import Segment
-from swarm.runtime.servers import Servers, end_servers
-from swarm.store.documents import read_once
 from swarm.store.questions import Ask
-from swarm.tools import AwaitsAnswer, StartMembers, Tool, ToolContext, ToolResult
-from swarm.tools.background import kill_shells
-from swarm.tools.outputs import Outputs, fit
-from swarm.tools.program import Exchange
+from swarm.tools import AwaitsAnswer, Tool, ToolContext, ToolResult
+from swarm.tools.outputs import fit
 from swarm.tools.registry import check_object, load_tool, validate_input
 from swarm.tools.shell import run_look, try_look
 from swarm.tools.web.reach import Reach, find_reach
 from swarm.workspace import is_output
-from swarm.workspace.merging import Strategy
-from swarm.workspace.private import private_folders
+
+if TYPE_CHECKING:
+    from swarm.runtime.parts import Parts
 
 log = EventLog("swarm.tools")
 _MAX_TOLD_CHARACTERS = 2_000
@@ -63,62 +45,10 @@ Found = TypeVar("Found")
 class Toolbox:
     """The tools of one segment."""
 
-    def __init__(
-        self,
-        segment: Segment,
-        consulting: Consulting | None = None,
-        merge: Callable[[AgentView, Strategy], ToolResult] | None = None,
-        exchange: Exchange | None = None,
-    ) -> None:
-        self._segment, self._consulting, self._merge, self._exchange = segment, consulting, merge, exchange
-        spec = segment.spec
-        self._outputs = Outputs(segment.store, segment.claim, spec.parent_id if spec.fork is not None else None)
-        self._scratch = scratch_root(segment.settings) / segment.spec.agent_id
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._segment = parts, parts.segment
+        self._scratch = scratch_root(parts.segment.settings) / parts.segment.spec.agent_id
         self._told_at = 0.0
-        self.servers = Servers(segment, self.context_of)
-        self.start_members: StartMembers | None = None
-
-    def clear(self) -> None:
-        """The agent is over: end what its shells left running and remove its private folder."""
-        if self._scratch in private_folders(self._scratch.parent):
-            kill_shells(self._scratch)
-            shutil.rmtree(self._scratch, ignore_errors=True)
-        spec = self._segment.spec
-        if spec.parent_id is None:
-            end_servers(self._segment.settings, job=spec.job_id)
-        elif spec.isolation != "none" or spec.is_carried:
-            end_servers(self._segment.settings, job=spec.job_id, workspace=spec.workspace)
-        elif spec.definition.servers:
-            end_servers(self._segment.settings, owner=spec.agent_id)
-
-    @cached_property
-    def catalogue(self) -> Catalogue:
-        """The definitions that travelled with the job. Raises `UnreadableRecord`."""
-        store, job_id = self._segment.store, self._segment.spec.job_id
-        digest, what = self._segment.claim.definitions, f"the definitions of {job_id}"
-        return read_once(Catalogue, digest, lambda _: store.jobs.catalogue(job_id), what)
-
-    @cached_property
-    def skills(self) -> Skills:
-        """The skills that travelled with the job. Raises `UnreadableRecord`."""
-        return load_skills(self._segment.store, self._segment.claim.documents.get("skills", ""))
-
-    def open(self) -> Opening:
-        """What this agent's requests begin with."""
-        return self.open_for(self._segment.spec, self.servers)
-
-    def open_for(self, spec: AgentSpec, servers: Servers | None = None) -> Opening:
-        """The same for another agent of the job, as far as it runs on a worker like this one; without `servers` that of one without."""
-        return opening_of(
-            spec,
-            self._segment.claim.definitions,
-            lambda: self.catalogue.for_spawning(),
-            sandboxed=self.is_sandboxed(),
-            person_there=self._segment.ask_seconds > 0,
-            tags=self._segment.settings.tag_names(),
-            skills=self.skills.for_model(),
-            servers=servers if servers is not None and servers.concern_it else None,
-        )
 
     # -- calls ---------------------------------------------------------------------------------------------
 
@@ -132,15 +62,14 @@ class Toolbox:
             if tool.run is None:
                 raise ToolError("This call is carried out by the runtime.")
             given = _enter_folder(context, tool.row, from_workspace(tool.row, given, context.spec.cwd))
-            if tool.row.matching == "command":
-                self._provide_skills(context, str(given.get(tool.row.subject, "")))
+            self._prepare(context, tool.row, given)
             result = tool.run(context, given)
             if result.held:
                 self._tell_held(result.held)
             if tool.row.needs == "program":
                 return result  # the agent's answer, whole
             text = write_out(result.text) if tool.row.shows_others else result.text
-            return result.model_copy(update={"text": fit(self._outputs, call["id"], text)})
+            return result.model_copy(update={"text": fit(self._parts.outputs, call["id"], text)})
 
         finished = self._attempt(call, carry_out)
         if isinstance(finished, ToolResult):
@@ -153,7 +82,7 @@ class Toolbox:
                 servers=finished.servers,
             )
         files = {path: at for path, at in context.files_read.items() if known.get(path) != at}
-        spent = self._consulting.spent(call["id"]) if self._consulting is not None else {}
+        spent = self._parts.consulting.spent(call["id"])
         return finished.model_copy(update={"files": files, "duration_seconds": time.monotonic() - began, **spent})
 
     def look(self, call: Block, argv: list[str] | None) -> ToolFinished | str:
@@ -167,7 +96,7 @@ class Toolbox:
         def try_it(tool: Tool, given: dict[str, Any]) -> ToolResult | str:
             given = from_workspace(tool.row, given, context.spec.cwd)
             if self.is_sandboxed():
-                self._provide_skills(context, str(given.get(tool.row.subject, "")))
+                self._prepare(context, tool.row, given)
                 return try_look(context, given)
             return "there is no sandbox to try it in" if argv is None else run_look(context, given, argv)
 
@@ -181,12 +110,9 @@ class Toolbox:
             tool_use_id=call["id"], text=looked.text, is_error=looked.is_error, duration_seconds=seconds
         )
 
-    def _provide_skills(self, context: ToolContext, command: str) -> None:
-        """Put the files of skills in use where the command finds them."""
-        names = names_in_use(self._segment.spec, self._segment.life, command)
-        folder = unpack(context, self.skills, names) if names else None
-        if folder is not None:
-            context.environment[VARIABLE] = str(folder)
+    def _prepare(self, context: ToolContext, row: ToolRow, given: dict[str, Any]) -> None:
+        for step in self._parts.steps:
+            step.before_run(context, row, given)
 
     def _tell_held(self, lines: Sequence[str]) -> None:
         """What a command left for others to obey is for people to see, not only for the model."""
@@ -216,12 +142,15 @@ class Toolbox:
     def _attempt(self, call: Block, act: Callable[[Tool, dict[str, Any]], Found]) -> Found | ToolFinished:
         name, names = call["name"], self._segment.life.tool_names()
         try:
-            if name in names and (served := self.servers.find_tool(name)) is not None:
-                return act(served, check_object(served, call["input"]))
-            if name not in names or not row_of(name).home:
+            home = row_of(name).home if name in names else ""
+            if home:
+                tool = load_tool(home)
+                return act(tool, validate_input(tool, call["input"]))
+            found = (step.find_tool(name) for step in self._parts.steps if name in names)
+            served = next((tool for tool in found if tool is not None), None)
+            if served is None:
                 raise ToolError(f"There is no tool {name!r}; you have: {', '.join(sorted(names))}.")
-            tool = load_tool(row_of(name).home)
-            return act(tool, validate_input(tool, call["input"]))
+            return act(served, check_object(served, call["input"]))
         except (RedisUnavailable, UnreadableRecord, NotOwner, AgentCancelled, AwaitsAnswer):
             # Nothing about the call: it is made again, or reported as interrupted, by whoever has the agent then.
             raise
@@ -235,13 +164,9 @@ class Toolbox:
             text = f"The tool {name} failed unexpectedly: {type(error).__name__}: {error}"
         return ToolFinished(tool_use_id=call["id"], text=text, is_error=True)
 
-    def restate(self, *, tail: str) -> str:
-        """How things stand, from records; `tail` is what of the conversation is not kept, though no summary holds it."""
-        return restate(self.context_of(""), self._segment.life, tail=tail)
-
     def context_of(self, tool_use_id: str, waited: Condition | None = None) -> ToolContext:
         """The world that a call acts in."""
-        segment = self._segment
+        segment, parts = self._segment, self._parts
         context = ToolContext(
             spec=segment.spec,
             store=segment.store,
@@ -249,7 +174,7 @@ class Toolbox:
             tool_use_id=tool_use_id,
             generation=segment.claim.generation,
             workspace=Path(segment.spec.workspace).resolve(),
-            outputs=self._outputs,
+            outputs=parts.outputs,
             folders=tuple(folder for given in segment.spec.folders if (folder := Path(given)).is_dir()),
             mode=segment.mode,
             after_plan=segment.life.after_plan(),
@@ -257,19 +182,17 @@ class Toolbox:
             scratch=self._scratch,
             confine=self._confine,
             may_read=segment.may_read,
-            merge=self._merge,
-            start_members=self.start_members,
+            merge=lambda child, strategy: parts.isolation.merge(child, strategy),
+            start_members=lambda call_id, members: parts.children.start_members(call_id, members),
             check=segment.stop.check,
             tell=self._tell_progress,
             now=segment.claim.now,
             waited=waited,
-            consult=self._consulting.asker(tool_use_id, segment.stop.check) if self._consulting is not None else None,
-            exchange=self._exchange,
-            skill_file=lambda path: read_file(context, path),
+            consult=parts.consulting.asker(tool_use_id, segment.stop.check),
             reach=self._reach if segment.settings.network != "off" else None,
-            servers=self.servers,
-            servers_seen=segment.life.servers,
         )
+        for step in parts.steps:
+            step.equip(context)
         return context
 
     def _tell_progress(self, line: str) -> None:
@@ -279,15 +202,6 @@ class Toolbox:
             return
         self._told_at = now
         segment.store.events.tell_progress(segment.claim, " ".join(line.split())[:_MAX_LINE_CHARACTERS])
-
-    def activity(self, call: Block) -> str:
-        """The activity line for a call."""
-        home = row_of(call["name"]).home
-        return load_tool(home).describe_call(call["input"]) if home else str(call["name"])
-
-    def fit(self, key: str, text: str) -> str:
-        """`text`, or as much of it as the conversation takes; the rest is kept."""
-        return fit(self._outputs, key, text)
 
     def _reach(self) -> Reach:
         """What this agent may fetch from: what its processes reach, if they have the network."""
@@ -300,48 +214,38 @@ class Toolbox:
         """Whether the kernel holds this agent's processes to what it may do."""
         return isinstance(choose_backend(self._segment.settings.sandbox), Backend)
 
-    def _hook_files(self, workspace: Path) -> list[tuple[str, str]]:
-        """The files that hooks run, by folder: that of this agent, and that which the job was submitted for."""
-        job = self._segment.carried("hooks", Hooks, "the hooks") or Hooks()
-        managed = self._segment.settings.managed_hooks
-        named = [read_words(hook, workspace).file for hook in read_managed(managed).hooks.hooks] if managed else []
-        return [
-            (folder, file)
-            for folder in filter(None, (str(workspace), job.workspace))
-            for file in (*job.files, *named)
-            if file
-        ]
-
     def _confine(self, context: ToolContext, argv: list[str]) -> list[str]:
         """The command that runs `argv` in the agent's sandbox. Raises `ToolError` where there must be one and is none."""
-        backend = choose_backend(self._segment.settings.sandbox)
-        hold = context.hold
-        read_only = self._segment.spec.definition.read_only or self._segment.mode == "plan"
-        network = self._segment.spec.network
+        segment, hold = self._segment, context.hold
+        backend = choose_backend(segment.settings.sandbox)
+        read_only, network = segment.spec.definition.read_only or segment.mode == "plan", segment.spec.network
         if hold is not None:
-            read_only, network = read_only or hold.read_only, hold.network and self._segment.ceiling.network
+            read_only, network = read_only or hold.read_only, hold.network and segment.ceiling.network
+        if isinstance(backend, Backend):
+            policy = self._policy(context, backend, read_only=read_only, network=network)
+            return confine(policy, backend, argv, segment.settings, hold.readable if hold is not None else ())
+        if hold is not None and hold.needed:
+            raise ToolError(f"this tool runs in a sandbox only, and this host has none: {backend.reason}")
+        if read_only:
+            raise ToolError(backend.refusal)
+        return argv
+
+    def _policy(self, context: ToolContext, backend: Backend, *, read_only: bool, network: bool) -> SandboxPolicy:
+        hold = context.hold
         looks = hold is not None and hold.looks
-        if not isinstance(backend, Backend):
-            if hold is not None and hold.needed:
-                raise ToolError(f"this tool runs in a sandbox only, and this host has none: {backend.reason}")
-            if read_only:
-                raise ToolError(backend.refusal)
-            return argv
-        settings = self._segment.settings
         # Landlock hides nothing in a folder that it gives: there it holds for a look, which is then not to be had.
         denied = self._denied(context) if looks or backend.name == "bubblewrap" else ()
-        policy = SandboxPolicy(
+        return SandboxPolicy(
             workspace=context.workspace,
             scratch=hold.home if hold is not None and hold.home is not None else home_folder(context),
             read_only=read_only,
             network=network,
-            readable=_skill_folder(context),
+            readable=context.readable,
             writable=context.folders,
             kept=home_folder(context) if looks else None,
             hidden=denied,
-            hooks=tuple(Path(folder) / file for folder, file in self._hook_files(context.workspace)),
+            hooks=tuple(file for step in self._parts.steps for file in step.guarded(context.workspace)),
         )
-        return confine(policy, backend, argv, settings, hold.readable if hold is not None else ())
 
     def _denied(self, context: ToolContext) -> tuple[Path, ...]:
         """What rules deny to be read of what a command would see. Raises `ToolError` for a look that cannot have all of it hidden."""
@@ -354,10 +258,6 @@ class Toolbox:
         return tuple(
             path for path in denied[:_MAX_DENIED] if any(path.is_relative_to(one) for one in (*folders, CONFIGURATION))
         )
-
-
-def _skill_folder(context: ToolContext) -> tuple[Path, ...]:
-    return (Path(context.environment[VARIABLE]),) if VARIABLE in context.environment else ()
 
 
 def from_workspace(row: ToolRow, given: dict[str, Any], cwd: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def park(
 def wait_for_slot(segment: Segment) -> Waits | GoOn | None:
     """Have the agent's turn to ask the model come: None once it has; `GoOn`: see what is next again. Raises `Interrupted`."""
     share = segment.journal.share
-    if share is None or not share.limit_class:
+    if share.is_ready:
         return None
     if share.slot is None:
         share.slot, effect = segment.store.rates.ask_for_slot(segment.claim, share.wish(segment.life))

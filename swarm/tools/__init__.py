@@ -139,6 +139,8 @@ class ToolContext:
     """A private temporary folder for the agent's processes; made on first use."""
     environment: dict[str, str] = field(default_factory=dict)
     """Extra variables for the agent's processes, beyond what survives the cleaning."""
+    readable: tuple[Path, ...] = ()
+    """Folders outside of the workspace that its processes may read."""
     confine: Confine | None = None
     """None: nothing confines this agent's processes, so a read-only agent has none."""
     hold: Hold | None = None

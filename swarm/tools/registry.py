@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from swarm.core.errors import ConfigurationError, ToolError
 from swarm.definitions.own.declaration import declaration_of
-from swarm.definitions.tools import ToolRow, all_rows
+from swarm.definitions.tools import ToolRow, all_rows, row_of
 from swarm.tools import Tool
 from swarm.tools.own import make_tool
 
@@ -94,3 +94,9 @@ def _explain(error: ValidationError) -> str:
         return f"{f'in {where}, ' if where else ''}the parameter {error.message.split(' ')[0]} is missing"
     message = error.message if len(error.message) <= _MAX_MESSAGE else f"{error.message[:_MAX_MESSAGE]}…"
     return f"{where}: {message}" if where else message
+
+
+def describe_call(call: Mapping[str, Any]) -> str:
+    """The activity line for a model's call."""
+    home = row_of(call["name"]).home
+    return load_tool(home).describe_call(call["input"]) if home else str(call["name"])

@@ -25,6 +25,7 @@ from swarm.core.ids import child_agent_id
 from swarm.mailbox import Receiver
 from swarm.models import Usage
 from swarm.runtime.approvals import Approvals
+from swarm.runtime.parts import Parts
 from swarm.runtime.segment import Waits
 from swarm.runtime.toolbox import Toolbox
 from swarm.runtime.waiting import park
@@ -65,7 +66,7 @@ class Asker:
         )
         tools = [ASK_USER.schema(), EXIT_PLAN_MODE.schema()]
         self.journal.append([Started(spec=child, tools=tools), Prompt(text="go"), reply])
-        self.approvals = Approvals(segment, Toolbox(segment))
+        self.approvals = Approvals(segment, Toolbox(Parts(segment)))
 
     def _spawn(self, store: Store, child: AgentSpec) -> None:
         entry = Spawned(children={"asker": self.id})

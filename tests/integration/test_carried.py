@@ -24,7 +24,7 @@ from swarm.permissions.trust import TrustStore
 from swarm.replay.going_on import Wanted, go_on
 from swarm.replay.past import read_past
 from swarm.replay.scoring import Score, score
-from swarm.runtime.reading import keeping_of
+from swarm.runtime.parts import Parts
 from swarm.store.values import Claim
 from swarm.workspace import changes
 from swarm.workspace.checkouts import hold_for_reading, job_url
@@ -310,9 +310,9 @@ def test_whoever_lost_the_agent_on_the_same_host_keeps_nothing_in_its_successors
     for _ in range(2):
         claim = store.agents.claim(root, "worker", 60)
         assert isinstance(claim, Claim)
-        files = keeping_of(make_segment(claim, store, hubbed.settings), lambda: False)
-        files.enter()
-        files.begin({"id": "call"})
+        files = Parts(make_segment(claim, store, hubbed.settings)).files
+        files.before_segment()
+        files.before_call({"id": "call"})
         lives.append((claim, files))
         if len(lives) == 1:
             store.agents.hand_over(claim, "it was taken for dead")

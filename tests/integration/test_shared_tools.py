@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from swarm.agent.entries import Prompt, Started, ToolFinished
+from swarm.runtime.parts import Parts
 from swarm.runtime.toolbox import Toolbox
 from swarm.store.store import Store
 from swarm.tools.registry import offered_tools
@@ -27,7 +28,7 @@ class Caller:
         segment = make_segment(self.world.claims["root"], store)
         tools = [tool.schema() for tool in offered_tools()]
         segment.journal.append([Started(spec=self.world.spec, tools=tools), Prompt(text="go")])
-        self.toolbox = Toolbox(segment)
+        self.toolbox = Toolbox(Parts(segment))
 
     def call(self, name: str, /, **given: Any) -> ToolFinished:
         return self.toolbox.run({"type": "tool_use", "id": self.world.cause(), "name": name, "input": given})

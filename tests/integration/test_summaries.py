@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from swarm import Job, Limits
+from swarm.agent.entries import Started
+from swarm.capabilities.summaries.step import Summing
+from swarm.core.settings import Settings
 from swarm.models import Limits as Stated
 from swarm.models.anthropic import AnthropicModel
 from swarm.models.catalogue import resolve_model
-from swarm.runtime.summing import Summing
+from swarm.runtime.parts import Parts
 from swarm.store.values import Claim
 from tests.fleet import Fleet
 from tests.rehearsal import RehearsalServer
@@ -89,13 +92,13 @@ def test_one_whose_agent_is_told_to_stop_while_it_waits_gives_back_what_it_set_a
     job, store = submit(unmanned, server), unmanned.swarm.store
     claim = store.agents.claim(job.view().root_id, "worker", 60)
     assert isinstance(claim, Claim)
-    segment = make_segment(claim, store)
-    model = AnthropicModel.rehearsing(segment.settings, server.url)
+    model = AnthropicModel.rehearsing(Settings(), server.url)
+    segment = make_segment(claim, store, model=model)
     small = resolve_model(segment.settings.small_model, default="", parent=None)
     store.rates.heed_limits(model.limit_class(small), Stated(requests=1, requests_left=0))
     segment.stop.requested = True
     segment.stop.event.set()
-    Summing(segment, model).name_job()
+    Summing(Parts(segment)).opened(Started(spec=segment.spec))
     wait_for("the thread has ended", lambda: not any(one.name == "summary" for one in threading.enumerate()))
     assert not broken and server.stats()["requests"] == 0
     assert store.keyspace.client.hmget(store.keyspace.key("job", job.id), "aside_tokens", "aside_cost") == ["0", "0"]

@@ -28,7 +28,7 @@ from swarm.mailbox import Message, render_mail
 from swarm.models import Usage
 from swarm.permissions.judge import Call, judge
 from swarm.permissions.rules import Rules
-from swarm.runtime.offering import is_of_use, with_team_tools
+from swarm.runtime.openings import is_of_use, with_team_tools
 from tests.tool_world import make_world, tool_named
 
 SHARED = [row for row in all_rows() if row.name.startswith(("Board", "Scratchpad", "Team"))]

@@ -18,6 +18,7 @@ from swarm.capabilities.skills.telling import list_skills, render_skill
 from swarm.core.errors import ToolError
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import READ, SHELL
+from swarm.runtime.steps import Offer
 from swarm.store.store import Store
 from swarm.tools import Tool, ToolContext, ToolResult
 from swarm.tools.schemas import string
@@ -74,9 +75,25 @@ def names_in_use(spec: AgentSpec, life: Life, command: str) -> list[str]:
     return [*_named(spec), *called, *_SPOKEN_OF.findall(spec.prompt), *_SPOKEN_OF.findall(command)]
 
 
-def naming_skills(tool: Tool, skills: Sequence[Skill]) -> Tool:
-    """The tool as agents of this job are given it: with a line for each skill, in a text of bounded size."""
-    return replace(tool, description=f"{tool.description}\nSkills:\n{list_skills(skills)}")
+class SkillsOffer(Offer):
+    """The skills that a model may load."""
+
+    meets = "skills"
+
+    def __init__(self, skills: Sequence[Skill]) -> None:
+        self._skills = skills
+        self.key = tuple((one.name, one.digest) for one in skills)
+
+    def finish(self, tools: list[Tool]) -> list[Tool]:
+        """The tool as agents of this job are given it: with a line for each skill, in a text of bounded size."""
+        told = f"\nSkills:\n{list_skills(self._skills)}"
+        return [replace(one, description=one.description + told) if one.row.needs == "skills" else one for one in tools]
+
+
+def offer_skills(skills: Skills) -> Offer | None:
+    """What requests begin with for these skills; None if a model may load none of them."""
+    found = skills.for_model()
+    return SkillsOffer(found) if found else None
 
 
 def _named(spec: AgentSpec) -> list[str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from swarm.agent import notes
 from swarm.agent.compacting import Wanted
@@ -28,12 +29,12 @@ from swarm.capabilities.hooks.running import Calling, made_file
 from swarm.capabilities.hooks.telling import tell, write_transcript
 from swarm.capabilities.team.board import Board
 from swarm.core.log import EventLog
+from swarm.definitions.hook_words import read_words
 from swarm.definitions.hooks import Hook, Hooks
 from swarm.models import Block
-from swarm.runtime.carrying import Keeping
+from swarm.runtime.parts import Parts
 from swarm.runtime.scratch import home_folder
-from swarm.runtime.segment import Segment
-from swarm.runtime.toolbox import Toolbox
+from swarm.runtime.steps import Step
 from swarm.store.values import Counters
 from swarm.tools.processes import scratch_folder
 
@@ -43,23 +44,37 @@ _MAX_TOLD = 500
 Due = list[tuple[Event, list[Hook]]]
 
 
-def hooking_of(segment: Segment, toolbox: Toolbox, files: Keeping) -> Hooking | None:
+def hooks_of(parts: Parts) -> Hooking | None:
     """What has the hooks of this agent run; None where there are none, which then cost nothing. Raises `UnreadableRecord`."""
-    spec, settings = segment.spec, segment.settings
+    segment = parts.segment
+    settings = segment.settings
     managed = read_managed(settings.managed_hooks) if settings.managed_hooks is not None else Managed(Hooks())
     of_job = segment.carried("hooks", Hooks, "the hooks") or Hooks()
-    table = Table(of_job, spec.definition.hooks, managed, settings.user_hooks)
-    return Hooking(segment, toolbox, files, table) if table else None
+    table = Table(of_job, segment.spec.definition.hooks, managed, settings.user_hooks)
+    return Hooking(parts, table) if table or of_job.files or managed.hooks.hooks else None
 
 
-class Hooking:
+class Hooking(Step):
     """The hooks of one running agent."""
 
-    def __init__(self, segment: Segment, toolbox: Toolbox, files: Keeping, table: Table) -> None:
-        self._segment, self._toolbox, self._files, self._table = segment, toolbox, files, table
-        self._workspace = Path(segment.spec.workspace).resolve()
+    takes = get_args(Action)
 
-    def due(self, action: Action) -> Due:
+    def __init__(self, parts: Parts, table: Table) -> None:
+        super().__init__(parts)
+        self._segment, self._table = parts.segment, table
+        self._workspace = Path(parts.segment.spec.workspace).resolve()
+
+    def due(self, action: Action) -> Callable[[], None] | None:
+        due = self._find(action)
+        return partial(self._run, due) if due else None
+
+    def guarded(self, workspace: Path) -> list[Path]:
+        """The files that hooks run, in the folder of this agent, and in that which the job was submitted for."""
+        named = [read_words(hook, workspace).file for hook in self._table.managed.hooks.hooks]
+        folders = filter(None, (str(workspace), self._table.job.workspace))
+        return [Path(folder) / file for folder in folders for file in (*self._table.job.files, *named) if file]
+
+    def _find(self, action: Action) -> Due:
         """What has to be run before this action: the first events that have hooks and have not had them."""
         life = self._segment.life
         for stage in find_events(life, action):
@@ -68,7 +83,7 @@ class Hooking:
                 return due
         return []
 
-    def refuse(self, call: Block) -> str:
+    def refuse_call(self, call: Block) -> str:
         """Why a call that is made within another one cannot be: hooks decide about it, and are asked about calls of the model's own.
 
         Empty if there are none.
@@ -77,7 +92,7 @@ class Hooking:
             return ""
         return f"Not allowed: hooks decide about {call['name']} calls. Make one of its own."
 
-    def run(self, due: Due) -> None:
+    def _run(self, due: Due) -> None:
         """Run them, and journal what they say. Raises `Interrupted`."""
         journal, begun = self._segment.journal, self._segment.life.hooks.begun
         lost = [(event, hooks) for event, hooks in due if event.id in begun]
@@ -92,18 +107,18 @@ class Hooking:
         said, kept = self._ask(fresh), self._keep(fresh)
         self._note(said, kept)
         if kept.text:
-            self._files.kept()
+            self.parts.files.noted()
         else:
-            self._files.ran()
+            self.parts.files.ran()
 
     # -- running -------------------------------------------------------------------------------------------
 
     def _ask(self, due: Due) -> list[tuple[Event, list[Said]]]:
         """Run all of them side by side."""
         segment = self._segment
-        context = self._toolbox.context_of(f"hook-{segment.journal.next_number}")
+        context = self.parts.toolbox.context_of(f"hook-{segment.journal.next_number}")
         calling = Calling(context, home_folder(context), scratch_folder(context), segment.spec.network)
-        self._files.begin({"id": context.tool_use_id})
+        self.parts.files.before_call({"id": context.tool_use_id})
         runs = {
             hook.id: place_hook(hook, self._table, self._workspace, context.folders)
             for _, hooks in due
@@ -133,7 +148,7 @@ class Hooking:
         nothing = ToolFinished(tool_use_id="", text="")
         ran = any(hook.kind == "command" for event, hooks in due if event.name not in BEFORE_CALLS for hook in hooks)
         read_only = self._segment.spec.definition.read_only or self._segment.mode == "plan"
-        return self._files.keep(nothing) if ran and not read_only else nothing
+        return self.parts.files.keep(nothing) if ran and not read_only else nothing
 
     def _look_up(self, event: Event) -> dict[str, Any]:
         spec = self._segment.spec
@@ -144,6 +159,7 @@ class Hooking:
             return {}
         given = event.call["input"].get("task_id")
         about: dict[str, Any] = {"task_id": str(given), "task_subject": "", "task_description": ""}
+
         with contextlib.suppress(ValueError):
             board, number = Board(self._segment.store.keyspace, spec.job_id), int(str(given))
             about["task_subject"] = next((task.subject for task in board.tasks() if task.number == number), "")

@@ -10,29 +10,29 @@ latter two the last turn is told as text: what was thought in it is bound to a c
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from swarm.agent.blocks import BYTES_PER_TOKEN, size_of, text_of
-from swarm.agent.compacting import SUMMARY_TOKENS, Bounds, Compact, Wanted, bounds_of, cut_of
+from swarm.agent.compacting import SUMMARY_TOKENS, Compact, cut_of
 from swarm.agent.cutting import instructions, summary_request
-from swarm.agent.entries import Compacted, CompactionFailed, Finished
+from swarm.agent.decision import CallModel
+from swarm.agent.entries import Compacted, CompactionFailed
 from swarm.agent.life import BAD_IMAGE, Life
 from swarm.agent.snapshot import foresee
-from swarm.capabilities.context.restating import tell_tail
+from swarm.capabilities.context.restating import restate, tell_tail
 from swarm.core.errors import ConfigurationError, PermanentModelError, TransientModelError
 from swarm.core.ids import traceparent
 from swarm.core.log import EventLog
-from swarm.models import Block, Model, ModelRequest, Reply
-from swarm.models.catalogue import context_tokens, max_output, price_of, resolve_model
+from swarm.models import Block, ModelRequest, Reply
+from swarm.models.catalogue import price_of, resolve_model
 from swarm.runtime.consulting import complete_aside
-from swarm.runtime.model_call import ModelCall, Reserved, Told
-from swarm.runtime.purse import CACHE_SECONDS, MAX_REPLY_TOKENS, Prices, wish_aside
-from swarm.runtime.segment import Segment
-from swarm.runtime.toolbox import Toolbox
-from swarm.store.values import Busy, reply_counters
+from swarm.runtime.model_call import ModelCall, Reserved, awaited
+from swarm.runtime.purse import CACHE_SECONDS, Prices, wish_aside
+from swarm.runtime.steps import Step, Turn
+from swarm.store.values import reply_counters
 
 log = EventLog("swarm.compaction")
 _NOT_OURS = frozenset({"authentication", "billing", "spend_limit", BAD_IMAGE})
@@ -60,42 +60,30 @@ class _Plan:
         return self.kept if self.block and self.own else 0
 
 
-class Compacting:
+class Compacting(Step):
     """The compaction of one running agent."""
 
-    def __init__(self, segment: Segment, model: Model, call: ModelCall, toolbox: Toolbox) -> None:
-        self._segment, self._model, self._call, self._toolbox = segment, model, call, toolbox
-        self._journal, self._spec, self._prices_file = segment.journal, segment.spec, segment.settings.prices_file
-        self._bounds: dict[str, Bounds] = {}
+    takes = (Compact,)
 
     @property
     def _life(self) -> Life:
-        return self._journal.life
+        return self.segment.life
 
-    def bounds(self) -> Bounds:
-        """How long the conversation may get, and the summary that a person wants of it."""
-        wanted = self._journal.wanted
-        known = self._bounds.get(wanted)
-        if known is None:
-            price = price_of(self._spec.model, prices_file=self._prices_file)
-            reply = min(MAX_REPLY_TOKENS, max_output(self._spec.model, prices_file=self._prices_file))
-            known = self._bounds[wanted] = bounds_of(
-                context_tokens(self._spec.model, prices_file=self._prices_file),
-                reply,
-                most=self._segment.settings.compact_tokens,
-                dearer_above=price.above.prompt_tokens if price is not None and price.above is not None else None,
-                wanted=Wanted(**json.loads(wanted)) if wanted else None,
-            )
-        return known
+    @property
+    def _prices_file(self) -> Path | None:
+        return self.segment.settings.prices_file
 
-    def run(self, action: Compact) -> Finished | Busy | None:
+    @property
+    def _call(self) -> ModelCall:
+        return self.parts.model_call
+
+    def before_request(self, action: CallModel | Compact) -> Turn | bool:
         """Have the conversation cut; what stands in the way of it is journaled. Raises `Interrupted`, `UnfitWorker`."""
+        assert isinstance(action, Compact)
         focus = self.before(action)
         if action.bare:
-            self._cut(
-                action, Compacted(form="bare", state=self._toolbox.restate(tail=tell_tail(self._life.messages[-2:])))
-            )
-            return None
+            self._cut(action, Compacted(form="bare", state=self._restate(self._life.messages[-2:])))
+            return True
         plan = self._plan(action)
         tokens = cut_of(self._life, plan.kept).tokens or self._life.tokens_to_send()
         wish = wish_aside(
@@ -106,14 +94,15 @@ class Compacting:
             # What follows the summary is shorter than what was, so this is enough.
             closing=self._call.closing(0),
         )
-        match self._call.reserve(wish):
-            case Reserved(room=room):
-                self._request(action, plan, focus, room or SUMMARY_TOKENS)
-            case Told():
-                pass
-            case other:
-                return other
-        return None
+        reserved = self._call.reserve(wish)
+        if not isinstance(reserved, Reserved):
+            return awaited(reserved) or True
+        self._request(action, plan, focus, reserved.room or SUMMARY_TOKENS)
+        return True
+
+    def _restate(self, tail: list[dict[str, Any]]) -> str:
+        """How things stand, from records; `tail` is what of the conversation is not kept, though no summary holds it."""
+        return restate(self.parts.toolbox.context_of(""), self._life, tail=tell_tail(tail) if tail else "")
 
     def before(self, action: Compact) -> str:
         """What is done before a summary is asked for: the place of `PreCompact`. Returns what it must hold above all."""
@@ -121,19 +110,21 @@ class Compacting:
         return "\n\n".join(filter(None, [wanted, self._life.hooks.focus]))
 
     def _plan(self, action: Compact) -> _Plan:
-        own, life = self._spec.model, self._life
+        own, life = self.segment.spec.model, self._life
         last = life.last
-        cached = last is not None and self._segment.claim.now() - last.at < CACHE_SECONDS
-        block = not life.context.text_only and self._model.summarizes(own)
+        cached = last is not None and self.segment.claim.now() - last.at < CACHE_SECONDS
+        block = not life.context.text_only and self.segment.model.summarizes(own)
         if not cached and action.trigger != "overflow" and not life.context.failures:
             small = self._find_small(cut_of(life, action.kept).tokens)
             if small not in (None, own):
-                return _Plan(small, block and self._model.summarizes(small), action.kept, cached=False, own=False)
+                return _Plan(
+                    small, block and self.segment.model.summarizes(small), action.kept, cached=False, own=False
+                )
         return _Plan(own, block, action.kept, cached=cached)
 
     def _find_small(self, tokens: int) -> str | None:
         """A model that reads the whole conversation for less, if there is one."""
-        own, wanted = self._spec.model, self._segment.settings.small_model
+        own, wanted = self.segment.spec.model, self.segment.settings.small_model
         try:
             small = resolve_model(wanted, default=own, parent=own, prices_file=self._prices_file)
         except ConfigurationError as error:
@@ -158,15 +149,17 @@ class Compacting:
             tools=life.tools,
             max_tokens=room,
             tools_allowed=True,
-            effort=self._spec.definition.effort,
+            effort=self.segment.spec.definition.effort,
             summarize=instructions(focus) if plan.block else None,
             kept={},
-            traceparent=traceparent(self._spec.job_id, self._spec.agent_id, self._segment.journal.next_number),
+            traceparent=traceparent(
+                self.segment.spec.job_id, self.segment.spec.agent_id, self.segment.journal.next_number
+            ),
         )
         began = time.monotonic()
-        self._segment.store.events.tell_activity(self._segment.claim, "summarizing its conversation")
+        self.segment.store.events.tell_activity(self.segment.claim, "summarizing its conversation")
         try:
-            with self._segment.stop.waiting():
+            with self.segment.stop.waiting():
                 reply = self._complete(request, plan)
         except (PermanentModelError, ConfigurationError, TransientModelError) as error:
             self._note(action, plan, error)
@@ -193,7 +186,7 @@ class Compacting:
             through=cut_of(life, plan.kept).entry,
             block=block,
             summary=summary,
-            state=self._toolbox.restate(tail="" if kept else tell_tail(life.messages[place:])),
+            state=self._restate([] if kept else life.messages[place:]),
             focus=focus,
             request_sha=reply.request_sha,
             duration_seconds=time.monotonic() - began,
@@ -203,25 +196,29 @@ class Compacting:
 
     def _complete(self, request: ModelRequest, plan: _Plan) -> Reply:
         if plan.own:
-            return self._model.complete(request, on_limits=self._call.share.heed)
+            return self.segment.model.complete(request, on_limits=self._call.share.heed)
         tokens = sum(size_of(block) for message in request.messages for block in message["content"])
-        return complete_aside(self._segment, self._model, request, int(tokens / BYTES_PER_TOKEN))
+        return complete_aside(self.segment, request, int(tokens / BYTES_PER_TOKEN))
 
     def _fits(self, messages: list[dict[str, Any]]) -> bool:
         """Whether this much can stay as it was, and leave room for more."""
         size = sum(size_of(block) for message in messages for block in message["content"])
-        return size / BYTES_PER_TOKEN < self.bounds().hard / 2
+        bounds = self._call.bounds()
+        assert bounds is not None, "a conversation that is cut has them"
+        return size / BYTES_PER_TOKEN < bounds.hard / 2
 
     def _cut(self, action: Compact, entry: Compacted) -> None:
         entry = entry.model_copy(update={"tokens_before": self._life.tokens_to_send(), "trigger": action.trigger})
-        entry = self._journal.stamp(entry)
+        entry = self.segment.journal.stamp(entry)
         entry = entry.model_copy(update={"folded": foresee(self._life, entry)})
         counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
-        call = self._call.share.end(entry.usage) if entry.model == self._spec.model else None
-        self._journal.append([entry], activity="summarizing", counters=counters, settle=self._call.reserves, call=call)
+        call = self._call.share.end(entry.usage) if entry.model == self.segment.spec.model else None
+        self.segment.journal.append(
+            [entry], activity="summarizing", counters=counters, settle=self._call.reserves, call=call
+        )
         log.info(
             "agent.compacted",
-            agent_id=self._spec.agent_id,
+            agent_id=self.segment.spec.agent_id,
             trigger=entry.trigger,
             form=entry.form,
             before=entry.tokens_before,
@@ -235,7 +232,7 @@ class Compacting:
         if (
             isinstance(error, PermanentModelError)
             and (error.kind not in _NOT_OURS or other)
-            and (error.kind != "permission" or other or self._spec.base_url is not None)
+            and (error.kind != "permission" or other or self.segment.spec.base_url is not None)
         ):
             asked = action.wanted.id if action.wanted is not None else ""
             self._fail(
@@ -247,9 +244,9 @@ class Compacting:
         self._call.note_failure(error)
 
     def _fail(self, entry: CompactionFailed) -> None:
-        log.warning("compaction.failed", agent_id=self._spec.agent_id, kind=entry.error_kind, error=entry.error)
+        log.warning("compaction.failed", agent_id=self.segment.spec.agent_id, kind=entry.error_kind, error=entry.error)
         counters = reply_counters(entry.usage, entry.cost_usd, turns=0)
-        self._journal.append([entry], counters=counters, settle=self._call.reserves)
+        self.segment.journal.append([entry], counters=counters, settle=self._call.reserves)
 
 
 def _read(reply: Reply, plan: _Plan) -> tuple[Block | None, str]:

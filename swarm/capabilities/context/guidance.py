@@ -7,39 +7,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from swarm.agent.entries import Started, ToolFinished
+from swarm.agent.entries import Redefined, Started, ToolFinished
 from swarm.capabilities.context.instructions import Instructions
 from swarm.capabilities.context.nested import find_reached, render_reached
 from swarm.definitions.tools import READ
 from swarm.models import Block
-from swarm.runtime.segment import Segment
+from swarm.runtime.steps import Step
 
 
-class Guidance:
+class Guidance(Step):
     """What one segment's agent has of its job's instruction files."""
 
-    def __init__(self, segment: Segment) -> None:
-        self._segment = segment
-
     @cached_property
-    def instructions(self) -> Instructions | None:
-        """The files that travelled with the job; None for an agent that is given none. Raises `UnreadableRecord`."""
-        if not self._segment.spec.definition.instruction_files:
-            return None
-        return self._segment.carried("instructions", Instructions, "the instruction files")
+    def _instructions(self) -> Instructions | None:
+        """The files that travelled with the job. Raises `UnreadableRecord`."""
+        return self.segment.carried("instructions", Instructions, "the instruction files")
 
-    def begin(self, started: Started) -> Started:
+    def opened(self, entry: Started) -> Started:
         """The agent's first entry with what its first message begins with."""
-        found = self.instructions
-        if found is None or not found.text:
-            return started
-        return started.model_copy(
-            update={"instructions": self._segment.claim.documents["instructions"], "guidance": found.text}
-        )
+        found = self._instructions
+        if found is None or not found.text or isinstance(entry, Redefined):
+            return entry
+        digest = self.segment.claim.documents["instructions"]
+        return entry.model_copy(update={"instructions": digest, "guidance": found.text})
 
-    def follow(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> list[ToolFinished]:
+    def after_calls(self, calls: Sequence[Block], results: Sequence[ToolFinished]) -> list[ToolFinished]:
         """The results, each of a file that was read with the instruction files about it that the agent has not been given yet."""
-        given = set(self._segment.life.guided)
+        given = set(self.segment.life.guided)
         followed = []
         for call, result in zip(calls, results, strict=True):
             if call["name"] == READ and result.files and not result.is_error:
@@ -49,7 +43,7 @@ class Guidance:
         return followed
 
     def _follow(self, result: ToolFinished, given: set[str]) -> ToolFinished:
-        found, workspace = self.instructions, Path(self._segment.spec.workspace).resolve()
+        found, workspace = self._instructions, Path(self.segment.spec.workspace).resolve()
         if found is None:
             return result
         allowed = [path for path in map(Path, result.files) if path.is_relative_to(workspace)]
@@ -57,7 +51,7 @@ class Guidance:
         parts = [
             part
             for path in allowed
-            for part in find_reached(workspace, path, found, before, may_read=self._segment.may_read)
+            for part in find_reached(workspace, path, found, before, may_read=self.segment.may_read)
         ]
         if not parts:
             return result

@@ -10,16 +10,19 @@ import threading
 import time
 
 from swarm.agent.blocks import BYTES_PER_TOKEN
+from swarm.agent.compacting import Compact
+from swarm.agent.decision import CallModel
 from swarm.agent.digests import MOST_REPLY_TOKENS, Sort, ask_for_digest, ask_for_progress, ask_for_title, fit, system_of
-from swarm.agent.entries import Finished
+from swarm.agent.entries import Finished, Redefined, Started
 from swarm.core.errors import Interrupted, SwarmError
 from swarm.core.log import EventLog
 from swarm.core.records import NANO, Counters
-from swarm.models import Model, ModelRequest, Usage
+from swarm.models import ModelRequest, Usage
 from swarm.models.catalogue import cost_usd, resolve_model
 from swarm.runtime.consulting import complete_aside
+from swarm.runtime.parts import Parts
 from swarm.runtime.purse import Prices
-from swarm.runtime.segment import Segment
+from swarm.runtime.steps import Step
 from swarm.store.outage import RedisError
 from swarm.store.values import reply_counters
 
@@ -30,44 +33,40 @@ _TELL_AGAIN_SECONDS = (0.0, 1.0, 5.0)
 """What was paid is told, though Redis may be away for a moment."""
 
 
-class Summing:
+class Summing(Step):
     """The summaries of one segment."""
 
-    def __init__(self, segment: Segment, model: Model) -> None:
-        # A program has no model that could sum anything up.
-        summaries = segment.spec.summaries and not segment.spec.definition.command
-        self._segment, self._model = segment, model
-        self._spec = segment.spec.model_copy(update={"summaries": summaries})
+    takes = (CallModel,)
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._segment, self._spec = parts.segment, parts.segment.spec
         self._thread: threading.Thread | None = None
         self._length = 0
         self._due_at = 0.0
-        if self._spec.summaries:
-            small, prices = segment.settings.small_model, segment.settings.prices_file
-            self._small = resolve_model(small, default=small, parent=None, prices_file=prices)
-            self._prices = Prices(self._small, prices)
+        small, prices = parts.segment.settings.small_model, parts.segment.settings.prices_file
+        self._small = resolve_model(small, default=small, parent=None, prices_file=prices)
+        self._prices = Prices(self._small, prices)
 
-    def consider(self) -> None:
+    def before_request(self, action: CallModel | Compact) -> None:
         """Have a line made about the agent, if one is due; at once, and without waiting."""
         life = self._segment.life
-        if (
-            not self._spec.summaries
-            or life.last is None
-            or life.length <= self._length
-            or time.monotonic() < self._due_at
-        ):
+        if life.last is None or life.length <= self._length or time.monotonic() < self._due_at:
             return
         self._due_at, self._length = time.monotonic() + self._segment.settings.summary_seconds, life.length
         self._begin("progress", ask_for_progress(life), self._segment.settings.summary_seconds)
 
-    def name_job(self) -> None:
+    def opened(self, entry: Started) -> Started:
         """Have a title made, if the person gave none: then the prompt's beginning stands for it."""
         spec = self._spec
-        if spec.summaries and spec.parent_id is None and spec.description == " ".join(spec.prompt.split())[:80]:
+        is_untitled = spec.parent_id is None and spec.description == " ".join(spec.prompt.split())[:80]
+        if is_untitled and not isinstance(entry, Redefined):
             self._begin("title", ask_for_title(spec.prompt), 0.0)
+        return entry
 
-    def sum_up(self, finished: Finished) -> None:
+    def at_end(self, finished: Finished) -> None:
         """Have a digest of the job made, which has ended so."""
-        if self._spec.summaries and self._spec.parent_id is None:
+        if self._spec.parent_id is None:
             self._begin("digest", "", 0.0, finished)
 
     def _begin(self, sort: Sort, ask: str, interval: float, finished: Finished | None = None) -> None:
@@ -109,7 +108,7 @@ class Summing:
             max_tokens=MOST_REPLY_TOKENS[sort],
         )
         try:
-            reply = complete_aside(self._segment, self._model, request, _tokens(sort, ask))
+            reply = complete_aside(self._segment, request, _tokens(sort, ask))
         except (SwarmError, Interrupted) as error:
             # It is the agent that is told to stop, and this thread that hears of it where it waits.
             log.info("summary.not_made", agent_id=self._spec.agent_id, sort=sort, why=error)

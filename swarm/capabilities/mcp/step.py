@@ -1,52 +1,44 @@
-"""The MCP servers of one running agent: which it has, the tools that it is given of them when it begins, and their calls.
-
-A worker imports nothing of the protocol: it speaks with its host's broker, which is started by the first call. So does `probe`, which
-starts a server as a worker would for an agent, asks it what it offers, and ends it.
-"""
+"""The MCP servers of one running agent: which it has, the tools that it is given of them when it begins, and their calls."""
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from swarm.agent.coordination.words import explain_servers
-from swarm.agent.needs import offer, read_workers
+from swarm.agent.entries import Finished, Started
+from swarm.agent.needs import needs_of, offer, read_workers
+from swarm.agent.spec import AgentSpec
 from swarm.capabilities.mcp.calling import Access, Calling, ServerAway
-from swarm.capabilities.mcp.launching import Confining, FindLogin, Profile, describe_launch
-from swarm.capabilities.mcp.line import INSTALL, BrokerGone, Line, can_start_broker
+from swarm.capabilities.mcp.host import end_servers, line_of
+from swarm.capabilities.mcp.line import can_start_broker
 from swarm.capabilities.mcp.logins import way_to
-from swarm.capabilities.mcp.pins import Pin, PinnedTool, Pins, make_pin
+from swarm.capabilities.mcp.pins import Pin, PinnedTool, Pins
 from swarm.capabilities.mcp.server_tools import ABOUT_SERVERS, TOOL_SEARCH, ServerTool, must_defer
 from swarm.capabilities.mcp.words import ABSENT, introduce
 from swarm.capabilities.memory.shelves import Places
-from swarm.core.errors import ConfigurationError, ToolError
-from swarm.core.settings import Settings
+from swarm.core.errors import ToolError
 from swarm.definitions.mcp.reading import wanted_servers
 from swarm.definitions.mcp.servers import JobServers, Server, server_keys, tool_name
 from swarm.definitions.names import canonical_tool, split_pattern
 from swarm.definitions.tools import is_mcp, matches_tool
 from swarm.models.catalogue import context_tokens
-from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
-from swarm.runtime.scratch import broker_folder, confine
-from swarm.runtime.segment import Segment
-from swarm.tools import Hold, Tool, ToolContext
-from swarm.workspace.private import make_private_folder
+from swarm.runtime.parts import Parts
+from swarm.runtime.steps import Offer, Step
+from swarm.tools import Tool, ToolContext
 
 _MAX_TOLD = 500
-_lines: dict[tuple[int, Path], Line] = {}
-"""By process and folder."""
 
 
-class Servers:
+class Servers(Step):
     """Those of one segment's agent."""
 
-    def __init__(self, segment: Segment, make_context: Callable[[str], ToolContext]) -> None:
-        self._segment, self._make_context = segment, make_context
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._segment = parts.segment
         self._pinned: dict[str, Pin] = {}
         self.missing: dict[str, str] = {}
         """By name, servers that could not be started when it began, and why."""
@@ -60,11 +52,26 @@ class Servers:
         return {key: server for key, server in found.items() if self._wants(server)}
 
     @property
-    def cannot_be_had(self) -> bool:
-        """Whether it has servers, and this worker nothing to speak with them, or not those that others say they have."""
-        if not self.all:
-            return False
-        return not can_start_broker() or not set(self.at_home) <= set(server_keys(self._segment.settings))
+    def adds_tools(self) -> bool:  # type: ignore[override]
+        """Whether it has any."""
+        return bool(self.all)
+
+    def unfit(self) -> str:
+        """It has servers, and this worker nothing to speak with them, or not those that others say they have."""
+        segment = self._segment
+        if not self.all or (can_start_broker() and set(self.at_home) <= set(server_keys(segment.settings))):
+            return ""
+        segment.store.agents.need(segment.claim, needs_of(segment.claim.spec, serving=True, servers=self.at_home))
+        return "its worker has not what it takes for its MCP servers"
+
+    def clear(self) -> None:
+        spec, settings = self._segment.spec, self._segment.settings
+        if spec.parent_id is None:
+            end_servers(settings, job=spec.job_id)
+        elif spec.isolation != "none" or spec.is_carried:
+            end_servers(settings, job=spec.job_id, workspace=spec.workspace)
+        elif spec.definition.servers:
+            end_servers(settings, owner=spec.agent_id)
 
     @cached_property
     def at_home(self) -> list[str]:
@@ -89,15 +96,24 @@ class Servers:
             for name in names
         )
 
-    @property
-    def refusal(self) -> str:
-        """Why the agent cannot work without what could not be started; empty if it can."""
-        required = [server.name for server in self.all.values() if server.required and server.name in self.missing]
-        return f"the MCP server {required[0]} is required: {self.missing[required[0]]}" if required else ""
-
     # -- when it begins ------------------------------------------------------------------------------------
 
-    def open(self) -> list[Tool]:
+    def offer(self, spec: AgentSpec) -> Offer | None:
+        """Of an agent that has servers, or is to be told of some; only its own."""
+        is_own = spec.agent_id == self._segment.spec.agent_id
+        return ServersOffer(self) if is_own and (self.all or self.elsewhere or self.absent) else None
+
+    def opened(self, entry: Started) -> Started | Finished:
+        required = [server.name for server in self.all.values() if server.required and server.name in self.missing]
+        if required:
+            reason = f"the MCP server {required[0]} is required: {self.missing[required[0]]}"
+            return Finished(state="failed", reason=reason)
+        given, segment = [tool["name"] for tool in entry.tools], self._segment
+        if self.at_home:
+            segment.store.agents.need(segment.claim, needs_of(segment.claim.spec, given, servers=self.at_home))
+        return entry.model_copy(update={"kinds": self._kinds(given)})
+
+    def list_tools(self) -> list[Tool]:
         """The tools of its servers, before any filter. Servers whose tools nobody has asked for yet in this job are started."""
         if not self.all or not can_start_broker():
             return []
@@ -125,7 +141,7 @@ class Servers:
 
     def _try_to_list(self, server: Server) -> Pin | str:
         try:
-            return self._calling.find_pin(server, self._make_context(""))
+            return self._calling.find_pin(server, self.parts.toolbox.context_of(""))
         except ServerAway as away:
             return away.why
 
@@ -173,18 +189,13 @@ class Servers:
         """Servers that its definition names, and that its job has not."""
         return [key for key in wanted_servers(self._segment.spec.definition) if key not in self.all]
 
-    @property
-    def concern_it(self) -> bool:
-        """Whether it has servers, or is to be told of some."""
-        return bool(self.all or self.elsewhere or self.absent)
-
     def introduce(self) -> str:
         """What its system prompt says of them."""
         absent = ABSENT.format(names=", ".join(self.absent)) if self.absent else ""
         others = explain_servers(self.elsewhere) if self.elsewhere else ""
         return "\n\n".join(filter(None, [introduce(self._pinned, self.missing), absent, others]))
 
-    def kinds(self, names: Iterable[str]) -> dict[str, str]:
+    def _kinds(self, names: Iterable[str]) -> dict[str, str]:
         """Of tools whose calls are not effects, what they are."""
         given = set(names)
         return {
@@ -192,6 +203,9 @@ class Servers:
         }
 
     # -- its calls -----------------------------------------------------------------------------------------
+
+    def equip(self, context: ToolContext) -> None:
+        context.servers, context.servers_seen = self, self._segment.life.servers
 
     def find_tool(self, name: str) -> Tool | None:
         """The tool of that name; None if it is no tool of a server. Raises `ToolError` if its server cannot be had."""
@@ -255,65 +269,18 @@ class Servers:
         return way_to(segment.settings, segment.store, person, url)
 
 
-def line_of(settings: Settings) -> Line:
-    """This process's line to its host's broker. Raises `ConfigurationError` if the folder is somebody else's."""
-    folder = broker_folder(settings)
-    key = (os.getpid(), folder)
-    if key not in _lines:
-        make_private_folder(folder, remedy="set TMPDIR to another folder")
-        _lines[key] = Line(folder, settings.mcp_idle_seconds)
-    return _lines[key]
+class ServersOffer(Offer):
+    """What an agent's servers add to the beginning of its requests."""
 
+    def __init__(self, servers: Servers) -> None:
+        self._servers, self._tools = servers, servers.list_tools()
+        self.key = (json.dumps([tool.schema() for tool in self._tools]), servers.introduce())
 
-def end_servers(settings: Settings, **of: str) -> None:
-    """End the servers of a `job`, of it those in one `workspace`, or those that an `owner` has to itself, on this host.
+    def tools(self) -> list[Tool]:
+        return self._tools
 
-    No broker is started for that.
-    """
-    if (broker_folder(settings) / "socket").exists():
-        line_of(settings).tell({"do": "end", **of})
+    def finish(self, tools: list[Tool]) -> list[Tool]:
+        return self._servers.add_tools_about(tools)
 
-
-def end_orphans(settings: Settings, is_over: Callable[[str], bool]) -> None:
-    """End the servers of jobs that are over."""
-    if not (broker_folder(settings) / "socket").exists():
-        return
-    found = line_of(settings).tell({"do": "state"}).get("servers", ())
-    for job_id in {one["job"] for one in found}:
-        if is_over(job_id):
-            end_servers(settings, job=job_id)
-
-
-def probe(server: Server, workspace: Path, settings: Settings, find_login: FindLogin, *, network: bool) -> Pin:
-    """What a server offers; a process has the sandbox of agents' commands in the workspace, and the network only with `network`.
-
-    Raises `ToolError`, or `MissingVariables`, which say why it cannot be used; `ConfigurationError` where nothing speaks with servers.
-    """
-    if not can_start_broker():
-        raise ConfigurationError(f"nothing here speaks with MCP servers; run: {INSTALL}")
-    profile = Profile(f"check-{secrets.token_hex(6)}", "", str(workspace), (), read_only=False, network=network)
-    line, allowed = line_of(settings), settings.mcp_variables()
-    confining = _confining(workspace, settings)
-    launch = describe_launch(server, profile, confining, line.folder, allowed, settings.network == "off", find_login)
-    try:
-        event = line.ask({"do": "start", "key": profile.key_for(server), "launch": launch})
-    except BrokerGone as gone:
-        raise ToolError(str(gone)) from gone
-    finally:
-        end_servers(settings, job=profile.job_id)
-    if "failed" in event:
-        raise ToolError(event["why"])
-    return make_pin(server, event["about"])
-
-
-def _confining(workspace: Path, settings: Settings) -> Confining | None:
-    backend = choose_backend(settings.sandbox)
-    if not isinstance(backend, Backend):
-        return None
-
-    def confining(hold: Hold, argv: list[str]) -> list[str]:
-        assert hold.home is not None
-        policy = SandboxPolicy(workspace=workspace, scratch=hold.home, read_only=False, network=hold.network)
-        return confine(policy, backend, argv, settings, hold.readable)
-
-    return confining
+    def introduce(self) -> str:
+        return self._servers.introduce()

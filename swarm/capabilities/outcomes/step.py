@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from swarm.agent.decision import Action, AwaitGrader, Grade, RunCheck
 from swarm.agent.entries import Finished, Grading, Verdict
 from swarm.agent.journaled import Condition
 from swarm.agent.outcomes import words
@@ -18,34 +21,40 @@ from swarm.agent.outcomes.grader import make_grader
 from swarm.core.errors import ToolError
 from swarm.core.records import AgentView
 from swarm.definitions.model import Outcome
-from swarm.runtime.commands import Commands
-from swarm.runtime.model_call import ModelCall
-from swarm.runtime.segment import Segment, Waits
-from swarm.runtime.waiting import park
+from swarm.runtime.steps import Step, Turn
 from swarm.store.values import Signals
 
 
-class Judging:
+class Judging(Step):
     """The judges of one running agent's work."""
 
-    def __init__(self, segment: Segment, commands: Commands, model_call: ModelCall) -> None:
-        self._segment, self._commands, self._model_call = segment, commands, model_call
+    takes = (RunCheck, Grade, AwaitGrader)
+
+    def due(self, action: Action) -> Callable[[], Turn] | None:
+        match action:
+            case RunCheck():
+                return self._run_check
+            case Grade(finished=finished):
+                return partial(self._start_grader, finished)
+            case AwaitGrader(grading=grading):
+                return partial(self._collect, grading)
+        return None
 
     @property
     def _outcome(self) -> Outcome:
-        outcome = outcome_of(self._segment.life)
+        outcome = outcome_of(self.segment.life)
         assert outcome is not None, "who is not to be judged has no judges"
         return outcome
 
     # -- the check -----------------------------------------------------------------------------------------
 
-    def run_check(self) -> None:
+    def _run_check(self) -> None:
         """Run the check, and journal what it says."""
-        segment, outcome, attempt = self._segment, self._outcome, attempt_of(self._segment.life)
+        segment, outcome, attempt = self.segment, self._outcome, attempt_of(self.segment.life)
         segment.store.events.tell_activity(segment.claim, f"check {attempt} of {outcome.tries}: {outcome.check}")
         began = time.monotonic()
         try:
-            ran = self._commands.run(
+            ran = self.parts.commands.run(
                 outcome.check, name="check", seconds=outcome.check_seconds, by_person=outcome.by_person
             )
         except ToolError as error:
@@ -71,9 +80,9 @@ class Judging:
 
     # -- the grader ----------------------------------------------------------------------------------------
 
-    def start_grader(self, finished: Finished, number: int = 1) -> None:
+    def _start_grader(self, finished: Finished, number: int = 1) -> None:
         """Make the grader of this end, and journal that it exists."""
-        segment, attempt = self._segment, attempt_of(self._segment.life)
+        segment, attempt = self.segment, attempt_of(self.segment.life)
         entry_number = segment.journal.next_number
         check = segment.life.judged.get("check")
         grader = make_grader(
@@ -87,7 +96,7 @@ class Judging:
             check="" if check is None else check.summary,
         )
         entry = segment.journal.stamp(Grading(grader=grader.agent_id, attempt=attempt, number=number))
-        closing = self._model_call.closing(0, graded=False)
+        closing = self.parts.model_call.closing(0, graded=False)
         answer = segment.store.agents.spawn(segment.claim, entry_number, entry, [grader], closing=closing)
         if isinstance(answer, Signals):
             segment.life.apply(entry)
@@ -96,18 +105,17 @@ class Judging:
         summary = f"it could not be graded: no grader could be started ({answer.why})"
         self._note(Verdict(by="grader", attempt=attempt, passed=False, void=True, summary=summary))
 
-    def collect(self, grading: Grading) -> Waits | None:
+    def _collect(self, grading: Grading) -> Turn:
         """Take in what the grader says; wait for it, or start another one, if it does not."""
-        segment = self._segment
+        segment = self.segment
         ended = segment.store.agents.ended([grading.grader])
         if grading.grader not in ended:
-            waits = park(segment, Condition(children=[grading.grader]))
-            return waits if isinstance(waits, Waits) else None
+            return Condition(children=[grading.grader])
         record = ended[grading.grader]
         if record.state == "completed" and record.data:
             self._note_grade(grading, json.loads(record.data), record)
         elif grading.number < MOST_GRADERS and record.state == "failed" and not record.stopped_at:
-            self.start_grader(Finished(state="completed", text=segment.life.speech.text_at_hand()), grading.number + 1)
+            self._start_grader(Finished(state="completed", text=segment.life.speech.text_at_hand()), grading.number + 1)
         else:
             why = record.reason or "it gave no verdict"
             summary = f"it could not be graded: the grader {record.state.replace('_', ' ')} ({why})"
@@ -134,8 +142,8 @@ class Judging:
 
     def _send_back(self, say: words.Refuse, summary: str, report: str) -> str:
         """What the agent is told; nothing if it cannot go on."""
-        life, outcome = self._segment.life, self._outcome
+        life, outcome = self.segment.life, self._outcome
         return say(summary, report, outcome.tries - attempt_of(life)) if may_go_on(life, outcome) else ""
 
     def _note(self, verdict: Verdict) -> None:
-        self._segment.journal.append_verdict(verdict)
+        self.segment.journal.append_verdict(verdict)

@@ -1,0 +1,77 @@
+"""An agent that has time: its one request goes with others', and it parks until the reply is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from swarm.agent.compacting import Compact
+from swarm.agent.decision import Action, CallModel
+from swarm.agent.entries import Finished
+from swarm.agent.journaled import Condition
+from swarm.capabilities.batching.batches import Batches
+from swarm.core.errors import AgentCancelled, ConfigurationError, ModelError, NotOwner
+from swarm.models import ModelRequest
+from swarm.models.batches import PRICE_SHARE, batch_body, read_result
+from swarm.models.catalogue import describe_aliases, max_output
+from swarm.runtime.model_call import Reserved, awaited
+from swarm.runtime.steps import Step, Turn
+
+
+class BatchStep(Step):
+    """The one request of an agent that has time."""
+
+    takes = (CallModel,)
+
+    def due(self, action: Action) -> Callable[[], Turn] | None:
+        """The end of an agent that would need more than the one request."""
+        life = self.segment.life
+        if life.last_words is not None:
+            reason = f"its limit of {life.last_words.limit} was reached before the batch with its request had ended"
+        elif life.turns:
+            reason = "it was to be one request (--patient), and its answer needs another one; leave --patient away"
+        else:
+            return None
+        return lambda: Finished(state="failed", text=life.speech.text_at_hand(), reason=reason)
+
+    def before_request(self, action: CallModel | Compact) -> Turn | bool:
+        """Journal the reply, or why there is none, if that is known by now; else say what to wait for. Raises `UnfitWorker`."""
+        assert isinstance(action, CallModel)
+        model_call = self.parts.model_call
+        reserved = model_call.reserve()
+        if not isinstance(reserved, Reserved):
+            return awaited(reserved) or True
+        segment = self.segment
+        spec, life, prices = segment.spec, segment.life, segment.settings.prices_file
+        if spec.base_url is None and segment.settings.provider != "anthropic":
+            why = f"provider {segment.settings.provider} has no batches (--patient)"
+            model_call.note_failure(ConfigurationError(why))
+            return True
+        request = ModelRequest(
+            model=spec.model,
+            system=life.system,
+            messages=life.messages,
+            max_tokens=model_call.room(reserved),
+            tools_allowed=action.tools_allowed,
+            effort=spec.definition.effort,
+        )
+        # The same for as long as it is the same request: one that failed is asked again under another name.
+        name = f"{spec.agent_id}-{life.failures}"
+        body = batch_body(request, max_output=max_output(spec.model, prices_file=prices))
+        answer = Batches(segment.store.keyspace).ask(
+            segment.claim, name, spec.base_url or "", json.dumps(body, ensure_ascii=False)
+        )
+        match answer:
+            case "asked":
+                return Condition(batch=name)
+            case "cancelled":
+                raise AgentCancelled(spec.agent_id)
+            case str():
+                raise NotOwner(spec.agent_id, segment.claim.generation)
+        try:
+            reply = read_result(answer, model=spec.model, aliases=describe_aliases(prices))
+        except ModelError as error:
+            model_call.note_failure(error)  # type: ignore[arg-type]
+            return True
+        model_call.keep(reply, seconds=0.0, price_share=PRICE_SHARE)
+        return True

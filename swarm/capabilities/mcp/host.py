@@ -1,0 +1,90 @@
+"""A host's broker, as its workers and commands speak with it.
+
+A worker imports nothing of the protocol: it speaks with its host's broker, which is started by the first call. So does `probe`, which
+starts a server as a worker would for an agent, asks it what it offers, and ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from swarm.capabilities.mcp.launching import Confining, FindLogin, Profile, describe_launch
+from swarm.capabilities.mcp.line import INSTALL, BrokerGone, Line, can_start_broker
+from swarm.capabilities.mcp.pins import Pin, make_pin
+from swarm.core.errors import ConfigurationError, ToolError
+from swarm.core.settings import Settings
+from swarm.definitions.mcp.servers import Server
+from swarm.permissions.sandbox import Backend, SandboxPolicy, choose_backend
+from swarm.runtime.scratch import broker_folder, confine
+from swarm.tools import Hold
+from swarm.workspace.private import make_private_folder
+
+_lines: dict[tuple[int, Path], Line] = {}
+"""By process and folder."""
+
+
+def line_of(settings: Settings) -> Line:
+    """This process's line to its host's broker. Raises `ConfigurationError` if the folder is somebody else's."""
+    folder = broker_folder(settings)
+    key = (os.getpid(), folder)
+    if key not in _lines:
+        make_private_folder(folder, remedy="set TMPDIR to another folder")
+        _lines[key] = Line(folder, settings.mcp_idle_seconds)
+    return _lines[key]
+
+
+def end_servers(settings: Settings, **of: str) -> None:
+    """End the servers of a `job`, of it those in one `workspace`, or those that an `owner` has to itself, on this host.
+
+    No broker is started for that.
+    """
+    if (broker_folder(settings) / "socket").exists():
+        line_of(settings).tell({"do": "end", **of})
+
+
+def end_orphans(settings: Settings, is_over: Callable[[str], bool]) -> None:
+    """End the servers of jobs that are over."""
+    if not (broker_folder(settings) / "socket").exists():
+        return
+    found = line_of(settings).tell({"do": "state"}).get("servers", ())
+    for job_id in {one["job"] for one in found}:
+        if is_over(job_id):
+            end_servers(settings, job=job_id)
+
+
+def probe(server: Server, workspace: Path, settings: Settings, find_login: FindLogin, *, network: bool) -> Pin:
+    """What a server offers; a process has the sandbox of agents' commands in the workspace, and the network only with `network`.
+
+    Raises `ToolError`, or `MissingVariables`, which say why it cannot be used; `ConfigurationError` where nothing speaks with servers.
+    """
+    if not can_start_broker():
+        raise ConfigurationError(f"nothing here speaks with MCP servers; run: {INSTALL}")
+    profile = Profile(f"check-{secrets.token_hex(6)}", "", str(workspace), (), read_only=False, network=network)
+    line, allowed = line_of(settings), settings.mcp_variables()
+    confining = _confining(workspace, settings)
+    launch = describe_launch(server, profile, confining, line.folder, allowed, settings.network == "off", find_login)
+    try:
+        event = line.ask({"do": "start", "key": profile.key_for(server), "launch": launch})
+    except BrokerGone as gone:
+        raise ToolError(str(gone)) from gone
+    finally:
+        end_servers(settings, job=profile.job_id)
+    if "failed" in event:
+        raise ToolError(event["why"])
+    return make_pin(server, event["about"])
+
+
+def _confining(workspace: Path, settings: Settings) -> Confining | None:
+    backend = choose_backend(settings.sandbox)
+    if not isinstance(backend, Backend):
+        return None
+
+    def confining(hold: Hold, argv: list[str]) -> list[str]:
+        assert hold.home is not None
+        policy = SandboxPolicy(workspace=workspace, scratch=hold.home, read_only=False, network=hold.network)
+        return confine(policy, backend, argv, settings, hold.readable)
+
+    return confining

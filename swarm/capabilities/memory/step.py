@@ -1,0 +1,14 @@
+"""What an agent is told of its memory, before its task."""
+
+from __future__ import annotations
+
+from swarm.capabilities.memory.mounts import tell_memory
+from swarm.runtime.steps import Step
+
+
+class MemoryStep(Step):
+    """The memory of one running agent."""
+
+    def first_words(self) -> str:
+        segment = self.segment
+        return tell_memory(segment.store, segment.spec, now=segment.claim.now())
