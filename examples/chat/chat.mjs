@@ -24,13 +24,13 @@ function show(kind, text, id) {
 
 function showEntry(entry) {
   document.querySelectorAll(".words").forEach((line) => line.remove());
-  if (entry.kind === "prompt") show("me", entry.text, `entry-${entry.n}`);
-  if (entry.kind === "mail") for (const one of entry.messages) show("me", one.body, `message-${one.id}`);
-  if (entry.kind === "assistant")
-    for (const [at, block] of entry.content.entries()) {
-      if (block.type === "text") show("agent", block.text, `entry-${entry.n}-${at}`);
-      if (block.type === "tool_use") show("tool", `${block.name} ${JSON.stringify(block.input)}`, `entry-${entry.n}-${at}`);
-    }
+  const kind = { prompt: "me", mail: "me", reply: "agent" }[entry.kind];
+  if (!kind) return;
+  for (const [at, part] of (entry.parts ?? []).entries()) {
+    const id = `entry-${entry.n}-${at}`;
+    if (part.call) show("tool", `${part.name} ${part.about}`, id);
+    else if (part.form !== "thought" && !part.detail) show(kind, part.text, id);
+  }
 }
 
 function showWords({ entry, block, type, from, text }) {

@@ -81,7 +81,7 @@ def start_job(call: Invocation, wait_seconds: float, **order: Any) -> StartedJob
         order["idempotency_key"] = f"{call.by}/{key}"
     job = call.swarm.submit(**{**order, "workspace": order["workspace"] or call.folder})
     call.ready()
-    wait_for_job(call, job.id, wait_seconds, "attention", after="0" if job.new else "$")
+    wait_for_job(call, job.id, wait_seconds, "attention", after="0" if job.new else "")
     return StartedJob(job=job.view(), new=job.new, warnings=job.warnings)
 
 

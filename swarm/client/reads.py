@@ -130,14 +130,16 @@ def get_job(
     return call.swarm.job(job).view()
 
 
-def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *, after: str = "$") -> None:
-    """Wait for so long, and tell of the events after that one. Raises `UnknownAgent`."""
-    swarm, deadline = call.swarm, time.monotonic() + seconds
+def wait_for_job(call: Invocation, job_id: str, seconds: float, until: Until, *, after: str = "") -> None:
+    """Wait for so long, and tell of the events after that one (default: the last). Raises `UnknownAgent`."""
+    swarm, deadline, events = call.swarm, time.monotonic() + seconds, ("events", job_id)
+    # Before the job is looked at: what ends it meanwhile is found by the wait.
+    after = after or (swarm.store.streams.last(events) if seconds else "")
     while (left := deadline - time.monotonic()) > 0:
         view = swarm.store.jobs.get(job_id)
         if view.ended or (until == "attention" and (view.unread or swarm.questions.open(job_id))):
             return
-        for entry_id, fields in swarm.store.streams.wait(("events", job_id), after, min(_LOOK_SECONDS, left)):
+        for entry_id, fields in swarm.store.streams.wait(events, after, min(_LOOK_SECONDS, left)):
             after, event = entry_id, read_event(entry_id, fields)
             call.tell(f"{event.kind} {event.fields.get('activity') or event.agent_id}")
 

@@ -1,6 +1,6 @@
 """The chat page of examples/, on the API alone, in a real browser, while the server of the API is restarted.
 
-Tests of examples/chat, swarm/api/streaming.py.
+Tests of examples/chat, swarm/web/stream.py.
 """
 
 from __future__ import annotations

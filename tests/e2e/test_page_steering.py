@@ -1,6 +1,6 @@
 """The page as a person uses it, in Chromium: look, answer, write, cancel, start; against real Flower and real workers.
 
-Tests of swarm/web/acts.py, swarm/web/static.
+Tests of swarm/client/acts.py, swarm/web/static.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The HTTP API: the application itself, called by a real client, over a real Redis and real workers.
 
-Tests of swarm/api/agents.py, swarm/api/jobs.py, swarm/api/maps.py, swarm/api/openapi.py, swarm/store/api_keys.py.
+Tests of swarm/api/openapi.py, swarm/client/acts.py, swarm/client/reads.py, swarm/store/api_keys.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The API's event stream, from servers as people start them: what is told, and that nothing is lost between two of them.
 
-Tests of swarm/api/streaming.py, swarm/cli/daemons.py.
+Tests of swarm/cli/daemons.py, swarm/web/stream.py.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(at_wo
         for cursor, event, data in events(url, token, path):
             last = cursor
             entries += data.get("entries", ()) if event == "patch" else ()
-            if any(entry["kind"] == "assistant" for entry in entries):
+            if any(entry["kind"] == "reply" for entry in entries):
                 break
     # Nobody listens, and no server runs, while the job ends.
     assert job.wait(30).text == "It is done, all of it."
@@ -62,14 +62,11 @@ def test_a_stream_that_breaks_goes_on_at_another_server_and_misses_nothing(at_wo
             assert event in ("hello", "patch"), data
             entries += data.get("entries", ())
             state = data.get("job", {}).get("state", state)
-            if state == "completed" and entries[-1]["kind"] == "finished":
+            if state == "completed" and entries[-1]["kind"] == "end":
                 break
         numbers = [entry["n"] for entry in entries]
         assert numbers == list(range(1, len(at_work.swarm.journal(root)) + 1))
-        assert [entry["content"][0]["type"] for entry in entries if entry["kind"] == "assistant"] == [
-            "tool_use",
-            "text",
-        ]
+        assert ["call" in entry["parts"][0] for entry in entries if entry["kind"] == "reply"] == [True, False]
         job.send("root", "again")
         for _, _, data in events(url, token, path, last):
             if any("once more" in json.dumps(entry) for entry in data.get("entries", ())):

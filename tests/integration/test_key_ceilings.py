@@ -1,6 +1,6 @@
 """What a key may order at most, at real servers: every field of an order has a decision here, and a new one fails until it has.
 
-Tests of swarm/api/application.py, swarm/api/endpoint.py, swarm/api/mcp/tools.py, swarm/cli/keys.py, swarm/permissions/ceiling.py,
+Tests of swarm/api/application.py, swarm/api/keys.py, swarm/api/mcp/tools.py, swarm/cli/keys.py, swarm/permissions/ceiling.py,
 swarm/store/api_keys.py.
 """
 

@@ -1,7 +1,7 @@
 """The page's data: a real Flower in front of a real Redis and real workers, over real HTTP.
 
-Tests of swarm/web/acts.py, swarm/web/entries.py, swarm/web/handlers.py, swarm/web/panels/capabilities.py, swarm/web/panels/spending.py,
-swarm/web/reads.py, swarm/web/transcripts.py.
+Tests of swarm/web/entries.py, swarm/web/handlers.py, swarm/web/operations.py, swarm/web/panels/capabilities.py,
+swarm/web/panels/spending.py, swarm/web/reads.py, swarm/web/transcripts.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who may look at the page and who may act in it: real Flowers, real requests, and a job that must stay as it is.
 
-Tests of swarm/local/page_token.py, swarm/local/stack.py, swarm/web/failures.py, swarm/web/guard.py.
+Tests of swarm/client/failures.py, swarm/local/page_token.py, swarm/local/stack.py, swarm/web/guard.py.
 """
 
 from __future__ import annotations

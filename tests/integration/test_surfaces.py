@@ -1,4 +1,7 @@
-"""HTTP, the page and the MCP server mount the same operations, and refuse in the same words."""
+"""HTTP, the page and the MCP server mount the same operations, and refuse in the same words.
+
+Tests of swarm/client/failures.py, swarm/client/operations.py.
+"""
 
 from __future__ import annotations
 

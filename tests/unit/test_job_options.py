@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from swarm.api.jobs import NewJob
-from swarm.api.maps import NewMap
-from swarm.web.acts import Start, read_body
 from typer.testing import CliRunner
 
 from swarm import Settings, Swarm, signature
-from swarm.api.mcp.tools import NewJob as McpJob
+from swarm.api.mcp.tools import TOOLS
 from swarm.cli import map as map_command
 from swarm.cli import run as run_command
 from swarm.cli.app import app
 from swarm.cli.failures import report
 from swarm.client import aio
+from swarm.client.acts import ACTS, NewJob, NewMap
+from swarm.client.operations import Invocation
 from swarm.client.order import REMOTE_LEAVES_OUT, MapOrder, Order, StepOrder
 from swarm.core.errors import ConfigurationError, SwarmError
 from swarm.core.records import Limits
+from swarm.web.operations import MOUNTED
 from tests.bad_orders import BAD, REMOTE
 
-WITHOUT_OWN_KEY = REMOTE_LEAVES_OUT.keys() - {"idempotency_key"}
+ON_PAGE, AS_TOOL = (next(one for one in table if one.name == "start_job").takes for table in (MOUNTED, TOOLS))
 
 
 def options_of_command(command: Callable[..., None]) -> set[str]:
@@ -47,8 +47,8 @@ def options_of_command(command: Callable[..., None]) -> set[str]:
         (MapOrder, options_of_command(map_command.map_lines) - {"over"}, set(map_command.LEAVES_OUT)),
         (Order, set(NewJob.model_fields), set(REMOTE_LEAVES_OUT)),
         (MapOrder, set(NewMap.model_fields), {*REMOTE_LEAVES_OUT, "over"}),
-        (Order, set(McpJob.model_fields), WITHOUT_OWN_KEY),
-        (Order, set(Start.model_fields), set(REMOTE_LEAVES_OUT)),
+        (Order, set(AS_TOOL.model_fields), set(REMOTE_LEAVES_OUT)),
+        (Order, set(ON_PAGE.model_fields), set(REMOTE_LEAVES_OUT)),
     ],
     ids=[
         "submit",
@@ -117,8 +117,9 @@ def test_a_misspelt_option_is_answered_with_the_nearest_one() -> None:
 @pytest.mark.parametrize("fault", [*BAD, *REMOTE])
 def test_a_bad_body_of_the_page_is_refused_with_its_field(fault: str, tmp_path: Path) -> None:
     given = {"prompt": "x", "workspace": str(tmp_path), **(BAD.get(fault) or {fault: REMOTE[fault]})}
+    start = next(one for one in ACTS if one.name == "start_job")
     with pytest.raises(SwarmError) as caught:
-        SWARM.submit(**read_body(Start, given).model_dump(exclude_unset=True))
+        start.run(Invocation(SWARM, "tester"), start.read({}, given, "the body"))
     assert "\n" not in str(caught.value)
 
 
